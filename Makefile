@@ -1,0 +1,53 @@
+# `make demo` and `make test` work on a fresh machine: they create .venv and find (or install) Java first.
+# Once everything is there, both checks together take a few milliseconds.
+
+SHELL := /bin/bash
+PY := .venv/bin/python
+# Spark needs Java 17 or later; the script prints the JAVA_HOME to use, or says how to get one.
+WITH_JAVA = java_home="$$(scripts/ensure_java.sh)" && export JAVA_HOME="$$java_home" PATH="$$java_home/bin:$$PATH" &&
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint fmt types unit bench docs clean distclean env env-dev
+
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: env ## Run examples/01-first-look: input, output and dead letters on one screen.
+	@$(WITH_JAVA) $(PY) examples/01-first-look/run.py
+
+test: lint types unit ## Everything a change must pass: ruff, mypy, pytest.
+
+lint: env-dev ## Check style and formatting.
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check --quiet . || { $(PY) -m ruff format --check .; echo "run 'make fmt'"; exit 1; }
+
+types: env-dev ## Check types.
+	@$(PY) -m mypy
+
+unit: env-dev ## Run the tests; choose some with ARGS="-k name".
+	@$(WITH_JAVA) $(PY) -m pytest $(ARGS)
+
+fmt: env-dev ## Format the code and apply the safe fixes.
+	@$(PY) -m ruff check --fix --quiet . || true
+	@$(PY) -m ruff format .
+
+bench: env-dev ## Run the benchmarks, side by side with plain PySpark.
+	@shopt -s nullglob; files=(benchmarks/bench_*.py); \
+	if [ $${#files[@]} -eq 0 ]; then echo "no benchmarks yet"; exit 0; fi; \
+	$(WITH_JAVA) for file in "$${files[@]}"; do echo "== $$file"; $(PY) "$$file" $(ARGS) || exit 1; done
+
+docs: env-dev ## Regenerate the generated documentation.
+	@$(PY) scripts/generate_docs.py
+
+clean: ## Remove caches and build products, keep the environment.
+	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse metastore_db derby.log
+	@find src tests examples benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## Remove the environment as well.
+	@rm -rf .venv
+
+env:
+	@scripts/bootstrap.sh
+
+env-dev:
+	@scripts/bootstrap.sh dev

@@ -1,0 +1,229 @@
+"""The aggregate functions, one row each: `sum(x)`, `count(*)`, ...
+
+On Spark an aggregate is one or more partial columns (computed by the grouping itself) and a final
+expression over them, so that a sum can be exact: an Int sum is kept in two 64-bit lanes and checked once
+per group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from clinker_spark.core.types import ANY, FLOAT, INT, Kind, Type, array_of, decimal
+from clinker_spark.cxl import values
+from clinker_spark.cxl.builtins.table import Failure
+from clinker_spark.cxl.errors import ErrorKind, Fail
+
+ARRIVAL = "$arrival"
+"""Placeholder in partials for the column that keeps the order of arrival."""
+
+
+@dataclass(frozen=True)
+class AggregateSql:
+    """`partials` are aggregate expressions, `final` a template over them: `{0}`, `{1}`, ..."""
+
+    partials: tuple[str, ...]
+    final: str = "{0}"
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """`run` gets the argument tuples of the group's rows in order of arrival."""
+
+    name: str
+    doc: str
+    arity: tuple[int, int]
+    result: Callable[[Sequence[Type]], Type | str]
+    """The result type, or what is wrong with the argument types."""
+    run: Callable[[list[tuple[Any, ...]]], Any]
+    sql: Callable[[Sequence[str], Sequence[Type]], AggregateSql]
+    failures: tuple[Failure, ...] = ()
+    examples: tuple[tuple[str, str], ...] = field(default=())
+
+
+_OVERFLOW = Failure(ErrorKind.INTEGER_OVERFLOW, "integer overflow in sum", value=None)
+
+
+def _first(rows: list[tuple[Any, ...]]) -> list[Any]:
+    return [row[0] for row in rows if row[0] is not None]
+
+
+def _numeric(name: str, exact: Callable[[Type], Type]) -> Callable[[Sequence[Type]], Type | str]:
+    def rule(types: Sequence[Type]) -> Type | str:
+        t = types[0]
+        if t.kind is Kind.NULL or t.is_dynamic and t.kind in (Kind.ANY, Kind.NUMERIC):
+            return FLOAT.as_nullable()
+        if not t.is_numeric:
+            return f"{name}() needs a number, but got {t}"
+        if t.kind is Kind.DECIMAL and t.scale is None:
+            return f"{name}() of a Decimal whose scale is not known"
+        return exact(t).as_nullable()
+
+    return rule
+
+
+def _sum(rows: list[tuple[Any, ...]]) -> Any:
+    found = _first(rows)
+    if not found:
+        return None
+    if isinstance(found[0], float):
+        return _float_sum(found)
+    total = sum(found[1:], found[0])
+    if isinstance(total, Decimal):
+        return values.decimal_fit(total)
+    if not values.I64_MIN <= total <= values.I64_MAX:
+        raise Fail(ErrorKind.INTEGER_OVERFLOW)
+    return total
+
+
+def _float_sum(found: list[float]) -> float:
+    total = 0.0
+    for x in found:
+        total += x
+    return total
+
+
+_LANES = ("sum(shiftright({x}, 32))", "sum({x} & 4294967295L)")
+_JOINED_LANES = "(CAST({0} AS DECIMAL(38, 0)) * 4294967296BD + CAST({1} AS DECIMAL(38, 0)))"
+
+
+def _sum_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
+    if types[0].kind is Kind.INT:
+        lanes = tuple(lane.format(x=args[0]) for lane in _LANES)
+        return AggregateSql(lanes, f"try_cast({_JOINED_LANES} AS BIGINT)")
+    if types[0].kind is Kind.DECIMAL:
+        return AggregateSql((f"try_sum({args[0]})",), f"try_cast({{0}} AS DECIMAL(29, {types[0].scale}))")
+    return AggregateSql((f"sum({args[0]})",))
+
+
+def _avg(rows: list[tuple[Any, ...]]) -> Any:
+    found = _first(rows)
+    if not found:
+        return None
+    total = _float_sum(found) if isinstance(found[0], float) else float(sum(found))
+    return total / len(found)
+
+
+def _avg_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
+    if types[0].kind is Kind.INT:
+        lanes = tuple(lane.format(x=args[0]) for lane in _LANES)
+        return AggregateSql((*lanes, f"count({args[0]})"), f"(CAST({_JOINED_LANES} AS DOUBLE) / nullif({{2}}, 0L))")
+    return AggregateSql((f"sum({args[0]})", f"count({args[0]})"), "({0} / nullif({1}, 0L))")
+
+
+def _weighted(rows: list[tuple[Any, ...]]) -> Any:
+    pairs = [(float(v), float(w)) for v, w in rows if v is not None and w is not None]
+    total = _float_sum([w for _, w in pairs])
+    return _float_sum([v * w for v, w in pairs]) / total if pairs and total != 0 else None
+
+
+def _weighted_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
+    v, w = (f"CAST({a} AS DOUBLE)" for a in args)
+    weight = f"CASE WHEN {args[0]} IS NOT NULL THEN {w} END"
+    return AggregateSql((f"sum({v} * {w})", f"sum({weight})"), "({0} / nullif({1}, 0.0D))")
+
+
+def _extreme(better: Callable[[int], bool]) -> Callable[[list[tuple[Any, ...]]], Any]:
+    def run(rows: list[tuple[Any, ...]]) -> Any:
+        best: Any = None
+        for value in _first(rows):
+            if isinstance(value, float) and math.isnan(value):
+                continue
+            order = None if best is None else values.compare(value, best)
+            if best is None or (order is not None and better(order)):
+                best = value
+        return best
+
+    return run
+
+
+def _ordered(name: str) -> Callable[[Sequence[Type]], Type | str]:
+    def rule(types: Sequence[Type]) -> Type | str:
+        t = types[0]
+        if t.is_dynamic or t.kind in (Kind.ARRAY, Kind.MAP, Kind.BOOL):
+            return f"{name}() needs values with an order, but got {t}"
+        if t.kind is Kind.DECIMAL and t.scale is None:
+            return f"{name}() of a Decimal whose scale is not known"
+        return t.as_nullable()
+
+    return rule
+
+
+def _extreme_sql(function: str) -> Callable[[Sequence[str], Sequence[Type]], AggregateSql]:
+    def sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
+        x = f"nanvl({args[0]}, CAST(NULL AS DOUBLE))" if types[0].kind is Kind.FLOAT else args[0]
+        return AggregateSql((f"{function}({x})",))
+
+    return sql
+
+
+def _collect_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
+    # Structs keep the nulls that collect_list alone would drop; the arrival column orders them.
+    arrivals = f"collect_list(named_struct('o', {ARRIVAL}, 'v', {args[0]}))"
+    by_arrival = "(cxl_a, cxl_b) -> CASE WHEN cxl_a.o < cxl_b.o THEN -1 WHEN cxl_a.o > cxl_b.o THEN 1 ELSE 0 END"
+    return AggregateSql((arrivals,), f"transform(array_sort({{0}}, {by_arrival}), cxl_e -> cxl_e.v)")
+
+
+AGGREGATES = {
+    row.name: row
+    for row in (
+        Aggregate(
+            "sum",
+            "The sum of the non-null values; null when there are none. An Int sum that leaves 64 bits is an error.",
+            (1, 1),
+            _numeric("sum", lambda t: t.unwrap().as_static()),
+            _sum,
+            _sum_sql,
+            (_OVERFLOW,),
+        ),
+        Aggregate(
+            "count",
+            "`count(*)`: all rows. `count(x)`: the rows where x is not null.",
+            (0, 1),
+            lambda types: INT,
+            lambda rows: sum(1 for row in rows if not row or row[0] is not None),
+            lambda args, types: AggregateSql((f"count({args[0]})" if args else "count(1)",)),
+        ),
+        Aggregate(
+            "avg",
+            "The mean of the non-null values as Float (exact Decimal for decimals); null when there are none.",
+            (1, 1),
+            _numeric("avg", lambda t: decimal(None) if t.kind is Kind.DECIMAL else FLOAT),
+            _avg,
+            _avg_sql,
+        ),
+        Aggregate(
+            "min", "The smallest non-null value.", (1, 1), _ordered("min"), _extreme(lambda o: o < 0), _extreme_sql("min")
+        ),
+        Aggregate(
+            "max", "The largest non-null value.", (1, 1), _ordered("max"), _extreme(lambda o: o > 0), _extreme_sql("max")
+        ),
+        Aggregate(
+            "collect",
+            "All values, nulls included, in order of arrival.",
+            (1, 1),
+            lambda types: array_of(types[0].as_nullable() if types[0].kind is not Kind.NULL else ANY),
+            lambda rows: [row[0] for row in rows],
+            _collect_sql,
+        ),
+        Aggregate(
+            "weighted_avg",
+            "`weighted_avg(value, weight)`: rows where either is null are left out; null when the weights sum to 0.",
+            (2, 2),
+            lambda types: next(
+                (
+                    f"weighted_avg() needs numbers, but got {t}"
+                    for t in types
+                    if not (t.is_numeric or t.is_dynamic or t.kind is Kind.NULL)
+                ),
+                FLOAT.as_nullable(),
+            ),
+            _weighted,
+            _weighted_sql,
+        ),
+    )
+}

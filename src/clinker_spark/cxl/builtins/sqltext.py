@@ -1,0 +1,54 @@
+"""Spark SQL text for constants, and the clauses that several builtins share.
+
+Text of a user must come out of Spark's parser as it went in, whatever the session's settings. Three things
+stand in the way: a backslash is an escape unless `spark.sql.parser.escapedStringLiterals` is set, a doubled
+quote is one quote only while it is not, and `${name}` is replaced by a setting or an environment variable.
+"""
+
+from __future__ import annotations
+
+import re
+
+NULL_STRING = "CAST(NULL AS STRING)"
+MAX_INT = 2**31 - 1
+
+# Control characters are kept out of SQL text too; tab and line ends are harmless there.
+_SPECIAL = re.compile(r"['\\\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_STAND_INS = "~^`@#|!%&;" + "".join(map(chr, range(0xE000, 0xE040)))
+
+
+def sql_string(text: str) -> str:
+    r"""A string as a Spark SQL literal. Characters that a literal cannot hold are put in by `translate`.
+
+    >>> print(sql_string("plain text"), sql_string(r"\d+"), sql_string("it's"), sql_string("${HOME}"))
+    'plain text' translate('~d+', '~', chr(92)) translate('it~s', '~', chr(39)) '$' '{HOME}'
+    """
+    special = sorted(set(_SPECIAL.findall(text)))
+    if not special:
+        return _quoted(text)
+    free = [c for c in _STAND_INS if c not in text]
+    if len(free) < len(special):  # no text that people write
+        return f"decode(X'{text.encode().hex()}', 'UTF-8')"
+    used = "".join(free[: len(special)])
+    plain = text.translate(dict(zip(map(ord, special), used, strict=True)))
+    codes = " || ".join(f"chr({ord(c)})" for c in special)
+    return f"translate({_quoted(plain)}, '{used}', {codes})"
+
+
+def _quoted(text: str) -> str:
+    # Adjacent literals are one literal, so the halves of `${` can stand in two.
+    return "'" + text.replace("${", "$' '{") + "'"
+
+
+def clamped(sql: str, most: int = MAX_INT) -> str:
+    """A BIGINT as an INT between 0 and `most`; null becomes 0 (`greatest` skips nulls)."""
+    return f"CAST(least(greatest({sql}, 0L), {most}L) AS INT)"
+
+
+def regex_quote(text: str) -> str:
+    """A Java pattern that matches `text` literally, without backslashes where they can be avoided.
+
+    >>> regex_quote("a.b|c"), regex_quote("^")
+    ('a[.]b[|]c', '\\\\^')
+    """
+    return "".join(f"[{c}]" if c in ".|*+?$()" else f"\\{c}" if c in "[]{}^\\" else c for c in text)

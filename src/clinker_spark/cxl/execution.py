@@ -1,0 +1,248 @@
+"""The interpreter, statements: a typed program over one record, a stream, a window partition or groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.builtins.text import to_text
+from clinker_spark.cxl.errors import ErrorKind, EvalError
+from clinker_spark.cxl.interpreter import Frame, compile_expr, failure
+from clinker_spark.cxl.system import Context
+
+NOT_AN_ARRAY = "emit each needs an array to loop over"
+BAD_KEY = "a key of distinct cannot be NaN, an array or a map"
+Tracer = Callable[[str, str], None]
+
+
+def expansion_message(limit: int) -> str:
+    return f"emit each made more than {limit} records from one"
+
+
+@dataclass
+class Outcome:
+    """What became of one record: its output rows, or why it was skipped, and the variables it wrote."""
+
+    rows: list[dict[str, Any]]
+    skipped: str | None = None  # "filtered" or "duplicate"
+    fanned_out: bool = False
+    scoped: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+class _Skip(Exception):
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+
+@dataclass
+class _Output:
+    """The columns emitted so far on one path through the program."""
+
+    columns: dict[str, Any]
+    scoped: dict[str, dict[str, Any]]
+    leaves: list[dict[str, Any]]
+    fanned_out: bool = False
+
+
+class Execution:
+    """A program made ready to run. It remembers what `distinct` has seen, so use one per stream of records."""
+
+    def __init__(self, program: ir.TypedProgram, context: Context, trace: Tracer | None = None) -> None:
+        self.program = program
+        self.context = context
+        self.trace = trace
+        self._seen: dict[int, set[Any]] = {}
+        self._steps = [self._compile(s) for s in program.statements]
+        self._expanded = 0
+
+    # ------------------------------------------------------------- running
+
+    def run(self, record: Mapping[str, Any]) -> Outcome:
+        """One record. Raises `EvalError` when it fails."""
+        return self._finish(Frame(record, self.context), _Output({}, {}, []), self._steps)
+
+    def run_window(self, records: Sequence[Mapping[str, Any]], sort_by: Sequence[str]) -> list[Outcome | EvalError]:
+        """A whole partition, in order; the records see each other through `$window`."""
+        frames = [Frame(r, self.context, sort_key=tuple(_sortable(r.get(k)) for k in sort_by)) for r in records]
+        for frame in frames:
+            frame.partition = frames
+        outputs = [_Output({}, {}, []) for _ in frames]
+        ended: dict[int, Outcome | EvalError] = {}
+        for step in self._steps:  # statement by statement, so that earlier lets are known in every row
+            for i, frame in enumerate(frames):
+                if i not in ended:
+                    end = self._finish(frame, outputs[i], [step], last=False)
+                    if isinstance(end, EvalError) or end.skipped:
+                        ended[i] = end
+        return [ended.get(i) or self._outcome(outputs[i]) for i in range(len(frames))]
+
+    def run_groups(self, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """An aggregate program: one row per group, in order of first appearance."""
+        filters = [compile_expr(s.predicate) for s in self.program.statements if isinstance(s, ir.TFilter)]
+        emits = [(s, compile_expr(s.value)) for s in self.program.statements if isinstance(s, ir.TEmit)]
+        groups: dict[Any, list[Frame]] = {}
+        for record in records:
+            frame = Frame(record, self.context)
+            if all(keep(frame) is True for keep in filters):
+                key = tuple(distinct_key(record.get(name)) for name in self.program.group_by)
+                groups.setdefault(key, []).append(frame)
+        if not self.program.group_by and not groups:
+            groups[()] = []
+        rows = []
+        for members in groups.values():
+            first: Mapping[str, Any] = members[0].record if members else {}
+            frame = Frame(first, self.context, group=members)
+            row = {name: first.get(name) for name in self.program.group_by}
+            for emit, value in emits:
+                row[emit.name] = frame.slots[emit.slot] = _named(emit.name, value, frame)
+            rows.append(row)
+        return rows
+
+    def _finish(
+        self, frame: Frame, out: _Output, steps: Sequence[_Step], last: bool = True
+    ) -> Outcome | Any:
+        self._expanded = 0
+        try:
+            for step in steps:
+                step(frame, out)
+        except _Skip as skip:
+            return Outcome([], skip.reason, out.fanned_out, out.scoped)
+        except EvalError as error:
+            if last:
+                raise
+            return error
+        return self._outcome(out)
+
+    @staticmethod
+    def _outcome(out: _Output) -> Outcome:
+        rows = out.leaves if out.fanned_out else [out.columns]
+        return Outcome(rows, None, out.fanned_out, out.scoped)
+
+    # ---------------------------------------------------------- statements
+
+    def _compile(self, s: ir.TStatement) -> _Step:
+        match s:
+            case ir.TLet():
+                return _store(None, s.slot, compile_expr(s.value))
+            case ir.TEmit():
+                return _scoped(s, compile_expr(s.value)) if s.scope else _store(s.name, s.slot, compile_expr(s.value))
+            case ir.TFilter():
+                return _filter(compile_expr(s.predicate))
+            case ir.TDistinct():
+                return self._distinct(s)
+            case ir.TTrace():
+                return self._trace(s)
+            case ir.TBare():
+                value = compile_expr(s.value)
+                return lambda frame, out: value(frame)
+            case ir.TEach():
+                return self._each(s)
+        raise AssertionError(s)
+
+    def _distinct(self, s: ir.TDistinct) -> _Step:
+        keys = [compile_expr(k) for k in s.keys]
+        seen = self._seen.setdefault(id(s), set())
+
+        def step(frame: Frame, out: _Output) -> None:
+            found = tuple(k(frame) for k in keys)
+            for value in found:
+                if isinstance(value, list | dict) or (isinstance(value, float) and math.isnan(value)):
+                    raise failure(ErrorKind.TYPE_MISMATCH, BAD_KEY, s.span, value)
+            key = tuple(distinct_key(value) for value in found)
+            if key in seen:
+                raise _Skip("duplicate")
+            seen.add(key)
+
+        return step
+
+    def _trace(self, s: ir.TTrace) -> _Step:
+        condition = None if s.condition is None else compile_expr(s.condition)
+        message = compile_expr(s.message)
+
+        def step(frame: Frame, out: _Output) -> None:
+            if condition is None or condition(frame) is True:
+                text = to_text(message(frame))
+                if self.trace is not None:
+                    self.trace(s.level, text)
+
+        return step
+
+    def _each(self, s: ir.TEach) -> _Step:
+        source = compile_expr(s.source)
+        body = [self._compile(inner) for inner in s.body]
+        nested = any(isinstance(inner, ir.TEach) for inner in s.body)
+        limit = self.program.max_expansion
+
+        def step(frame: Frame, out: _Output) -> None:
+            out.fanned_out = True
+            elements = source(frame)
+            if elements is not None and not isinstance(elements, list):
+                raise failure(ErrorKind.TYPE_MISMATCH, NOT_AN_ARRAY, s.span, elements)
+            for element in (elements or []) or ([None] if s.outer else []):
+                if not nested:
+                    self._expanded += 1
+                    if self._expanded > limit:
+                        raise failure(ErrorKind.EXPANSION_LIMIT_EXCEEDED, expansion_message(limit), s.span)
+                frame.slots[s.slot] = element
+                inner = _Output(dict(out.columns), out.scoped, [])
+                for each in body:
+                    each(frame, inner)
+                out.leaves.extend(inner.leaves if nested else [inner.columns])
+
+        return step
+
+
+_Step = Callable[[Frame, _Output], Any]
+
+
+def _named(name: str, value: Callable[[Frame], Any], frame: Frame) -> Any:
+    try:
+        return value(frame)
+    except EvalError as error:
+        error.field = error.field or name
+        raise
+
+
+def _store(column: str | None, slot: str, value: Callable[[Frame], Any]) -> _Step:
+    def step(frame: Frame, out: _Output) -> None:
+        if column is None:
+            frame.slots[slot] = value(frame)
+        else:
+            frame.slots[slot] = out.columns[column] = _named(column, value, frame)
+
+    return step
+
+
+def _scoped(s: ir.TEmit, value: Callable[[Frame], Any]) -> _Step:
+    scope = s.scope or ""
+
+    def step(frame: Frame, out: _Output) -> None:
+        result = _named(f"${scope}.{s.name}", value, frame)
+        frame.slots[s.slot] = result
+        out.scoped.setdefault(scope, {})[s.name] = result
+
+    return step
+
+
+def _filter(predicate: Callable[[Frame], Any]) -> _Step:
+    def step(frame: Frame, out: _Output) -> None:
+        if predicate(frame) is not True:
+            raise _Skip("filtered")
+
+    return step
+
+
+def distinct_key(value: Any) -> Any:
+    """A value as a grouping key: null is a key, 1 and 1.0 are one, and no other two types are."""
+    if isinstance(value, bool) or value is None:
+        return (str(type(value).__name__), value)
+    if isinstance(value, int | float):
+        return ("number", value)
+    return (type(value).__name__, value)
+
+
+def _sortable(value: Any) -> Any:
+    return distinct_key(value)

@@ -1,0 +1,633 @@
+"""Typecheck, the expressions: every node gets its type, its overload and its changes of representation."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from clinker_spark.core.diagnostics import Diagnostic, Label
+from clinker_spark.core.span import Source, Span
+from clinker_spark.core.types import (
+    ANY,
+    BOOL,
+    DATE,
+    DATETIME,
+    FLOAT,
+    INT,
+    MAP,
+    NULL,
+    NUMERIC,
+    STRING,
+    Kind,
+    Type,
+    array_of,
+    decimal,
+    map_of,
+    unify,
+)
+from clinker_spark.cxl import ast, ir, overloads
+from clinker_spark.cxl.builtins import methods, operators
+from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
+from clinker_spark.cxl.builtins.table import Builtin
+from clinker_spark.cxl.environment import Environment
+from clinker_spark.cxl.modules import Module
+from clinker_spark.cxl.overloads import make_call, narrow, promote, widen
+from clinker_spark.cxl.system import PIPELINE_MEMBERS, SOURCE_MEMBERS
+
+COMPARISONS = ("==", "!=", ">", "<", ">=", "<=")
+_UNORDERED = (Kind.BOOL, Kind.ARRAY, Kind.MAP)
+
+
+def constant_type(value: object) -> Type:
+    """The type of a Python value given from outside (`vars`, `config`)."""
+    match value:
+        case None:
+            return NULL
+        case bool():
+            return BOOL
+        case int():
+            return INT
+        case float():
+            return FLOAT
+        case str():
+            return STRING
+        case dt.datetime():
+            return DATETIME
+        case dt.date():
+            return DATE
+        case list():
+            return array_of(ANY)
+        case dict():
+            return MAP
+    return decimal(None)
+
+
+class Inference:
+    """Infers expressions in one program. `names` maps what is visible to the expression it stands for."""
+
+    def __init__(self, env: Environment) -> None:
+        self.env = env
+        self.source: Source = env.source
+        self.found: list[Diagnostic] = []
+        self.names: dict[str, ir.TExpr] = {}
+        self.macros: dict[str, ast.Expr] = {}  # lets of an aggregate program: expanded where they are used
+        self.modules = dict(env.modules)
+        self.module_functions: dict[str, ast.FunctionDef] = {}
+        self.scoped: dict[tuple[str, str], ir.TExpr] = {}
+        self.uses: dict[str, tuple[Type, Span]] = {}
+        self.in_aggregate = False
+        self.window_row = False
+        self._slots = 0
+
+    # ------------------------------------------------------------ helpers
+
+    def error(self, message: str, span: Span, help_text: str | None = None, labels: tuple[Label, ...] = ()) -> ir.TExpr:
+        self.found.append(
+            Diagnostic("E200", message, self.source, span, help_text, phase="typecheck", labels=labels)
+        )
+        return self.poison(span)
+
+    @staticmethod
+    def poison(span: Span) -> ir.TExpr:
+        """Stands for an expression already complained about; fits everywhere, so that nothing else is said."""
+        return ir.Const(span, ANY, False, None)
+
+    def new_slot(self, name: str) -> str:
+        self._slots += 1
+        return f"{name}#{self._slots}"
+
+    def use_as(self, arg: ir.TExpr, t: Type, span: Span) -> None:
+        """Remember how a column of unknown type is used; two uses that cannot both hold are an error."""
+        if not isinstance(arg, ir.Field) or arg.type.kind is not Kind.ANY:
+            return
+        wanted = NUMERIC if t.is_numeric else t.unwrap().as_static()
+        if wanted.kind in (Kind.ANY, Kind.NULL):
+            return
+        known = self.uses.setdefault(arg.name, (wanted, span))
+        if known[0].kind is not wanted.kind:
+            self.error(
+                f"field '{arg.name}' is used as {wanted} here but as {known[0]} elsewhere",
+                span,
+                f"declare the type of '{arg.name}' in the schema, or convert one use (.to_string(), .to_int(), ...)",
+                (Label(known[1], f"used as {known[0]} here"),),
+            )
+
+    # -------------------------------------------------------- expressions
+
+    def infer(self, e: ast.Expr) -> ir.TExpr:
+        """The typed form of an expression. Never raises; trouble goes to `found`."""
+        handler: Callable[[ast.Expr], ir.TExpr] = getattr(self, "_" + type(e).__name__)
+        return handler(e)
+
+    def _Literal(self, e: ast.Literal) -> ir.TExpr:
+        return ir.Const(e.span, constant_type(e.value), False, e.value)
+
+    def _Now(self, e: ast.Now) -> ir.TExpr:
+        return ir.SystemRef(e.span, DATETIME, False, "now", ())
+
+    def _Name(self, e: ast.Name) -> ir.TExpr:
+        if e.name in self.macros:
+            return self._expand_macro(e)
+        if e.name in self.names:
+            return replace(self.names[e.name], span=e.span)
+        return self._field(e.name, e.span)
+
+    def _expand_macro(self, e: ast.Name) -> ir.TExpr:
+        macro = self.macros.pop(e.name)  # a let may not see itself
+        typed = self.infer(macro)
+        self.macros[e.name] = macro
+        return typed
+
+    def _field(self, name: str, span: Span) -> ir.TExpr:
+        t = ANY if self.env.schema is None else self.env.schema.get(name, ANY)
+        if self.env.mode == "aggregate" and not self.in_aggregate and name not in self.env.group_by:
+            return self.error(
+                f"field '{name}' must appear in the GROUP BY list or inside an aggregate function",
+                span,
+                f"add '{name}' to group_by, or write sum({name}), min({name}), collect({name}), ...",
+            )
+        return ir.Field(span, t, False, name)
+
+    def _Member(self, e: ast.Member) -> ir.TExpr:
+        target = e.target
+        if isinstance(target, ast.Name) and target.name not in self.names and target.name not in self.macros:
+            if target.name in self.modules:
+                return self._module_constant(self.modules[target.name], e)
+            dotted = self.env.dotted_field(target.name, e.name)
+            if dotted is not None:
+                return self._field(dotted, e.span)
+            if target.name == "it" and self.window_row:
+                return self._field(e.name, e.span)
+        if isinstance(target, ast.WindowCall):
+            from clinker_spark.cxl.infer_groups import window_field
+
+            return window_field(self, target, e)
+        typed = self.infer(target)
+        if typed.type.kind not in (Kind.MAP, Kind.ANY, Kind.NULL):
+            if e.name in methods():
+                return self.error(
+                    f"'{e.name}' is a method of {typed.type.unwrap()}", e.name_span, f"call it: .{e.name}()"
+                )
+            return self.error(
+                f"a {typed.type.unwrap()} has no field '{e.name}'", e.name_span, "only maps have fields to step into"
+            )
+        key = ir.Const(e.name_span, STRING, False, e.name)
+        return self._call(operators()["[]"], (typed, key), e.span)
+
+    def _SystemVar(self, e: ast.SystemVar) -> ir.TExpr:
+        namespace, path = e.namespace, e.path
+        if namespace in ("vars", "config"):
+            values = self.env.vars if namespace == "vars" else self.env.config or {}
+            value = values.get(path[0])
+            typed: ir.TExpr = ir.Const(e.span, constant_type(value), False, value)
+            for step in path[1:]:
+                typed = self._call(operators()["[]"], (typed, ir.Const(e.span, STRING, False, step)), e.span)
+            return typed
+        written = self.scoped.get((namespace, path[-1]))
+        if written is not None and len(path) == 1:
+            return replace(written, span=e.span)
+        members = {"pipeline": PIPELINE_MEMBERS, "source": SOURCE_MEMBERS}.get(namespace, {})
+        declared = (self.env.declares or {}).get(namespace, {})
+        t = members.get(path[-1]) or declared.get(path[-1]) or ANY
+        if self.env.mode == "aggregate" and namespace == "source" and not self.in_aggregate:
+            return self.error(
+                f"'${namespace}.{'.'.join(path)}' differs from row to row and has no value for a group",
+                e.span,
+                "put it inside an aggregate function, for example min($source.file)",
+            )
+        return ir.SystemRef(e.span, t.as_nullable(), False, namespace, path)
+
+    def _WindowCall(self, e: ast.WindowCall) -> ir.TExpr:
+        from clinker_spark.cxl.infer_groups import window_call
+
+        return window_call(self, e, None)
+
+    def _Call(self, e: ast.Call) -> ir.TExpr:
+        if e.function in self.module_functions:
+            return self._inline(self.module_functions[e.function], e.args, e.span)
+        from clinker_spark.cxl.infer_groups import aggregate_call
+
+        return aggregate_call(self, e)
+
+    def _Unary(self, e: ast.Unary) -> ir.TExpr:
+        operand = self.infer(e.operand)
+        if e.op == "not":
+            checked = self.boolean(operand, "not")
+            if isinstance(checked, ir.Const):
+                value = None if checked.value is None else not checked.value
+                return ir.Const(e.span, checked.type, False, value)
+            return ir.Not(e.span, checked.type, checked.fallible, checked)
+        return self._call(operators()["negate"], (operand,), e.span, symbol="-")
+
+    def _Binary(self, e: ast.Binary) -> ir.TExpr:
+        left, right = self.infer(e.left), self.infer(e.right)
+        if e.op in ("and", "or"):
+            return self._logic(e, left, right)
+        if e.op == "??":
+            return self._coalesce(left, right, e.span)
+        if e.op in COMPARISONS:
+            return self.compare(e.op, left, right, e.span)
+        return self._call(operators()[e.op], (left, right), e.span)
+
+    def _logic(self, e: ast.Binary, left: ir.TExpr, right: ir.TExpr) -> ir.TExpr:
+        left, right = self.boolean(left, e.op), self.boolean(right, e.op)
+        decides = e.op == "or"
+        if isinstance(left, ir.Const) and left.value is decides:
+            return left
+        t = BOOL.as_nullable() if left.type.nullable or right.type.nullable else BOOL
+        if isinstance(left, ir.Const) and left.value is (not decides):
+            return right
+        return ir.Logic(e.span, t, left.fallible or right.fallible, e.op, left, right)
+
+    def boolean(self, operand: ir.TExpr, where: str) -> ir.TExpr:
+        """An operand where only a truth value makes sense."""
+        t = operand.type
+        if t.kind is Kind.BOOL and not t.is_dynamic:
+            return operand
+        if t.kind is Kind.NULL:
+            return widen(operand, BOOL)
+        if t.kind is Kind.ANY or (t.is_dynamic and t.kind is Kind.BOOL):
+            self.use_as(operand, BOOL, operand.span)
+            return widen(operand, BOOL) if isinstance(operand, ir.Const) and operand.value is None else narrow(operand, BOOL)
+        return self.error(
+            f"'{where}' needs a Bool, but got {t}", operand.span, _bool_help(t)
+        )
+
+    def _coalesce(self, left: ir.TExpr, right: ir.TExpr, span: Span) -> ir.TExpr:
+        if isinstance(left, ir.Const) and left.type.kind is not Kind.ANY:
+            return right if left.value is None else left
+        merged = unify(left.type.unwrap(), right.type) or ANY
+        fallible = left.fallible or right.fallible
+        return ir.Coalesce(span, merged, fallible, widen(left, merged), widen(right, merged))
+
+    def compare(self, op: str, left: ir.TExpr, right: ir.TExpr, span: Span) -> ir.TExpr:
+        """A comparison. Equality is never null; an ordering is null when a side is."""
+        equality = op in ("==", "!=")
+        if left.type.is_dynamic or right.type.is_dynamic:
+            if unify(left.type, right.type) is None:
+                return self._incomparable(op, left, right, span)
+            self.use_as(left, right.type, span)
+            self.use_as(right, left.type, span)
+        else:
+            pair = promote(left, right)
+            kinds = {left.type.kind, right.type.kind} - {Kind.NULL}
+            if pair is None or (not equality and kinds & set(_UNORDERED)):
+                return self._incomparable(op, left, right, span)
+            left, right = pair
+        nullable = not equality and (left.type.nullable or right.type.nullable or Kind.NULL in (left.type.kind, right.type.kind))
+        t = BOOL.as_nullable() if nullable else BOOL
+        node = ir.Compare(span, t, left.fallible or right.fallible, op, left, right)
+        if isinstance(left, ir.Const) and isinstance(right, ir.Const):
+            from clinker_spark.cxl.interpreter import compare_values
+
+            return ir.Const(span, t, False, compare_values(op, left.value, right.value))
+        return node
+
+    def _incomparable(self, op: str, left: ir.TExpr, right: ir.TExpr, span: Span) -> ir.TExpr:
+        how = "for equality" if op in ("==", "!=") else "with an ordering operator"
+        return self.error(
+            f"cannot compare {left.type} and {right.type} {how}", span, _coercion_help(left.type, right.type)
+        )
+
+    def _If(self, e: ast.If) -> ir.TExpr:
+        condition = self.boolean(self.infer(e.condition), "if")
+        then = self.infer(e.then)
+        otherwise = ir.Const(e.span, NULL, False, None) if e.otherwise is None else self.infer(e.otherwise)
+        return self.choose(condition, then, otherwise, e.span)
+
+    def choose(self, condition: ir.TExpr, then: ir.TExpr, otherwise: ir.TExpr, span: Span) -> ir.TExpr:
+        """`if`: the branches in one type, Any when theirs clash."""
+        merged = unify(then.type, otherwise.type) or ANY
+        then, otherwise = widen(then, merged), widen(otherwise, merged)
+        if isinstance(condition, ir.Const) and condition.type.kind is not Kind.ANY:
+            return then if condition.value is True else otherwise
+        fallible = condition.fallible or then.fallible or otherwise.fallible
+        return ir.If(span, merged, fallible, condition, then, otherwise)
+
+    def _Match(self, e: ast.Match) -> ir.TExpr:
+        wildcard = next((i for i, arm in enumerate(e.arms) if arm.pattern is None), None)
+        if wildcard is None:
+            return self.error(
+                "match must have a '_' arm, so that every value is answered", e.span, "add a last arm: _ => null"
+            )
+        subject = None if e.subject is None else self.infer(e.subject)
+        slot = None
+        if subject is not None and not isinstance(subject, ir.Const | ir.Field | ir.Slot):
+            slot = self.new_slot("match")
+            bound: ir.TExpr | None = ir.Slot(subject.span, subject.type, False, slot)
+        else:
+            bound = subject
+        typed: list[tuple[ir.TExpr, ir.TExpr]] = []
+        for arm in e.arms[:wildcard]:
+            assert arm.pattern is not None
+            pattern = self.infer(arm.pattern)
+            if bound is None:
+                condition = self.boolean(pattern, "match")
+            else:
+                condition = self.compare("==", bound, pattern, arm.pattern.span)
+            typed.append((condition, self.infer(arm.value)))
+        result = self.infer(e.arms[wildcard].value)
+        for condition, value in reversed(typed):
+            result = self.choose(condition, value, result, e.span)
+        if slot is None or subject is None or isinstance(result, ir.Const):
+            return result
+        return ir.LetIn(e.span, result.type, subject.fallible or result.fallible, slot, subject, result)
+
+    def _Index(self, e: ast.Index) -> ir.TExpr:
+        return self._call(operators()["[]"], (self.infer(e.target), self.infer(e.index)), e.span)
+
+    def _ArrayLiteral(self, e: ast.ArrayLiteral) -> ir.TExpr:
+        items = [self.infer(item) for item in e.items]
+        element = _common(items)
+        widened = tuple(widen(item, element) for item in items)
+        t = array_of(element)
+        if all(isinstance(item, ir.Const) for item in widened):
+            return ir.Const(e.span, t, False, [item.value for item in widened if isinstance(item, ir.Const)])
+        return ir.MakeArray(e.span, t, any(i.fallible for i in widened), widened)
+
+    def _MapLiteral(self, e: ast.MapLiteral) -> ir.TExpr:
+        keys: list[ir.TExpr] = []
+        for entry in e.entries:
+            key = self.infer(entry.key)
+            if key.type.kind is Kind.ANY and key.type.is_dynamic:
+                key = narrow(key, STRING)
+            elif key.type.kind is not Kind.STRING:
+                key = self.error(f"a map key must be a String, but got {key.type}", entry.key.span, "use .to_string()")
+            keys.append(key)
+        values = [self.infer(entry.value) for entry in e.entries]
+        element = _common(values)
+        widened = tuple(widen(value, element) for value in values)
+        t = map_of(element)
+        computed = any(entry.computed for entry in e.entries)
+        if not computed and all(isinstance(v, ir.Const) for v in widened):
+            pairs = zip(keys, widened, strict=True)
+            return ir.Const(e.span, t, False, {k.value: v.value for k, v in pairs})  # type: ignore[attr-defined]
+        fallible = computed or any(x.fallible for x in (*keys, *widened))
+        return ir.MakeMap(e.span, t, fallible, tuple(keys), widened)
+
+    def _Comprehension(self, e: ast.Comprehension) -> ir.TExpr:
+        source, element = self.array(self.infer(e.source), "a comprehension")
+        slot = self.new_slot(e.binding)
+        with _Bound(self, e.binding, ir.Slot(e.binding_span, element, False, slot)):
+            condition = None if e.condition is None else self.boolean(self.infer(e.condition), "if")
+            value = self.infer(e.value)
+        return ir.Comprehend(e.span, array_of(value.type), True, source, slot, element, condition, value)
+
+    def array(self, source: ir.TExpr, what: str) -> tuple[ir.TExpr, Type]:
+        """A source to loop over, as an array, and its element type."""
+        t = source.type
+        if t.kind is Kind.NULL or (t.kind is Kind.ANY and isinstance(source, ir.Const)):
+            return widen(source, array_of(ANY)), ANY
+        if t.is_dynamic and t.kind in (Kind.ANY, Kind.ARRAY):
+            self.use_as(source, array_of(ANY), source.span)
+            return narrow(source, array_of(ANY)), ANY
+        if t.kind is Kind.ARRAY:
+            return source, (t.element or ANY).as_nullable()
+        return self.error(f"{what} needs an Array, but got {t}", source.span, "loop over an array"), ANY
+
+    def _Closure(self, e: ast.Closure) -> ir.TExpr:
+        return self.error(
+            "a closure can only be an argument of filter, map, find, any or flat_map", e.span, "remove `it =>`"
+        )
+
+    # ------------------------------------------------------------ methods
+
+    def _MethodCall(self, e: ast.MethodCall) -> ir.TExpr:
+        receiver_name = e.receiver.name if isinstance(e.receiver, ast.Name) else None
+        if receiver_name in self.modules and receiver_name not in self.names:
+            return self._module_call(self.modules[receiver_name], e)
+        receiver = self.infer(e.receiver)
+        closure = any(isinstance(a, ast.Closure) for a in e.args)
+        if e.method in HIGHER_ORDER and (closure or e.method not in methods()):
+            return self._higher_order(e, receiver)
+        args = [self.infer(a) for a in e.args]
+        if e.method == "catch":
+            if len(args) != 1:
+                return self._wrong_arity(e, "1 argument")
+            return self._coalesce(receiver, args[0], e.span)
+        return self._call(methods()[e.method], (receiver, *args), e.span, call=e)
+
+    def _wrong_arity(self, e: ast.MethodCall, expected: str) -> ir.TExpr:
+        return self.error(f"method '{e.method}' takes {expected}, but got {len(e.args)}", e.span, None)
+
+    def _higher_order(self, e: ast.MethodCall, receiver: ir.TExpr) -> ir.TExpr:
+        row = HIGHER_ORDER[e.method]
+        if len(e.args) != 1 or not isinstance(e.args[0], ast.Closure):
+            return self.error(
+                f"method '{e.method}' takes one closure", e.span, f"write .{e.method}(it => ...)"
+            )
+        t = receiver.type
+        if t.kind not in (Kind.ARRAY, Kind.ANY, Kind.NULL):
+            return self.error(f"method '{e.method}' expects an Array receiver, but got {t}", e.receiver.span, None)
+        source, element = self.array(receiver, f"'{e.method}'")
+        slot = self.new_slot("it")
+        with _Bound(self, "it", ir.Slot(e.args[0].span, element, False, slot)):
+            body = self.infer(e.args[0].body)
+            if row.predicate:
+                body = self.boolean(body, e.method)
+        result = row.result_type(element, body.type)
+        if source.type.nullable or source.type.kind is Kind.NULL:
+            result = result.as_nullable()
+        return ir.HigherOrder(e.span, result, source.fallible or body.fallible, e.method, source, slot, element, body)
+
+    def _call(
+        self,
+        builtin: Builtin,
+        args: Sequence[ir.TExpr],
+        span: Span,
+        call: ast.MethodCall | None = None,
+        symbol: str | None = None,
+    ) -> ir.TExpr:
+        arity_fits = any(overloads.params_for(o, len(args)) is not None for o in builtin.overloads)
+        if call is not None and not arity_fits:
+            return self._wrong_arity(call, overloads.arity_text(builtin))
+        found = overloads.candidates(builtin, args)
+        if not found:
+            return self._mismatch(builtin, args, span, call, symbol)
+        for position, arg in enumerate(args):
+            wanted = {NUMERIC if f[2][position].is_numeric else f[2][position] for f in found}
+            if len(wanted) == 1:
+                self.use_as(arg, wanted.pop(), arg.span)
+        problem = self._check_literals(found[0][1], args, call)
+        if problem is not None:
+            return problem
+        typed = make_call(builtin, args, span)
+        assert typed is not None
+        return typed
+
+    def _check_literals(
+        self, overload: overloads.Overload, args: Sequence[ir.TExpr], call: ast.MethodCall | None
+    ) -> ir.TExpr | None:
+        if call is None:
+            return None
+        for position in sorted(overload.literal):
+            if position < len(args) and not (isinstance(args[position], ir.Const) and args[position].value is not None):  # type: ignore[attr-defined]
+                return self.error(
+                    f"argument {position} of '{call.method}' must be a literal",
+                    args[position].span,
+                    "write the pattern as a string in quotes, so that it can be checked before the run",
+                )
+        if overload.check is not None:
+            problem = overload.check(overloads.literals_of(args))
+            if problem is not None:
+                return self.error(problem[1], args[problem[0]].span, None)
+        return None
+
+    def _mismatch(
+        self,
+        builtin: Builtin,
+        args: Sequence[ir.TExpr],
+        span: Span,
+        call: ast.MethodCall | None,
+        symbol: str | None,
+    ) -> ir.TExpr:
+        if builtin.name == "[]":
+            return self.error(
+                f"cannot index {args[0].type} with {args[1].type}", span, "arrays take an Int, maps a String key"
+            )
+        if call is None:
+            names = " and ".join(str(a.type) for a in args)
+            help_text = _coercion_help(args[0].type, args[-1].type) if len(args) == 2 else None
+            return self.error(f"cannot apply '{symbol or builtin.name}' to {names}", span, help_text)
+        position, expected = overloads.describe_mismatch(builtin, args) or (0, "another type")
+        got = args[position].type
+        if position == 0:
+            return self.error(
+                f"method '{builtin.name}' expects a {expected} receiver, but got {got}",
+                call.receiver.span,
+                _conversion_help(expected),
+            )
+        return self.error(
+            f"argument {position} of '{builtin.name}' expects {expected}, but got {got}",
+            args[position].span,
+            _conversion_help(expected),
+        )
+
+    # ------------------------------------------------------------ modules
+
+    def _module_constant(self, module: Module, e: ast.Member) -> ir.TExpr:
+        with _InModule(self, module, {}):
+            typed = self._module_name(module, e.name)
+        return replace(typed, span=e.span)
+
+    def _module_name(self, module: Module, name: str) -> ir.TExpr:
+        return self.infer(module.constants[name])
+
+    def _module_call(self, module: Module, e: ast.MethodCall) -> ir.TExpr:
+        args = [self.infer(a) for a in e.args]
+        function = module.functions[e.method]
+        if len(args) != len(function.params):
+            return self._wrong_arity(e, f"{len(function.params)} arguments")
+        with _InModule(self, module, {}):
+            return self._apply(function, args, e.span)
+
+    def _inline(self, function: ast.FunctionDef, args: Sequence[ast.Expr], span: Span) -> ir.TExpr:
+        typed = [self.infer(a) for a in args]
+        if len(typed) != len(function.params):
+            return self.error(
+                f"function '{function.name}' takes {len(function.params)} arguments, but got {len(typed)}", span
+            )
+        return self._apply(function, typed, span)
+
+    def _apply(self, function: ast.FunctionDef, args: Sequence[ir.TExpr], span: Span) -> ir.TExpr:
+        """A module function's body with its arguments bound; typed anew at each call."""
+        bound: dict[str, ir.TExpr] = {}
+        slots: list[tuple[str, ir.TExpr]] = []
+        for name, arg in zip(function.params, args, strict=True):
+            if isinstance(arg, ir.Const | ir.Field | ir.Slot):
+                bound[name] = arg
+            else:
+                slot = self.new_slot(name)
+                slots.append((slot, arg))
+                bound[name] = ir.Slot(arg.span, arg.type, False, slot)
+        saved = {name: self.names.get(name) for name in bound}
+        self.names.update(bound)
+        body = self.infer(function.body)
+        for name, old in saved.items():
+            if old is None:
+                del self.names[name]
+            else:
+                self.names[name] = old
+        for slot, arg in reversed(slots):
+            if not isinstance(body, ir.Const):
+                body = ir.LetIn(span, body.type, body.fallible or arg.fallible, slot, arg, body)
+        return replace(body, span=span)
+
+
+class _Bound:
+    """A name visible for a while."""
+
+    def __init__(self, inference: Inference, name: str, value: ir.TExpr) -> None:
+        self.inference, self.name, self.value = inference, name, value
+
+    def __enter__(self) -> None:
+        self.old = self.inference.names.get(self.name)
+        self.inference.names[self.name] = self.value
+
+    def __exit__(self, *_: object) -> None:
+        if self.old is None:
+            del self.inference.names[self.name]
+        else:
+            self.inference.names[self.name] = self.old
+
+
+class _InModule:
+    """Inside a module only its own names are visible, and findings point into its file."""
+
+    def __init__(self, inference: Inference, module: Module, names: dict[str, ir.TExpr]) -> None:
+        self.inference, self.module, self.inner = inference, module, names
+
+    def __enter__(self) -> None:
+        i = self.inference
+        self.saved = i.names, i.macros, i.modules, i.module_functions, i.source
+        i.names, i.modules = self.inner, dict(self.module.imports)
+        i.macros = dict(self.module.constants)
+        i.module_functions, i.source = dict(self.module.functions), self.module.source
+
+    def __exit__(self, *_: object) -> None:
+        i = self.inference
+        i.names, i.macros, i.modules, i.module_functions, i.source = self.saved
+
+
+def _common(items: Sequence[ir.TExpr]) -> Type:
+    """One element type for the items of a literal: theirs when all are of one kind, else Any (values keep their types)."""
+    merged: Type | None = None
+    for item in items:
+        t = item.type
+        if merged is None:
+            merged = t
+        elif merged.kind is t.kind or Kind.NULL in (merged.kind, t.kind):
+            merged = unify(merged, t) or ANY
+        else:
+            return ANY
+    return ANY if merged is None or merged.kind is Kind.NULL or merged.is_dynamic else merged
+
+
+_CONVERSIONS = {
+    "Int": ".to_int()",
+    "Float": ".to_float()",
+    "Decimal": ".to_decimal()",
+    "String": ".to_string()",
+    "Bool": ".to_bool()",
+    "Date": ".to_date()",
+    "DateTime": ".to_datetime()",
+}
+
+
+def _conversion_help(expected: str) -> str | None:
+    found = next((word for word in expected.split(" or ") if word in _CONVERSIONS), None)
+    return f"convert it first: {_CONVERSIONS[found]}" if found else None
+
+
+def _coercion_help(a: Type, b: Type) -> str | None:
+    wanted = [_CONVERSIONS[t.kind.value] for t in (b, a) if t.kind.value in _CONVERSIONS]
+    if {a.kind, b.kind} == {Kind.DECIMAL, Kind.FLOAT}:
+        return "decimals and floats do not mix: use .to_decimal() or .to_float() on one side"
+    return f"convert one operand: use {' or '.join(wanted)}" if len(wanted) == 2 and a.kind is not b.kind else None
+
+
+def _bool_help(t: Type) -> str | None:
+    if t.is_numeric:
+        return "compare it with a number, for example x != 0"
+    return "compare it, for example x == \"yes\"" if t.kind is Kind.STRING else None

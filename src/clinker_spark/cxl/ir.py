@@ -1,0 +1,292 @@
+"""The typed program: what the typechecker makes and what the interpreter and the Spark lowering both read.
+
+Names are bound (to a record field or to a numbered slot), overloads are chosen, and every change of
+representation stands in the tree as a `Widen` or `Narrow`, so that neither engine decides anything about
+types by itself. `fallible` says whether evaluating the node can fail on some record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from clinker_spark.core.span import Source, Span
+from clinker_spark.core.types import Type
+from clinker_spark.cxl.builtins.table import Builtin, Overload
+
+
+@dataclass(frozen=True, slots=True)
+class TExpr:
+    span: Span
+    type: Type
+    fallible: bool
+
+    def children(self) -> Iterator[TExpr]:
+        """The expressions directly inside this one."""
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, TExpr):
+                yield value
+            elif isinstance(value, tuple):
+                yield from (v for v in value if isinstance(v, TExpr))
+
+    def walk(self) -> Iterator[TExpr]:
+        """This expression and all inside it."""
+        yield self
+        for child in self.children():
+            yield from child.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Const(TExpr):
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Field(TExpr):
+    """A column of the incoming record."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Slot(TExpr):
+    """A value computed earlier: a let, an emitted name, the binding of a loop or closure."""
+
+    slot: str
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRef(TExpr):
+    """`$source.row`, `$vars.x`, `$doc.a.b`, or `now` (namespace "now")."""
+
+    namespace: str
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Call(TExpr):
+    """A strict builtin whose signature is known: all arguments are evaluated, in order."""
+
+    builtin: Builtin
+    overload: Overload
+    args: tuple[TExpr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicCall(TExpr):
+    """A strict builtin whose signature is chosen on each record by the types of its dynamic arguments.
+
+    None of `overloads` fits: null."""
+
+    builtin: Builtin
+    overloads: tuple[Overload, ...]
+    args: tuple[TExpr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Widen(TExpr):
+    """The same value in a wider static representation: Null to T, Int to Float or Decimal, T to Any."""
+
+    arg: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Narrow(TExpr):
+    """A dynamic value as a static type; null when it is of another type."""
+
+    arg: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Compare(TExpr):
+    """== != > < >= <= ; both sides of one static type, or at least one dynamic."""
+
+    op: str
+    left: TExpr
+    right: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Logic(TExpr):
+    """Kleene `and` / `or`, short-circuiting."""
+
+    op: str
+    left: TExpr
+    right: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Not(TExpr):
+    arg: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Coalesce(TExpr):
+    left: TExpr
+    right: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class If(TExpr):
+    condition: TExpr
+    then: TExpr
+    otherwise: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class LetIn(TExpr):
+    """`value` bound to `slot` inside `body`: subjects of match, parameters of module functions."""
+
+    slot: str
+    value: TExpr
+    body: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class HigherOrder(TExpr):
+    """An array method with a closure: filter, map, find, any, flat_map."""
+
+    method: str
+    source: TExpr
+    slot: str
+    element: Type
+    body: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehend(TExpr):
+    """`[value for slot in source if condition]`: a null source or condition is an error."""
+
+    source: TExpr
+    slot: str
+    element: Type
+    condition: TExpr | None
+    value: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class MakeArray(TExpr):
+    items: tuple[TExpr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MakeMap(TExpr):
+    """Keys are String expressions (constants for written keys)."""
+
+    keys: tuple[TExpr, ...]
+    values: tuple[TExpr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall(TExpr):
+    """`sum(x)` and its kin; `args` are row expressions. Only inside aggregate programs."""
+
+    function: str
+    args: tuple[TExpr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRef(TExpr):
+    """`$window.fn(args)`; `field` for first/last/lag/lead chains."""
+
+    function: str
+    args: tuple[TExpr, ...]
+    field: str | None
+
+
+# ----------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True)
+class TStatement:
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TLet(TStatement):
+    name: str
+    slot: str
+    value: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class TEmit(TStatement):
+    """`scope` is None for an output column, else pipeline, source or record."""
+
+    scope: str | None
+    name: str
+    slot: str
+    value: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class TFilter(TStatement):
+    predicate: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class TDistinct(TStatement):
+    keys: tuple[TExpr, ...]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TTrace(TStatement):
+    level: str
+    condition: TExpr | None
+    message: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class TBare(TStatement):
+    value: TExpr
+
+
+@dataclass(frozen=True, slots=True)
+class TEach(TStatement):
+    slot: str
+    element: Type
+    source: TExpr
+    outer: bool
+    body: tuple[TStatement, ...]
+
+
+@dataclass(frozen=True)
+class TypedProgram:
+    """A checked program: `schema` is what it reads, `output` the columns it emits, in order of first emission."""
+
+    source: Source
+    schema: Mapping[str, Type]
+    statements: tuple[TStatement, ...]
+    output: Mapping[str, Type]
+    mode: str = "row"  # or "aggregate"
+    group_by: tuple[str, ...] = ()
+    max_expansion: int = 10_000
+    let_types: Mapping[str, Type] = field(default_factory=dict)
+
+    def expressions(self) -> Iterator[TExpr]:
+        """All top-level expressions of the program."""
+        yield from _expressions(self.statements)
+
+    @property
+    def fallible(self) -> bool:
+        return any(e.fallible for e in self.expressions()) or has_statement(self.statements, (TEach, TDistinct))
+
+
+def _expressions(statements: tuple[TStatement, ...]) -> Iterator[TExpr]:
+    for statement in statements:
+        for f in fields(statement):
+            value = getattr(statement, f.name)
+            if isinstance(value, TExpr):
+                yield value
+            elif isinstance(value, tuple):
+                yield from (v for v in value if isinstance(v, TExpr))
+        if isinstance(statement, TEach):
+            yield from _expressions(statement.body)
+
+
+def has_statement(statements: tuple[TStatement, ...], kinds: tuple[type, ...]) -> bool:
+    """Does any statement (also inside emit each) belong to one of these kinds?"""
+    return any(isinstance(s, kinds) or (isinstance(s, TEach) and has_statement(s.body, kinds)) for s in statements)

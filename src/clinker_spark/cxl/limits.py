@@ -1,0 +1,38 @@
+"""Bounds on CXL programs. Going past one is a diagnostic, never a crash.
+
+The depth bounds keep recursive passes within Python's default recursion limit of 1000 frames: a tree of
+`MAX_EXPRESSION_DEPTH` levels at three frames a level, below `MAX_EMIT_EACH_DEPTH` nested blocks, fits. So do
+comparing, hashing, printing and pickling a tree (`copy.deepcopy` takes four frames a level and does not).
+"""
+
+from __future__ import annotations
+
+MAX_SOURCE_BYTES = 64 * 1024
+"""UTF-8 size of a program or a single expression."""
+
+MAX_MODULE_BYTES = 1024 * 1024
+"""UTF-8 size of a module file."""
+
+MAX_MODULES = 64
+"""Modules that one program may reach."""
+
+MAX_MODULE_DEPTH = 32
+"""Modules that use modules that use modules."""
+
+MAX_MODULE_BYTES_TOTAL = 16 * 1024 * 1024
+"""Size of all modules of one program."""
+
+MAX_EXPRESSION_DEPTH = 256
+"""Levels of an expression: brackets and operators around an operand, and likewise levels of its tree.
+
+A list of parts is a level of its own (so a call with arguments is two), an arm or a map entry another one.
+"""
+
+MAX_EMIT_EACH_DEPTH = 32
+"""`emit each` blocks inside one another."""
+
+MAX_CONTAINER_DEPTH = 64
+"""Array and map literals inside one another."""
+
+I64_MIN = -(2**63)
+I64_MAX = 2**63 - 1

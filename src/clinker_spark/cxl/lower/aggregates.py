@@ -1,0 +1,119 @@
+"""Lowering aggregate programs: rows are prepared, grouped into partial columns, and finished per group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from clinker_spark.core.types import ANY, Kind
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.builtins.aggregates import AGGREGATES, ARRIVAL
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.lower.errors import first_error
+from clinker_spark.cxl.lower.expressions import Lowering
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, Step, combine, quote
+from clinker_spark.cxl.system import Context
+
+FIRST_ARRIVAL = "$first"
+
+
+@dataclass(frozen=True)
+class LoweredAggregate:
+    """`before` prepares rows (and finds those that fail), `partials` are the aggregate columns, `after` finishes."""
+
+    before: tuple[Step, ...]
+    row_error: str | None
+    keys: tuple[tuple[str, str], ...]
+    partials: tuple[tuple[str, str], ...]
+    after: LoweredProgram
+
+
+def lower_aggregate(
+    program: ir.TypedProgram, context: Context, fields: Mapping[str, str] | None = None
+) -> LoweredAggregate:
+    """An aggregate program as data for the Spark layer."""
+    return _AggregateLowering(program, context, fields or {}).run()
+
+
+class _AggregateLowering:
+    def __init__(self, program: ir.TypedProgram, context: Context, fields: Mapping[str, str]) -> None:
+        self.program = program
+        self.before = Lowering(PlanBuilder("b"), context, fields)
+        self.after = Lowering(PlanBuilder(), context, aggregates=self.aggregate)
+        self.row_failures: list[tuple[Failing, str | None]] = []
+        self.partials: list[tuple[str, str]] = []
+        self._known: dict[str, str] = {}
+        self._field: str | None = None
+
+    def run(self) -> LoweredAggregate:
+        filters = [s for s in self.program.statements if isinstance(s, ir.TFilter)]
+        emits = [s for s in self.program.statements if isinstance(s, ir.TEmit)]
+        row_error = None
+        for s in filters:
+            predicate = self.before.bound(s.predicate)
+            self.row_failures += [(f, None) for f in predicate.failures]
+            row_error = self._settle(row_error)
+            self.before.builder.where(predicate.text if row_error is None else f"{row_error} IS NOT NULL OR {predicate.text}")
+        keys = [(name, self.before.bound(self._key(name)).text) for name in self.program.group_by]
+        outputs: list[tuple[str, str]] = [(name, quote(name)) for name in self.program.group_by]
+        failures: list[tuple[Failing, str | None]] = []
+        for s in emits:
+            self._field = s.name
+            sql = self.after.lower(s.value)
+            failures += [(f, s.name) for f in sql.failures]
+            bound = self.after.builder.bind(sql.bare())
+            self.after.slots[s.slot] = bound
+            outputs = [*(o for o in outputs if o[0] != s.name), (s.name, bound.text)]
+        row_error = self._settle(row_error)
+        self.before.builder.flush()
+        error = None
+        if failures:
+            level = max(f.level for f, _ in failures)
+            error = self.after.builder.bind(Sql(first_error(failures), level)).text
+        self.after.builder.flush()
+        after = LoweredProgram(
+            tuple(self.after.builder.steps), tuple(outputs), (), error, True, tuple(self.after.builder.temporaries)
+        )
+        return LoweredAggregate(tuple(self.before.builder.steps), row_error, tuple(keys), tuple(self.partials), after)
+
+    def _key(self, name: str) -> ir.TExpr:
+        span = self.program.statements[0].span if self.program.statements else None
+        t = self.program.schema.get(name, ANY)
+        return ir.Field(span, t, False, name)  # type: ignore[arg-type]
+
+    def _settle(self, error: str | None) -> str | None:
+        if not self.row_failures:
+            return error
+        level = max(f.level for f, _ in self.row_failures)
+        text = first_error(self.row_failures)
+        self.row_failures = []
+        return self.before.builder.bind(Sql(text if error is None else f"coalesce({error}, {text})", level)).text
+
+    def aggregate(self, e: ir.AggregateCall) -> Sql:
+        """Called while finishing: prepares the arguments, names the partials, gives the final text."""
+        row = AGGREGATES[e.function]
+        args = [self.before.bound(a) for a in e.args]
+        self.row_failures += [(f, self._field) for a in args for f in a.failures]
+        sql = row.sql([a.text for a in args], [a.type for a in e.args])
+        names = [self._partial(p.replace(ARRIVAL, quote(ARRIVAL_COLUMN))) for p in sql.partials]
+        final = sql.final
+        for i, name in enumerate(names):
+            final = final.replace(f"{{{i}}}", quote(name))
+        result = Sql(final, 0, 3, simple=len(names) == 1 and sql.final == "{0}")
+        overflow = row.failures and e.args[0].type.kind in (Kind.INT, Kind.DECIMAL)
+        if not overflow:
+            return result
+        result = self.after.builder.bind(result)
+        f = row.failures[0]
+        when = f"{result.text} IS NULL AND {quote(names[0])} IS NOT NULL"
+        own = Failing(when, sql_string(f.kind.value), "CAST(NULL AS STRING)", sql_string(f.message), result.level)
+        return combine(result.text, [result], [own])
+
+    def _partial(self, text: str) -> str:
+        name = self._known.get(text)
+        if name is None:
+            name = self._known[text] = f"$a{len(self.partials)}"
+            self.partials.append((name, text))
+        return name
+
+

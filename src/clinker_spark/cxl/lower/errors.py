@@ -1,0 +1,29 @@
+"""The error channel as SQL: the first failure that holds, as a struct, or null."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.lower.plan import ERROR_TYPE, Failing
+
+NO_ERROR = f"CAST(NULL AS {ERROR_TYPE})"
+
+
+def error_struct(f: Failing, field: str | None) -> str:
+    name = "CAST(NULL AS STRING)" if field is None else sql_string(field)
+    return f"named_struct('kind', {f.kind}, 'field', {name}, 'value', {f.value}, 'message', {f.message})"
+
+
+def first_error(failures: Sequence[tuple[Failing, str | None]]) -> str:
+    """The error of a record: a CASE over all failures, each with the column being computed."""
+    if not failures:
+        return NO_ERROR
+    arms = " ".join(f"WHEN {f.when} THEN {error_struct(f, name)}" for f, name in failures)
+    return f"CASE {arms} END"
+
+
+def passed_on(struct: str, level: int, guard: str | None = None) -> Failing:
+    """A failure found elsewhere (in a lambda, in Python), as an error struct."""
+    when = f"{struct} IS NOT NULL" if guard is None else f"({guard}) AND {struct} IS NOT NULL"
+    return Failing(when, f"{struct}.kind", f"{struct}.value", f"{struct}.message", level)

@@ -1,0 +1,176 @@
+"""Lowering `emit each`: an array of leaf records per input record, each with its columns and its error.
+
+All leaves of a record are computed before any is let out, because one leaf that fails takes the whole
+record with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from clinker_spark.core.types import ANY, ARRAY, Kind, Type
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.builtins import physical as ph
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.builtins.text import sql_text
+from clinker_spark.cxl.errors import ErrorKind
+from clinker_spark.cxl.execution import NOT_AN_ARRAY, expansion_message
+from clinker_spark.cxl.lower.errors import NO_ERROR, first_error, passed_on
+from clinker_spark.cxl.lower.plan import Failing, Sql, combine, variables_in
+from clinker_spark.cxl.overloads import widen
+
+if TYPE_CHECKING:
+    from clinker_spark.cxl.lower.statements import RowLowering
+
+Named = tuple[Failing, str | None]
+
+
+def lower_fan_out(row: RowLowering, block: ir.TEach) -> tuple[Sql, list[Named]]:
+    """The leaves of a top-level block as a column, and how the block can fail."""
+    from clinker_spark.cxl.lower.statements import block_columns
+
+    builder = row.builder
+    columns = block_columns(tuple(row.blocks))
+    lowering = _Leaves(row, _all_columns(row, columns))
+    leaves, source_failures = lowering.block(block, {})
+    bound = builder.bind(leaves.bare())
+    limit = row.program.max_expansion
+    failures: list[Named] = [(f, None) for f in source_failures]
+    if lowering.can_fail:
+        within = f"slice({bound.text}, 1, {limit})"
+        found = f"get(filter({within}, cxl_l -> cxl_l.`$e` IS NOT NULL), 0).`$e`"
+        first = builder.bind(Sql(found, bound.level))
+        failures.append((passed_on(first.text, first.level), None))
+    too_many = Failing(
+        f"size({bound.text}) > {limit}",
+        sql_string(ErrorKind.EXPANSION_LIMIT_EXCEEDED.value),
+        "CAST(NULL AS STRING)",
+        sql_string(expansion_message(limit)),
+        bound.level,
+    )
+    failures.append((too_many, None))
+    return bound, failures
+
+
+def _all_columns(row: RowLowering, seen: Sequence[str]) -> list[str]:
+    """Every column that any block of the program emits: all leaves have one shape."""
+    from clinker_spark.cxl.lower.statements import block_columns
+
+    blocks = tuple(s for s in row.program.statements if isinstance(s, ir.TEach))
+    return list(dict.fromkeys([*block_columns(blocks), *seen]))
+
+
+class _Leaves:
+    def __init__(self, row: RowLowering, columns: list[str]) -> None:
+        self.row = row
+        self.lowering = row.lowering
+        self.builder = row.builder
+        self.columns = columns
+        self.can_fail = any(_can_fail(s) for s in row.program.statements if isinstance(s, ir.TEach))
+
+    def block(self, block: ir.TEach, emitted: dict[str, Sql]) -> tuple[Sql, list[Failing]]:
+        """The leaves of one block inside `emitted`, and the failures of its source."""
+        source, failures = self.elements(block)
+        variable = self.builder.fresh("cxl_x")
+        self.builder.open_lambda(variable)
+        self.lowering.slots[block.slot] = Sql(variable, variables=frozenset((variable,)), simple=True)
+        inner, nested = self.body(block.body, dict(emitted))
+        closed = self.builder.close_lambda(inner)
+        mapped = f"transform({source.text}, {variable} -> {closed.text})"
+        return combine(f"flatten({mapped})" if nested else mapped, [source.bare(), closed]), failures
+
+    def elements(self, block: ir.TEach) -> tuple[Sql, list[Failing]]:
+        """What is looped over: never null, one null element for an empty source of an outer block."""
+        sql = self.builder.bind(self.lowering.lower(block.source))
+        failures = list(sql.failures)
+        if block.source.type.is_dynamic:
+            kind = ph.kind_sql(sql.text)
+            wrong = f"NOT {ph.is_null_sql(sql.text, ANY)} AND NOT {ph.variant_is(kind, Kind.ARRAY)}"
+            kind_text = sql_string(ErrorKind.TYPE_MISMATCH.value)
+            failures.append(
+                Failing(wrong, kind_text, sql_text(sql.text, ANY), sql_string(NOT_AN_ARRAY), sql.level)
+            )
+            sql = self.builder.bind(combine(ph.narrow_sql(sql.text, ARRAY), [sql.bare()]))
+        empty = f"CAST(array() AS ARRAY<{ph.physical(block.element)}>)"
+        if block.outer:
+            one_null = f"array(CAST(NULL AS {ph.physical(block.element)}))"
+            text = f"CASE WHEN size({sql.text}) > 0 THEN {sql.text} ELSE {one_null} END"
+        else:
+            text = f"coalesce({sql.text}, {empty})"
+        return combine(text, [sql.bare()]), failures
+
+    def body(self, body: tuple[ir.TStatement, ...], emitted: dict[str, Sql]) -> tuple[Sql, bool]:
+        failures: list[Named] = []
+        inner: list[Sql] = []
+        for s in body:
+            match s:
+                case ir.TLet():
+                    self.lowering.slots[s.slot] = self.value(s.value, None, failures)
+                case ir.TEmit(scope=None):
+                    plain = self.value(s.value, s.name, failures)
+                    self.lowering.slots[s.slot] = plain
+                    to = self.row.program.output[s.name]
+                    slot = ir.Slot(s.span, s.value.type, False, s.slot)
+                    emitted[s.name] = self.builder.bind(self.lowering.lower(widen(slot, to)))
+                case ir.TEmit():
+                    name = f"${s.scope}.{s.name}"
+                    self.lowering.slots[s.slot] = self.value(s.value, name, failures)
+                case ir.TTrace():
+                    for part in (s.condition, s.message):
+                        if part is not None and part.fallible:
+                            self.value(part, None, failures)
+                case ir.TBare():
+                    if s.value.fallible:
+                        self.value(s.value, None, failures)
+                case ir.TEach():
+                    leaves, source_failures = self.block(s, emitted)
+                    failures += [(f, None) for f in source_failures]
+                    inner.append(leaves)
+        if not inner:
+            return self.leaf(emitted, failures), False
+        text = inner[0].text if len(inner) == 1 else f"concat({', '.join(i.text for i in inner)})"
+        result = combine(text, inner)
+        if failures:  # the failure of a body without leaves of its own needs a leaf to stand in
+            error = first_error(failures)
+            level = max(f.level for f, _ in failures)
+            bound = self.builder.bind(Sql(error, level, 2, variables=_mentioned(failures)))
+            stand_in = self.leaf({}, [(passed_on(bound.text, bound.level), None)])
+            text = f"CASE WHEN {bound.text} IS NOT NULL THEN array({stand_in.text}) ELSE {text} END"
+            result = combine(text, [*inner, bound, stand_in])
+        return result, True
+
+    def value(self, e: ir.TExpr, field: str | None, failures: list[Named]) -> Sql:
+        sql = self.lowering.lower(e)
+        failures += [(f, field) for f in sql.failures]
+        return self.builder.bind(sql.bare())
+
+    def leaf(self, emitted: dict[str, Sql], failures: list[Named]) -> Sql:
+        parts: list[Sql] = []
+        texts: list[str] = []
+        for name in self.columns:
+            before = self.row.columns.get(name)
+            sql = emitted.get(name) or before or Sql(_null(self.row.program.output[name]))
+            parts.append(sql.bare())
+            texts.append(f"{sql_string(name)}, {sql.text}")
+        if self.can_fail:
+            texts.append(f"'$e', {first_error(failures) if failures else NO_ERROR}")
+        level = max((f.level for f, _ in failures), default=0)
+        made = combine(f"named_struct({', '.join(texts)})" if texts else "named_struct('$none', 1)", parts)
+        return Sql(made.text, max(made.level, level), made.depth + 1, (), made.variables | _mentioned(failures))
+
+
+def _mentioned(failures: Sequence[Named]) -> frozenset[str]:
+    return variables_in(" ".join(f.when for f, _ in failures))
+
+
+def _null(t: Type) -> str:
+    return f"CAST(NULL AS {ph.physical(t)})"
+
+
+def _can_fail(block: ir.TEach) -> bool:
+    return any(
+        (isinstance(s, ir.TEach) and (_can_fail(s) or s.source.type.is_dynamic))
+        or any(getattr(getattr(s, f, None), "fallible", False) for f in ("value", "condition", "message", "source"))
+        for s in block.body
+    )

@@ -1,0 +1,231 @@
+"""What a program becomes on Spark, as data: a list of steps over a DataFrame. No pyspark here.
+
+Lowering produces Spark SQL text. A costly text that is needed twice is bound to a column of its own in an
+earlier projection, so that texts stay short however deep the program nests; inside the lambda of an array
+function, where no column can be added, it is bound to a lambda variable instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from clinker_spark.core.types import Type
+from clinker_spark.cxl.ir import TExpr
+
+ERROR_COLUMN = "$error"
+ARRIVAL_COLUMN = "$arrival"
+ERROR_TYPE = "STRUCT<kind: STRING, field: STRING, value: STRING, message: STRING>"
+
+_MAX_DEPTH = 20  # Spark's SQL parser recurses per level, so deeper texts are cut by a column
+_VARIABLE = re.compile(r"\bcxl_[a-z]+(?:[0-9]+_)?[0-9]+\b")
+_BIND_LENGTH = 12  # shorter texts are as cheap as a column
+
+
+@dataclass(frozen=True)
+class Failing:
+    """One way an expression fails: a condition, and SQL texts for kind, offending value and message."""
+
+    when: str
+    kind: str
+    value: str
+    message: str
+    level: int = 0
+
+    def guarded(self, guard: str, level: int) -> Failing:
+        """The same failure, only where `guard` holds."""
+        return replace(self, when=f"({guard}) AND ({self.when})", level=max(level, self.level))
+
+
+@dataclass(frozen=True)
+class Sql:
+    """An SQL text and what must be known to place it.
+
+    `level` is the first projection that can hold it, `variables` the lambda variables it mentions, and
+    `failures` how it can fail, in order of evaluation.
+    """
+
+    text: str
+    level: int = 0
+    depth: int = 1
+    failures: tuple[Failing, ...] = ()
+    variables: frozenset[str] = frozenset()
+    simple: bool = False
+
+    def bare(self) -> Sql:
+        return replace(self, failures=())
+
+
+# ---------------------------------------------------------------------- steps
+
+
+@dataclass(frozen=True)
+class Project:
+    """Add columns, all computed from columns that exist already."""
+
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Where:
+    condition: str
+
+
+@dataclass(frozen=True)
+class PythonColumn:
+    """Add a column computed by the interpreter in Arrow batches: a struct of `value` and the error fields.
+
+    `inputs` pair a slot of `expression` with an SQL text and its type.
+    """
+
+    name: str
+    expression: TExpr
+    inputs: tuple[tuple[str, str, Type], ...]
+    reason: str
+
+
+Step = Project | Where | PythonColumn
+
+
+@dataclass(frozen=True)
+class LoweredProgram:
+    """Steps to run in order, then the columns to read: emitted ones, scoped variables and the error."""
+
+    steps: tuple[Step, ...]
+    outputs: tuple[tuple[str, str], ...]
+    scoped: tuple[tuple[str, str], ...]
+    error: str | None
+    needs_arrival: bool
+    temporaries: tuple[str, ...]
+
+    @property
+    def python_reasons(self) -> tuple[str, ...]:
+        """Why parts of the program run in Python; empty when all of it is native."""
+        return tuple(s.reason for s in self.steps if isinstance(s, PythonColumn))
+
+
+def quote(name: str) -> str:
+    """A column name as an SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+@dataclass
+class _Lambda:
+    variables: set[str]
+    lets: list[tuple[str, str]] = field(default_factory=list)
+
+
+class PlanBuilder:
+    """Collects columns by level and turns them into steps."""
+
+    def __init__(self, tag: str = "") -> None:
+        self.tag = tag
+        self.steps: list[Step] = []
+        self.temporaries: list[str] = []
+        self._levels: list[list[tuple[str, str] | PythonColumn]] = []
+        self._flushed = 0
+        self._bound: dict[str, Sql] = {}
+        self._lambdas: list[_Lambda] = []
+        self._count = 0
+
+    def fresh(self, prefix: str = "$t") -> str:
+        """A new name. The tag keeps the names of programs apart that share a DataFrame."""
+        self._count += 1
+        return f"{prefix}{self.tag}{self._count}"
+
+    # ------------------------------------------------------------ binding
+
+    def bind(self, sql: Sql) -> Sql:
+        """The same value as a text that is cheap to repeat."""
+        if sql.simple or len(sql.text) < _BIND_LENGTH:
+            return sql
+        known = self._bound.get(sql.text)
+        if known is not None:
+            return replace(known, failures=sql.failures)
+        if sql.variables:
+            return self._bind_in_lambda(sql)
+        name = self.fresh()
+        level = max(sql.level, self._flushed)
+        self._add(level, (name, sql.text))
+        result = Sql(quote(name), level + 1, 1, sql.failures, simple=True)
+        self._bound[sql.text] = result
+        return result
+
+    def _bind_in_lambda(self, sql: Sql) -> Sql:
+        scope = next(s for s in reversed(self._lambdas) if s.variables & sql.variables)
+        for name, text in scope.lets:
+            if text == sql.text:
+                return Sql(name, sql.level, 1, sql.failures, frozenset((name,)), simple=True)
+        name = self.fresh("cxl_v")
+        scope.lets.append((name, sql.text))
+        scope.variables.add(name)
+        return Sql(name, sql.level, 1, sql.failures, frozenset((name,)), simple=True)
+
+    def shallow(self, sql: Sql) -> Sql:
+        """Cut a text that nests too deep for Spark's parser."""
+        return self.bind(sql) if sql.depth > _MAX_DEPTH else sql
+
+    def python(self, column: PythonColumn, level: int) -> Sql:
+        level = max(level, self._flushed)
+        self._add(level, column)
+        return Sql(quote(column.name), level + 1, 1, simple=True)
+
+    def _add(self, level: int, column: tuple[str, str] | PythonColumn) -> None:
+        while len(self._levels) <= level:
+            self._levels.append([])
+        self._levels[level].append(column)
+        self.temporaries.append(column.name if isinstance(column, PythonColumn) else column[0])
+
+    # ------------------------------------------------------------- lambdas
+
+    def open_lambda(self, variable: str) -> None:
+        self._lambdas.append(_Lambda({variable}))
+
+    def close_lambda(self, body: Sql) -> Sql:
+        """The lambda's body with its bound variables around it, free of the lambda's own variables."""
+        scope = self._lambdas.pop()
+        text = body.text
+        for name, value in reversed(scope.lets):
+            text = f"get(transform(array({value}), {name} -> {text}), 0)"
+        outer: set[str] = set().union(*(s.variables for s in self._lambdas))
+        mentioned = frozenset(outer) & variables_in(text)
+        return Sql(text, body.level, body.depth + 2 * len(scope.lets) + 1, body.failures, mentioned)
+
+    # ---------------------------------------------------------------- steps
+
+    def flush(self) -> None:
+        """Turn the columns collected so far into steps."""
+        for level in range(self._flushed, len(self._levels)):
+            plain = tuple(c for c in self._levels[level] if isinstance(c, tuple))
+            if plain:
+                self.steps.append(Project(plain))
+            self.steps.extend(c for c in self._levels[level] if isinstance(c, PythonColumn))
+        self._flushed = len(self._levels)
+
+    def where(self, condition: str) -> None:
+        self.flush()
+        self.steps.append(Where(condition))
+
+    def project(self, columns: Sequence[tuple[str, str]]) -> None:
+        self.flush()
+        self.steps.append(Project(tuple(columns)))
+        self.temporaries.extend(name for name, _ in columns)
+
+
+def variables_in(text: str) -> frozenset[str]:
+    """The lambda variables a text mentions."""
+    return frozenset(_VARIABLE.findall(text))
+
+
+def combine(text: str, parts: Iterable[Sql], extra: Sequence[Failing] = ()) -> Sql:
+    """A text made of parts: as deep, late and fallible as they are together."""
+    parts = tuple(parts)
+    failures = tuple(f for p in parts for f in p.failures) + tuple(extra)
+    return Sql(
+        text,
+        max((p.level for p in parts), default=0),
+        1 + max((p.depth for p in parts), default=0),
+        failures,
+        frozenset(v for p in parts for v in p.variables),
+    )

@@ -1,0 +1,110 @@
+"""The calls that run in Python: which, why, and how they are cut out of the SQL.
+
+Catalyst has no expression for a few operations (each row of the builtin table says why). Such a call is
+evaluated by the interpreter in Arrow batches, as a column of its own; its arguments stay native. A closure
+whose body holds such a call moves to Python as a whole, because a lambda cannot call out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.builtins import all_builtins
+from clinker_spark.cxl.builtins.table import NOT_LITERAL
+from clinker_spark.cxl.lower.errors import passed_on
+from clinker_spark.cxl.lower.plan import PythonColumn, Sql
+
+if TYPE_CHECKING:
+    from clinker_spark.cxl.lower.expressions import Lowering
+
+CLOSURE_REASON = "the closure holds a call without a Spark expression"
+
+
+def python_operations() -> list[tuple[str, str]]:
+    """Every builtin that may run in Python, and why: the one list of them."""
+    found: dict[str, str] = {}
+    for builtin in all_builtins():
+        for overload in builtin.overloads:
+            if overload.python_reason:
+                found.setdefault(builtin.name, overload.python_reason)
+    return list(found.items())
+
+
+def python_reason(e: ir.TExpr) -> str | None:
+    """Why this node itself must run in Python, or None when it has a Spark expression."""
+    if isinstance(e, ir.Call):
+        return _call_reason(e)
+    if isinstance(e, ir.DynamicCall):
+        return _dynamic_reason(e)
+    if isinstance(e, ir.HigherOrder):
+        return CLOSURE_REASON if any(python_reason(n) for n in e.body.walk()) else None
+    if isinstance(e, ir.Comprehend):
+        inner = (e.value,) if e.condition is None else (e.value, e.condition)
+        return CLOSURE_REASON if any(python_reason(n) for part in inner for n in part.walk()) else None
+    return None
+
+
+def _call_reason(e: ir.Call) -> str | None:
+    from clinker_spark.cxl.lower.expressions import sql_template
+
+    if not e.overload.python_reason and e.overload.sql is not None:
+        return None
+    literals = [a.value if isinstance(a, ir.Const) else NOT_LITERAL for a in e.args]
+    if sql_template(e.overload, [a.type for a in e.args], literals) is not None:
+        return None
+    return f"{e.builtin.name}: {e.overload.python_reason}"
+
+
+def _dynamic_reason(e: ir.DynamicCall) -> str | None:
+    from clinker_spark.cxl.lower.expressions import sql_template
+
+    for overload in e.overloads:
+        types = [p if a.type.is_dynamic else a.type for p, a in zip(overload.params, e.args, strict=False)]
+        if sql_template(overload, types, [NOT_LITERAL] * len(e.args)) is None:
+            return f"{e.builtin.name}: {overload.python_reason}"
+    return None
+
+
+def lower_in_python(lowering: Lowering, e: ir.TExpr, reason: str) -> Sql:
+    """The node as a Python column: its inputs lowered natively, its errors passed on."""
+    inputs: list[tuple[str, Sql, ir.TExpr]] = []
+
+    def cut(part: ir.TExpr) -> ir.TExpr:
+        slot = f"py#{len(inputs)}"
+        inputs.append((slot, lowering.bound(part), part))
+        return ir.Slot(part.span, part.type, False, slot)
+
+    if isinstance(e, ir.Call | ir.DynamicCall):
+        args = tuple(a if isinstance(a, ir.Const) else cut(a) for a in e.args)
+        expression: ir.TExpr = replace(e, args=args)
+    else:
+        expression = _cut_free(e, frozenset(), cut)
+    level = max((sql.level for _, sql, _ in inputs), default=0)
+    name = lowering.builder.fresh("$p")
+    column = PythonColumn(name, expression, tuple((s, sql.text, part.type) for s, sql, part in inputs), reason)
+    made = lowering.builder.python(column, level)
+    failures = tuple(f for _, sql, _ in inputs for f in sql.failures)
+    own = passed_on(f"{made.text}.error", made.level) if e.fallible else None
+    return Sql(
+        f"{made.text}.value", made.level, 1, failures + ((own,) if own else ()), frozenset(), simple=True
+    )
+
+
+def _cut_free(e: ir.TExpr, local: frozenset[str], cut: Callable[[ir.TExpr], ir.TExpr]) -> ir.TExpr:
+    """The tree with every reference to something outside of it cut out."""
+    if isinstance(e, ir.Field | ir.SystemRef) or (isinstance(e, ir.Slot) and e.slot not in local):
+        return cut(e)
+    slot = getattr(e, "slot", None)
+    if slot is not None:
+        local = local | {slot}
+    changes: dict[str, Any] = {}
+    for f in fields(e):
+        value = getattr(e, f.name)
+        if isinstance(value, ir.TExpr):
+            changes[f.name] = _cut_free(value, local, cut)
+        elif isinstance(value, tuple) and any(isinstance(v, ir.TExpr) for v in value):
+            changes[f.name] = tuple(_cut_free(v, local, cut) if isinstance(v, ir.TExpr) else v for v in value)
+    return replace(e, **changes)

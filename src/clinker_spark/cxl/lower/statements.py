@@ -1,0 +1,213 @@
+"""Lowering statements: a row program becomes steps over a DataFrame, its output columns and its error column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clinker_spark.core.types import Kind, Type
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.builtins import physical as ph
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.errors import ErrorKind
+from clinker_spark.cxl.execution import BAD_KEY
+from clinker_spark.cxl.lower.errors import first_error
+from clinker_spark.cxl.lower.expressions import Lowering, WindowSpec
+from clinker_spark.cxl.lower.fanout import lower_fan_out
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, combine, quote
+from clinker_spark.cxl.overloads import widen
+from clinker_spark.cxl.system import Context
+
+Named = tuple[Failing, str | None]
+
+
+def lower_program(
+    program: ir.TypedProgram,
+    context: Context,
+    *,
+    fields: Mapping[str, str] | None = None,
+    system_columns: frozenset[str] = frozenset(),
+    window: WindowSpec | None = None,
+    tag: str = "",
+) -> LoweredProgram:
+    """The program as data for the Spark layer.
+
+    `fields` says how to read a column whose Spark type is not the one the program expects;
+    `tag` keeps the helper columns of several programs over one DataFrame apart.
+    """
+    lowering = Lowering(PlanBuilder(tag), context, fields or {}, system_columns, window)
+    return RowLowering(program, lowering).run()
+
+
+class RowLowering:
+    """Walks the statements; keeps what is emitted, what can fail and what has been filtered."""
+
+    def __init__(self, program: ir.TypedProgram, lowering: Lowering) -> None:
+        self.program = program
+        self.lowering = lowering
+        self.builder = lowering.builder
+        self.columns: dict[str, Sql] = {}
+        self.scoped: dict[str, Sql] = {}
+        self.failures: list[Named] = []
+        self.error: str | None = None  # a column that holds the error found so far
+        self.leaves: list[Sql] = []
+        self.blocks: list[ir.TEach] = []
+        self.needs_arrival = lowering.window is not None
+
+    def run(self) -> LoweredProgram:
+        if self.lowering.window is not None:
+            self._compute_windows_first()
+        for statement in self.program.statements:
+            self.statement(statement)
+        self.error = self.settle()
+        if self.blocks:
+            self.explode()
+        self.builder.flush()
+        return LoweredProgram(
+            steps=tuple(self.builder.steps),
+            outputs=tuple((name, self.columns[name].text) for name in self.program.output if name in self.columns),
+            scoped=tuple((name, sql.text) for name, sql in self.scoped.items()),
+            error=self.error,
+            needs_arrival=self.needs_arrival,
+            temporaries=tuple(self.builder.temporaries),
+        )
+
+    def _compute_windows_first(self) -> None:
+        """A window sees the node's whole input, so it is computed before any filter of the program."""
+        for expression in self.program.expressions():
+            for node in expression.walk():
+                if isinstance(node, ir.WindowRef) and not any(isinstance(n, ir.Slot) for n in node.walk()):
+                    self.lowering.lower(node)
+
+    # ----------------------------------------------------------- statements
+
+    def statement(self, s: ir.TStatement) -> None:
+        match s:
+            case ir.TLet():
+                self.lowering.slots[s.slot] = self.value(s.value, None)
+            case ir.TEmit(scope=None):
+                sql = self.value(s.value, s.name, self.program.output[s.name] if not self.blocks else None)
+                self.lowering.slots[s.slot] = self.value_as(sql, s)
+                if not self.blocks:  # what comes after a block does not reach its records
+                    self.columns[s.name] = sql
+            case ir.TEmit():
+                name = f"${s.scope}.{s.name}"
+                self.lowering.slots[s.slot] = self.scoped[name] = self.value(s.value, name)
+            case ir.TFilter():
+                self.filter(s)
+            case ir.TDistinct():
+                self.distinct(s)
+            case ir.TTrace():
+                for part in (s.condition, s.message):
+                    if part is not None and part.fallible:
+                        self.value(part, None)
+            case ir.TBare():
+                if s.value.fallible:
+                    self.value(s.value, None)
+            case ir.TEach():
+                self.blocks.append(s)
+                leaves, failures = lower_fan_out(self, s)
+                self.leaves.append(leaves)
+                self.failures += failures
+
+    def value(self, e: ir.TExpr, field: str | None, to: Type | None = None) -> Sql:
+        """A statement's value as a column, its failures noted under the column being computed."""
+        if to is not None:
+            e = widen(e, to) if not e.type.is_dynamic or to.is_dynamic else e
+        sql = self.lowering.lower(e)
+        self.failures += [(f, field) for f in sql.failures]
+        return self.builder.bind(sql.bare())
+
+    def value_as(self, sql: Sql, s: ir.TEmit) -> Sql:
+        """What later statements read under the emitted name: in the type they were checked against."""
+        to = self.program.output[s.name] if not self.blocks else s.value.type
+        if s.value.type.is_dynamic or not to.is_dynamic:
+            return sql
+        return self.builder.bind(combine(ph.narrow_sql(sql.text, s.value.type), [sql]))
+
+    def settle(self) -> str | None:
+        """The error so far as one column; None when nothing can have failed."""
+        if not self.failures:
+            return self.error
+        level = max(f.level for f, _ in self.failures)
+        text = first_error(self.failures)
+        if self.error is not None:
+            text = f"coalesce({self.error}, {text})"
+        self.failures = []
+        self.error = self.builder.bind(Sql(text, level)).text
+        return self.error
+
+    def filter(self, s: ir.TFilter) -> None:
+        predicate = self.lowering.lower(s.predicate)
+        self.failures += [(f, None) for f in predicate.failures]
+        if predicate.failures:
+            predicate = self.builder.bind(predicate.bare())
+        error = self.settle()
+        self.builder.where(predicate.text if error is None else f"{error} IS NOT NULL OR {predicate.text}")
+
+    def distinct(self, s: ir.TDistinct) -> None:
+        self.needs_arrival = True
+        keys = [self.key(k) for k in s.keys]
+        error = self.settle()
+        partition = ", ".join(k.text for k in keys) or "1"
+        if error is not None:
+            partition = f"({error} IS NULL), {partition}"
+        rank = f"row_number() OVER (PARTITION BY {partition} ORDER BY {quote(ARRIVAL_COLUMN)})"
+        name = self.builder.fresh("$n")
+        self.builder.project([(name, rank)])
+        first = f"{quote(name)} = 1"
+        self.builder.where(first if error is None else f"{error} IS NOT NULL OR {first}")
+
+    def key(self, e: ir.TExpr) -> Sql:
+        """A value as a grouping key: 0.0 and -0.0 are one; NaN, arrays and maps fail the record."""
+        sql = self.lowering.bound(e)
+        self.failures += [(f, None) for f in sql.failures]
+        t = e.type
+        bad, key = None, sql.text
+        if t.is_dynamic:
+            kind = ph.kind_sql(sql.text)
+            bad = f"{ph.variant_is(kind, Kind.ARRAY)} OR {ph.variant_is(kind, Kind.MAP)}"
+            number = ph.get_sql(sql.text, Type(Kind.FLOAT))
+            bad = f"{bad} OR ({ph.variant_is(kind, Kind.FLOAT)} AND isnan({number}))"
+            text = f"try_variant_get({sql.text}, '$', 'string')"
+            key = f"CASE WHEN {ph.variant_is(kind, Kind.FLOAT)} THEN CAST({number} + 0.0D AS STRING) ELSE concat({kind}, {text}) END"
+        elif t.kind in (Kind.ARRAY, Kind.MAP):
+            bad, key = f"{sql.text} IS NOT NULL", f"({sql.text} IS NULL)"
+        elif t.kind is Kind.FLOAT:
+            bad = f"isnan({sql.text})"
+        if bad is not None:
+            message = sql_string(BAD_KEY)
+            kind_text = sql_string(ErrorKind.TYPE_MISMATCH.value)
+            self.failures.append((Failing(bad, kind_text, "CAST(NULL AS STRING)", message, sql.level), None))
+        return self.builder.bind(combine(key, [sql.bare()]))
+
+    # -------------------------------------------------------------- fan-out
+
+    def explode(self) -> None:
+        """One row per leaf of all blocks. A failed record keeps its one row and its error."""
+        texts = [leaves.text for leaves in self.leaves]
+        leaves = texts[0] if len(texts) == 1 else f"concat({', '.join(texts)})"
+        level = max(sql.level for sql in self.leaves)
+        bound = self.builder.bind(Sql(leaves, level))
+        name = self.builder.fresh("$leaf")
+        if self.error is None:
+            self.builder.project([(name, f"explode({bound.text})")])
+        else:
+            self.builder.where(f"{self.error} IS NOT NULL OR size({bound.text}) > 0")
+            self.builder.project([(name, f"explode_outer(CASE WHEN {self.error} IS NULL THEN {bound.text} END)")])
+        for column in block_columns(tuple(self.blocks)):
+            self.columns[column] = Sql(f"{quote(name)}.{quote(column)}", simple=True)
+
+
+def block_columns(blocks: tuple[ir.TStatement, ...]) -> list[str]:
+    """The columns that some record of these blocks emits, in order of first emission."""
+    names: dict[str, None] = {}
+    for block in blocks:
+        if isinstance(block, ir.TEach):
+            for inner in block.body:
+                if isinstance(inner, ir.TEmit) and inner.scope is None:
+                    names.setdefault(inner.name)
+            for name in block_columns(block.body):
+                names.setdefault(name)
+    return list(names)
+
+

@@ -1,0 +1,38 @@
+"""Lowering `$window` functions to OVER expressions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.builtins.physical import physical
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.builtins.windows import WINDOWS
+from clinker_spark.cxl.errors import ErrorKind
+from clinker_spark.cxl.interpreter import NO_WINDOW
+from clinker_spark.cxl.lower.plan import Failing, Sql
+
+if TYPE_CHECKING:
+    from clinker_spark.cxl.lower.expressions import Lowering
+
+
+def lower_window(lowering: Lowering, e: ir.WindowRef) -> Sql:
+    row = WINDOWS[e.function]
+    nothing = f"CAST(NULL AS {physical(e.type)})"
+    if lowering.window is None:
+        kind = sql_string(ErrorKind.TYPE_MISMATCH.value)
+        always = Failing("TRUE", kind, "CAST(NULL AS STRING)", sql_string(NO_WINDOW))
+        return Sql(nothing, failures=(always,), simple=True)
+    clauses = lowering.window.clauses()
+    if row.argument in ("row", "offset"):
+        if e.field is None:
+            return Sql(nothing, simple=True)
+        x = lowering.bound(ir.Field(e.span, e.type, False, e.field))
+    elif e.args:
+        x = lowering.bound(e.args[0])
+    else:
+        x = Sql("")
+    offset = e.args[0].value if row.argument == "offset" and isinstance(e.args[0], ir.Const) else 0
+    text = row.sql.format(x=x.text, n=offset, **clauses)
+    # A window expression ends a projection of its own; nothing else may be fused into it.
+    return lowering.builder.bind(Sql(text, x.level, 2, x.failures))

@@ -1,0 +1,213 @@
+"""Typecheck, the statements: from a resolved syntax tree to a `TypedProgram`."""
+
+from __future__ import annotations
+
+from clinker_spark.core.diagnostics import Diagnostic, Severity
+from clinker_spark.core.types import ANY, ARRAY, Kind, Type, unify
+from clinker_spark.cxl import ast, ir
+from clinker_spark.cxl.environment import Environment
+from clinker_spark.cxl.infer import Inference
+from clinker_spark.cxl.modules import walk
+from clinker_spark.cxl.overloads import narrow, widen
+
+
+def typecheck(program: ast.ProgramSyntax, env: Environment) -> tuple[ir.TypedProgram, list[Diagnostic]]:
+    """The typed program and everything that is wrong with it (warnings included)."""
+    checker = _Checker(env)
+    statements = checker.statements(program.statements)
+    found = checker.inference.found
+    if not _emits(program.statements) and env.mode == "row":
+        end = program.statements[-1].span if program.statements else None
+        found.append(
+            Diagnostic(
+                "W200",
+                "the program emits nothing",
+                env.source,
+                end,
+                "add an emit statement: emit name = expression",
+                Severity.WARNING,
+                "typecheck",
+            )
+        )
+    typed = ir.TypedProgram(
+        source=env.source,
+        schema=_read_schema(env, checker),
+        statements=tuple(statements),
+        output=checker.output,
+        mode=env.mode,
+        group_by=env.group_by,
+        max_expansion=env.max_expansion,
+        let_types=checker.let_types,
+    )
+    return typed, found
+
+
+def _emits(statements: tuple[ast.Statement, ...]) -> bool:
+    return any(isinstance(s, ast.Emit) or (isinstance(s, ast.EmitEach) and _emits(s.body)) for s in statements)
+
+
+def _read_schema(env: Environment, checker: _Checker) -> dict[str, Type]:
+    if env.schema is not None:
+        return dict(env.schema)
+    return {name: ANY for name in checker.seen_fields()}
+
+
+class _Checker:
+    def __init__(self, env: Environment) -> None:
+        self.env = env
+        self.inference = Inference(env)
+        self.output: dict[str, Type] = {}
+        self.let_types: dict[str, Type] = {}
+        self.typed: list[ir.TExpr] = []
+        self.depth = 0
+        if env.mode == "aggregate":
+            for name in env.group_by:
+                self.output[name] = (env.schema or {}).get(name, ANY)
+
+    def seen_fields(self) -> list[str]:
+        names: dict[str, None] = {}
+        for expression in self.typed:
+            for node in expression.walk():
+                if isinstance(node, ir.Field):
+                    names.setdefault(node.name)
+        return list(names)
+
+    def infer(self, e: ast.Expr) -> ir.TExpr:
+        typed = self.inference.infer(e)
+        self.typed.append(typed)
+        return typed
+
+    def statements(self, body: tuple[ast.Statement, ...]) -> list[ir.TStatement]:
+        result: list[ir.TStatement] = []
+        for statement in body:
+            typed = self.statement(statement)
+            if typed is not None:
+                result.append(typed)
+        return result
+
+    def statement(self, s: ast.Statement) -> ir.TStatement | None:
+        match s:
+            case ast.Let():
+                return self.let(s)
+            case ast.Emit():
+                return self.emit(s)
+            case ast.Filter():
+                return self.filter(s)
+            case ast.Distinct():
+                return self.distinct(s)
+            case ast.Trace():
+                condition = None
+                if s.condition is not None:
+                    condition = self.inference.boolean(self.infer(s.condition), "trace if")
+                return ir.TTrace(s.span, s.level, condition, self.infer(s.message))
+            case ast.EmitEach():
+                return self.each(s)
+            case ast.Bare():
+                return ir.TBare(s.span, self.infer(s.value))
+        return None  # use, fn
+
+    def let(self, s: ast.Let) -> ir.TStatement | None:
+        inference = self.inference
+        if self.env.mode == "aggregate":
+            if any(isinstance(n, ast.Call) for n in walk(s.value)):
+                inference.error(
+                    f"let '{s.name}' holds an aggregate", s.span, "emit the aggregate instead, later emits can read it"
+                )
+            inference.macros[s.name] = s.value
+            return None
+        value = self.infer(s.value)
+        slot = inference.new_slot(s.name)
+        self.let_types[s.name] = value.type
+        if isinstance(value, ir.Const):
+            inference.names[s.name] = value
+        else:
+            inference.names[s.name] = ir.Slot(s.name_span, value.type, False, slot)
+        return ir.TLet(s.span, s.name, slot, value)
+
+    def emit(self, s: ast.Emit) -> ir.TStatement:
+        inference = self.inference
+        value = self.infer(s.value)
+        slot = inference.new_slot(s.name)
+        visible: ir.TExpr = ir.Slot(s.name_span, value.type, False, slot)
+        if s.scope is None:
+            inference.macros.pop(s.name, None)
+            inference.names[s.name] = value if isinstance(value, ir.Const) and not self.depth else visible
+            known = self.output.get(s.name) if self.depth else None
+            self.output[s.name] = value.type if known is None else unify(known, value.type) or ANY
+            return ir.TEmit(s.span, None, s.name, slot, value)
+        if self.env.mode == "aggregate":
+            inference.error("scoped variables cannot be written in an aggregate", s.span, "emit a column instead")
+        declared = (self.env.declares or {}).get(s.scope, {}).get(s.name)
+        if declared is not None:
+            merged = unify(declared, value.type)
+            if merged is None or merged.kind is not declared.kind:
+                inference.error(
+                    f"'${s.scope}.{s.name}' is declared as {declared} but gets {value.type}",
+                    s.value.span,
+                    "change the declaration or convert the value",
+                )
+            elif value.type.is_dynamic:
+                value = narrow(value, declared)
+            else:
+                value = widen(value, declared)
+        inference.scoped[(s.scope, s.name)] = ir.Slot(s.name_span, value.type, False, slot)
+        return ir.TEmit(s.span, s.scope, s.name, slot, value)
+
+    def filter(self, s: ast.Filter) -> ir.TStatement | None:
+        inference = self.inference
+        if self.depth:
+            inference.error("filter is not possible inside emit each", s.span, "filter the array: items.filter(it => ...)")
+            return None
+        if self.env.mode == "aggregate":
+            if any(isinstance(n, ast.Call) for n in walk(s.predicate)):
+                inference.error(
+                    "filter runs before grouping and cannot hold an aggregate", s.span, "filter in a later transform"
+                )
+                return None
+            inference.in_aggregate = True
+        predicate = self.infer(s.predicate)
+        inference.in_aggregate = False
+        t = predicate.type
+        if t.kind not in (Kind.BOOL, Kind.ANY, Kind.NULL):
+            inference.error(
+                f"filter predicate must be type Bool, got {t}", s.predicate.span, "write a comparison, for example x > 0"
+            )
+            return None
+        return ir.TFilter(s.span, inference.boolean(predicate, "filter"))
+
+    def distinct(self, s: ast.Distinct) -> ir.TStatement | None:
+        inference = self.inference
+        if self.depth or self.env.mode == "aggregate":
+            where = "inside emit each" if self.depth else "in an aggregate"
+            inference.error(f"distinct is not possible {where}", s.span, "use it in a transform of its own")
+            return None
+        if s.by is not None:
+            key = self.infer(ast.Name(s.by_span or s.span, s.by))
+            return ir.TDistinct(s.span, (key,), (s.by,))
+        names = tuple(self.env.schema or ())
+        keys = tuple(inference._field(name, s.span) for name in names)
+        return ir.TDistinct(s.span, keys, names)
+
+    def each(self, s: ast.EmitEach) -> ir.TStatement | None:
+        inference = self.inference
+        if self.env.mode == "aggregate":
+            inference.error("emit each is not possible in an aggregate", s.span, "fan out in a transform before it")
+            return None
+        source = self.infer(s.source)
+        t = source.type
+        allowed = (Kind.ARRAY, Kind.ANY, Kind.NULL)
+        if t.kind not in allowed:
+            inference.error(
+                f"emit each needs an Array to loop over, but got {t}", s.source.span, "emit each x in [value] { ... }"
+            )
+        element = ANY if t.is_dynamic or t.kind is not Kind.ARRAY else (t.element or ANY).as_nullable()
+        if t.kind is Kind.NULL:
+            source = widen(source, ARRAY)
+        saved_names, saved_macros = dict(inference.names), dict(inference.macros)
+        slot = inference.new_slot(s.binding)
+        inference.names[s.binding] = ir.Slot(s.binding_span, element, False, slot)
+        self.depth += 1
+        body = tuple(self.statements(s.body))
+        self.depth -= 1
+        inference.names, inference.macros = saved_names, saved_macros
+        return ir.TEach(s.span, slot, element, source, s.outer, body)

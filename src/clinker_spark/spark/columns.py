@@ -1,0 +1,157 @@
+"""Running a compiled program over a DataFrame: the lowered steps become DataFrame operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import InputError
+from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.types import Type
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.lower.aggregates import FIRST_ARRIVAL, lower_aggregate
+from clinker_spark.cxl.lower.expressions import WindowSpec
+from clinker_spark.cxl.lower.plan import (
+    ARRIVAL_COLUMN,
+    ERROR_COLUMN,
+    LoweredProgram,
+    Project,
+    PythonColumn,
+    Step,
+    Where,
+    quote,
+)
+from clinker_spark.cxl.lower.statements import lower_program
+from clinker_spark.cxl.program import Program
+from clinker_spark.cxl.system import Context, default_context
+from clinker_spark.spark.python_columns import python_column
+from clinker_spark.spark.types import read_as
+
+
+@dataclass(frozen=True)
+class Window:
+    """The analytic window of a node: columns to partition and sort by."""
+
+    group_by: Sequence[str] = ()
+    sort_by: Sequence[str] = ()
+
+
+def lower(program: Program, df: DataFrame, context: Context, window: Window | None = None) -> LoweredProgram:
+    """The program lowered for this DataFrame's columns."""
+    spec = None
+    if window is not None:
+        spec = WindowSpec(tuple(map(quote, window.group_by)), tuple(map(quote, window.sort_by)), quote(ARRIVAL_COLUMN))
+    system = frozenset(c for c in df.columns if c.startswith("$"))
+    return lower_program(
+        program.typed, context, fields=_field_texts(program, df), system_columns=system, window=spec
+    )
+
+
+def apply(
+    program: Program,
+    df: DataFrame,
+    *,
+    context: Context | None = None,
+    window: Window | None = None,
+    include_unmapped: bool = True,
+) -> DataFrame:
+    """The DataFrame with the emitted columns added (an emit of an existing name replaces it in place).
+
+    When the program can fail there is one more column, `$error`: null, or a struct of kind, field, value and
+    message. Failed rows are kept, so that nothing is lost; separate them with `$error IS NULL`. Scoped
+    variables become hidden columns such as `$record.x`. `include_unmapped=False` keeps only what is emitted.
+    """
+    context = context or default_context(program.typed.source.name)
+    if program.typed.mode == "aggregate":
+        raise TypeError("an aggregate program is applied with apply_aggregate")
+    lowered = lower(program, df, context, window)
+    kept = list(df.columns) if include_unmapped else []
+    if lowered.needs_arrival and ARRIVAL_COLUMN not in df.columns:
+        df = df.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
+    df = run_steps(df, lowered.steps, context)
+    emitted = dict(lowered.outputs)
+    columns = [F.expr(emitted.pop(name, quote(name))).alias(name) for name in kept if name != ERROR_COLUMN]
+    columns += [F.expr(text).alias(name) for name, text in emitted.items()]
+    columns += [F.expr(text).alias(name) for name, text in lowered.scoped]
+    if lowered.error is not None:
+        columns.append(F.expr(lowered.error).alias(ERROR_COLUMN))
+    return df.select(*columns)
+
+
+def apply_aggregate(
+    program: Program, df: DataFrame, *, context: Context | None = None
+) -> tuple[DataFrame, DataFrame | None]:
+    """The groups, in order of first appearance, and the rows that failed before grouping (None: none can)."""
+    context = context or default_context(program.typed.source.name)
+    if ARRIVAL_COLUMN not in df.columns:
+        df = df.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
+    lowered = lower_aggregate(program.typed, context, _field_texts(program, df))
+    original = list(df.columns)
+    df = run_steps(df, lowered.before, context)
+    failed = None
+    if lowered.row_error is not None:
+        error = F.expr(lowered.row_error)
+        failed = df.where(error.isNotNull()).select(*map(quote, original), error.alias(ERROR_COLUMN))
+        df = df.where(error.isNull())
+    keys = [F.expr(text).alias(name) for name, text in lowered.keys]
+    partials = [F.expr(text).alias(name) for name, text in lowered.partials]
+    first = F.min(quote(ARRIVAL_COLUMN)).alias(FIRST_ARRIVAL)
+    groups = run_steps(df.groupBy(*keys).agg(first, *partials), lowered.after.steps, context)
+    columns = [F.expr(text).alias(name) for name, text in lowered.after.outputs]
+    if lowered.after.error is not None:
+        columns.append(F.expr(lowered.after.error).alias(ERROR_COLUMN))
+    return groups.orderBy(quote(FIRST_ARRIVAL)).select(*columns), failed
+
+
+def run_steps(df: DataFrame, steps: Sequence[Step], context: Context) -> DataFrame:
+    """The steps of a lowered program, one after the other."""
+    for step in steps:
+        match step:
+            case Project(columns=columns):
+                df = df.select("*", *[F.expr(text).alias(name) for name, text in columns])
+            case Where(condition=condition):
+                df = df.where(condition)
+            case PythonColumn():
+                df = df.withColumn(step.name, python_column(step, context))
+    return df
+
+
+def _field_texts(program: Program, df: DataFrame) -> dict[str, str]:
+    """How to read each column the program uses; an error when one is missing or of another type."""
+    have = {f.name: f.dataType for f in df.schema.fields}
+    texts: dict[str, str] = {}
+    problems: list[Diagnostic] = []
+    for name, want in _fields(program).items():
+        if name not in have:
+            help_text = did_you_mean(name, have) or f"the DataFrame has: {', '.join(have)}"
+            problems.append(Diagnostic("E226", f"the DataFrame has no column '{name}'", help=help_text))
+            continue
+        text = read_as(quote(name), have[name], want)
+        if text is None:
+            found = have[name].simpleString()
+            message = f"column '{name}' is {found} in the DataFrame, but the program expects {want}"
+            problems.append(Diagnostic("E226", message, help="cast the column, or change the schema"))
+        elif text != quote(name):
+            texts[name] = text
+    if problems:
+        raise InputError(problems)
+    return texts
+
+
+def _fields(program: Program) -> dict[str, Type]:
+    found: dict[str, Type] = {}
+    schema: Any = program.typed.schema
+    for expression in program.typed.expressions():
+        for node in expression.walk():
+            if isinstance(node, ir.Field):
+                found.setdefault(node.name, node.type)
+            elif isinstance(node, ir.WindowRef) and node.field is not None:
+                found.setdefault(node.field, schema[node.field])
+    for name in program.typed.group_by:
+        found.setdefault(name, schema[name])
+    return found

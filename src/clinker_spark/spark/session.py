@@ -1,0 +1,69 @@
+"""The Spark session: the embedded local one, or whatever the user already has.
+
+This is the only module that knows how a JVM is started and kept quiet.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from importlib.resources import files
+
+from pyspark.sql import SparkSession
+
+# Results must not depend on the machine's zone or on its habits.
+_ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+def session(
+    master: str = "local[*]", *, app_name: str = "clinker", conf: Mapping[str, str] | None = None, verbose: bool = False
+) -> SparkSession:
+    """The active session if there is one, else a local one that says nothing unless `verbose`."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    # Workers take the first python on the PATH unless told; it may be another one.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName(app_name)
+    settings = {**_ALWAYS, **_LOCAL}
+    if not verbose:
+        quiet = files("clinker_spark.spark").joinpath("log4j2-quiet.properties")
+        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet}"
+    for key, value in {**settings, **(conf or {})}.items():
+        builder = builder.config(key, value)
+    with nullcontext() if verbose else _jvm_stderr_to_file():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _jvm_stderr_to_file() -> Iterator[None]:
+    """While the JVM starts, its standard error is a file: it greets on stderr whatever its log level.
+
+    When the start fails, what it said is shown after all.
+    """
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            log.seek(0)
+            os.write(saved, log.read())
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)

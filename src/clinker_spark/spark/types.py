@@ -1,0 +1,96 @@
+"""CXL types and Spark types: reading a DataFrame's columns as the types a program expects."""
+
+from __future__ import annotations
+
+from pyspark.sql import types as st
+
+from clinker_spark.core.types import (
+    ANY,
+    BOOL,
+    DATE,
+    DATETIME,
+    FLOAT,
+    INT,
+    STRING,
+    Kind,
+    Type,
+    array_of,
+    decimal,
+    map_of,
+)
+from clinker_spark.cxl.builtins.physical import physical
+
+_WHOLE = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
+
+
+def type_of(spark_type: st.DataType) -> Type:
+    """The CXL type of a Spark column.
+
+    >>> str(type_of(st.IntegerType())), str(type_of(st.ArrayType(st.StringType())))
+    ('Int', 'Array(String)')
+    """
+    match spark_type:
+        case st.BooleanType():
+            return BOOL
+        case st.ByteType() | st.ShortType() | st.IntegerType() | st.LongType():
+            return INT
+        case st.FloatType() | st.DoubleType():
+            return FLOAT
+        case st.DecimalType():
+            return decimal(spark_type.scale)
+        case st.StringType() | st.CharType() | st.VarcharType():
+            return STRING
+        case st.DateType():
+            return DATE
+        case st.TimestampType() | st.TimestampNTZType():
+            return DATETIME
+        case st.ArrayType():
+            return array_of(type_of(spark_type.elementType))
+        case st.MapType():
+            return map_of(type_of(spark_type.valueType))
+    return ANY
+
+
+def schema_of(schema: st.StructType) -> dict[str, Type]:
+    """A DataFrame's schema as CXL types; hidden engine columns (`$...`) are left out."""
+    return {f.name: type_of(f.dataType) for f in schema.fields if not f.name.startswith("$")}
+
+
+def spelled(spark_type: st.DataType) -> str:
+    return spark_type.simpleString().replace(" ", "").lower()
+
+
+def read_as(column: str, have: st.DataType, want: Type) -> str | None:
+    """SQL that reads a column as a CXL type: the column itself where it fits, None when it cannot be read so."""
+    if spelled(have) == physical(want).replace(" ", "").lower():
+        return column
+    if want.is_dynamic:
+        nested = isinstance(have, st.StructType | st.MapType | st.ArrayType)
+        return f"to_variant_object({column})" if nested else f"CAST({column} AS VARIANT)"
+    if isinstance(have, st.NullType):
+        return f"CAST({column} AS {physical(want)})"
+    if want.kind is Kind.INT and isinstance(have, _WHOLE):
+        return f"CAST({column} AS BIGINT)"
+    if want.kind is Kind.FLOAT and isinstance(have, (*_WHOLE, st.FloatType, st.DoubleType)):
+        return f"CAST({column} AS DOUBLE)"
+    if want.kind is Kind.DECIMAL and isinstance(have, (*_WHOLE, st.DecimalType)):
+        return f"try_cast({column} AS {physical(want)})"
+    if want.kind is Kind.STRING and isinstance(have, st.CharType | st.VarcharType):
+        return f"CAST({column} AS STRING)"
+    if want.kind is Kind.DATETIME and isinstance(have, st.TimestampType | st.DateType):
+        return f"CAST({column} AS TIMESTAMP_NTZ)"
+    if want.kind is Kind.ARRAY and isinstance(have, st.ArrayType):
+        inner = read_as("cxl_e", have.elementType, want.element or ANY)
+        return None if inner is None else f"transform({column}, cxl_e -> {inner})"
+    if want.kind is Kind.MAP and isinstance(have, st.MapType):
+        inner = read_as("cxl_e", have.valueType, want.element or ANY)
+        return None if inner is None else f"transform_values({column}, (cxl_k, cxl_e) -> {inner})"
+    if want.kind is Kind.MAP and isinstance(have, st.StructType):
+        pairs = []
+        for f in have.fields:
+            inner = read_as(f"{column}.`{f.name}`", f.dataType, want.element or ANY)
+            if inner is None:
+                return None
+            pairs.append(f"'{f.name}', {inner}")
+        return f"CASE WHEN {column} IS NOT NULL THEN map({', '.join(pairs)}) END"
+    return None

@@ -1,0 +1,122 @@
+"""The architecture, checked: who may import whom, and that planning never loads pyspark."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import clinker_spark
+
+ROOT = Path(clinker_spark.__file__).parent
+PACKAGE = "clinker_spark"
+
+RANK = {
+    "core": 0,
+    "cxl": 1,
+    "config": 2,
+    "query": 3,
+    "plan": 4,
+    "spark": 5,
+    "runtime": 6,
+    "streaming": 7,
+    "dataset": 7,  # the same rank as streaming: neither may import the other
+    "report": 8,
+    "cli": 9,
+}
+
+HANDOVERS: dict[tuple[str, str], str] = {}
+"""(module, imported layer) -> why it may look down the stack. Only for a function that hands over to the engine."""
+
+
+def modules() -> list[tuple[str, Path]]:
+    """(dotted name inside the package, file) of every module."""
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found.append((".".join(parts[:-1] if parts[-1] == "__init__" else parts), path))
+    return found
+
+
+def imports(name: str, path: Path) -> Iterator[tuple[str, int]]:
+    """(absolute module, line) of every import in a file: at the top, inside functions, by name with importlib."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    package = [PACKAGE, *name.split(".")] if name else [PACKAGE]
+    if path.name != "__init__.py":
+        package = package[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module, node.lineno
+            if module == PACKAGE:  # from clinker_spark import cxl
+                yield from ((f"{module}.{alias.name}", node.lineno) for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if function in ("import_module", "__import__"):
+                yield str(node.args[0].value), node.lineno
+
+
+def layer_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == PACKAGE and parts[1] in RANK else None
+
+
+def test_every_package_is_a_known_layer() -> None:
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert packages <= RANK.keys()
+
+
+def test_a_layer_imports_only_from_layers_before_it() -> None:
+    wrong = []
+    for name, path in modules():
+        mine = name.split(".")[0]
+        if mine not in RANK:  # the package's own __init__ and __main__
+            continue
+        for module, line in imports(name, path):
+            theirs = layer_of(module)
+            if theirs is None or theirs == mine or (name, theirs) in HANDOVERS:
+                continue
+            if RANK[theirs] >= RANK[mine]:
+                wrong.append(f"{path.relative_to(ROOT)}:{line}: {mine} must not import {theirs} ({module})")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_only_spark_imports_pyspark() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: imports {module}"
+        for name, path in modules()
+        if name.split(".")[0] != "spark"
+        for module, line in imports(name, path)
+        if module.split(".")[0] in ("pyspark", "py4j")
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_handovers_are_still_needed() -> None:
+    used = {(name, layer_of(module)) for name, path in modules() for module, _ in imports(name, path)}
+    assert set(HANDOVERS) <= used
+
+
+def test_the_checks_see_what_they_should(tmp_path: Path) -> None:
+    file = tmp_path / "m.py"
+    file.write_text(
+        "import pyspark.sql as s\nfrom ..spark import session\ndef f():\n    from clinker_spark import plan\n"
+        "    import importlib; importlib.import_module('clinker_spark.runtime.run')\n"
+    )
+    found = {module for module, _ in imports("cxl.m", file)}
+    assert {"pyspark.sql", "clinker_spark.spark", "clinker_spark.plan", "clinker_spark.runtime.run"} <= found
+
+
+@pytest.mark.parametrize("module", ["clinker_spark", "clinker_spark.cxl", "clinker_spark.cli.main"])
+def test_import_does_not_load_heavy_packages(module: str) -> None:
+    heavy = ("pyspark", "py4j", "pandas", "pyarrow", "pydantic", "rich")
+    code = f"import sys, {module}; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
