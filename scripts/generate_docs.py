@@ -1,5 +1,6 @@
 """Regenerate what is generated in the documentation: `make docs`. With `--check`, only say what is out of date.
 
+* `docs/cxl-reference.md`, every operator, method and function, comes from the builtin table.
 * `docs/diagnostics.md`, the index of the diagnostic codes, comes from the registry.
 * In the pages of the codes, the output in each `console` block comes from running its command: a block named
   `yaml orders.yaml` or `cxl total.cxl` above it is the content of that file.
@@ -20,9 +21,11 @@ from pathlib import Path
 from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
 
-from clinker_spark.core.registry import ENTRIES, Entry  # noqa: E402 (the path above must come first)
+from cxl_reference import reference  # noqa: E402 (the paths above must come first)
+
+from clinker_spark.core.registry import ENTRIES, Entry  # noqa: E402
 
 PAGES = ROOT / "src" / "clinker_spark" / "core" / "pages"
 COMMANDS = {"clinker": "clinker_spark.cli.main", "cxl": "clinker_spark.cli.cxl"}
@@ -31,6 +34,7 @@ _FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTAL
 
 def generated() -> Iterator[tuple[Path, str]]:
     """Every generated file with the text it should have."""
+    yield ROOT / "docs" / "cxl-reference.md", reference()
     yield ROOT / "docs" / "diagnostics.md", diagnostics_index()
     for path in sorted(PAGES.glob("*.md")):
         yield path, with_output(path.read_text(encoding="utf-8"))

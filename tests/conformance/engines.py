@@ -37,7 +37,8 @@ def _interpret(case: Case, program: Program) -> str | None:
             found = program.execution(context()).run_window(rows, case.raw.get("sort_by", ()))
             return difference(case, program, _got(found[case.raw["current"]]))
         if isinstance(case.expect, dict) and "stream" in case.expect:
-            return _stream(case, [_attempt(program, r, execution) for execution in [program.execution(context())] for r in case.raw["input"]])
+            execution = program.execution(context())
+            return _stream(case, [_attempt(program, r, execution) for r in case.raw["input"]])
         return difference(case, program, _got(program.outcome(case.raw.get("input", {}), context())))
     except EvalError as error:
         return difference(case, program, Got(error=error.kind))

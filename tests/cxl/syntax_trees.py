@@ -32,7 +32,8 @@ def show(node: Any) -> str:
 
 
 def _form(head: str, *parts: Any) -> str:
-    return f"({' '.join([head, *(part if isinstance(part, str) else show(part) for part in parts if part is not None)])})"
+    shown = [part if isinstance(part, str) else show(part) for part in parts if part is not None]
+    return f"({' '.join([head, *shown])})"
 
 
 def _literal(node: ast.Literal) -> str:
@@ -40,9 +41,9 @@ def _literal(node: ast.Literal) -> str:
         return repr(node.value)
     if isinstance(node.value, datetime.date):
         return f"#{node.value.isoformat()}"
-    return {None: "null", True: "true", False: "false"}[node.value] if node.value is None or isinstance(
-        node.value, bool
-    ) else repr(node.value)
+    if node.value is None or isinstance(node.value, bool):
+        return str(node.value).lower().replace("none", "null")
+    return repr(node.value)
 
 
 def _map(node: ast.MapLiteral) -> str:

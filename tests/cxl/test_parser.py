@@ -278,11 +278,9 @@ def test_one_mistake_gives_one_helpful_diagnostic(text: str, marked: str, messag
     assert problem.help is not None and advice in problem.help
 
 
-@pytest.mark.parametrize(("text", "marked", "message", "advice"), MISTAKES, ids=[case[0] for case in MISTAKES])
-def test_a_mistake_does_not_spread(text: str, marked: str, message: str, advice: str) -> None:
+@pytest.mark.parametrize("text", [text for text, _, message, _ in MISTAKES if message != "not closed"])
+def test_a_mistake_does_not_spread(text: str) -> None:
     """Statements before and after a broken one are read as ever."""
-    if message == "not closed":
-        pytest.skip("its block goes on")
     program, problems = parse(Source("t", f"emit before = 1\n{text}\nemit after = 2\n"))
     assert len(problems) == 1
     names = [statement.name for statement in program.statements if isinstance(statement, ast.Emit)]

@@ -50,9 +50,7 @@ def frame(spark: SparkSession, schema: Mapping[str, Type], rows: Sequence[Mappin
 
 def run_batch(df: DataFrame, jobs: Sequence[Job], context: Context) -> list[list[Result]]:
     """The results of every program on every row, in the order of `jobs` and of the rows."""
-    lowered = [
-        lower_program(j.program.typed, context, fields=j.fields, tag=f"{i}_") for i, j in enumerate(jobs)
-    ]
+    lowered = [lower_program(j.program.typed, context, fields=j.fields, tag=f"{i}_") for i, j in enumerate(jobs)]
     keeps: list[list[str]] = [[] for _ in jobs]
     depth = max((len(p.steps) for p in lowered), default=0)
     for level in range(depth):

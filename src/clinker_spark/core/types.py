@@ -199,5 +199,5 @@ def type_keyword(t: Type) -> str:
     if t.kind is Kind.DECIMAL and t.scale is not None:
         return f"decimal({t.scale})"
     if t.element is not None and t.element.kind is not Kind.ANY:
-        return f"{t.kind.value.lower()}({type_keyword(t.element)})"
-    return t.kind.value.lower()
+        return f"{str(t.kind.value).lower()}({type_keyword(t.element)})"
+    return str(t.kind.value).lower()

@@ -102,6 +102,8 @@ def negate(a: CharClass) -> CharClass:
 def union(a: CharClass, b: CharClass) -> CharClass:
     if isinstance(a, Flat) and isinstance(b, Flat) and not a.negated and not b.negated:
         properties = a.properties + tuple(p for p in b.properties if p not in a.properties)
+        if any((opposite, text) in properties for text, opposite in properties):
+            return EVERYTHING
         return Flat(_normal(a.ranges + b.ranges), properties)
     return Either(a, b)
 
@@ -134,13 +136,21 @@ def later_case_pairs() -> Iterable[tuple[int, int]]:
 # Pairs whose full folding is longer than one character, so that Python's casefold does not pair them.
 _SIMPLE_FOLDS = ((0x1FD3, 0x390), (0x1FE3, 0x3B0), (0xFB05, 0xFB06))
 
+# Everything but the large scripts without case: the orbits are computed while a program is compiled.
+_CASED_BLOCKS = (
+    range(0x3000),
+    range(0xA000, 0xAC00),
+    range(0xFB00, 0x12000),
+    range(0x16000, 0x17000),
+    range(0x1D000, 0x1F000),
+)
+
 
 @cache
 def _orbits() -> dict[int, tuple[int, ...]]:
     """For each character that has case variants: all of them, itself included."""
     groups: dict[int, set[int]] = {}
-    # The blocks left out are scripts without case: this runs when a program is compiled.
-    for code in (*range(0x3000), *range(0xA000, 0xAC00), *range(0xFB00, 0x12000), *range(0x16000, 0x17000), *range(0x1D000, 0x1F000)):
+    for code in (c for block in _CASED_BLOCKS for c in block):
         char = chr(code)
         # Simple folding is one character to one; where full folding is longer, lower-casing may still be simple.
         folded = next((f for f in (char.casefold(), char.lower()) if len(f) == 1), char)
@@ -289,11 +299,14 @@ def named(name: str) -> CharClass | None:
     return negate(found) if found is not None and opposite else found
 
 
+WORD = Flat((), (((r"\w", r"\w"), (r"\W", r"\W")),))
+r"""Unicode's word characters; Java needs `(?U)` for them."""
+
+
 def perl(letter: str, *, unicode: bool) -> Flat:
-    r"""`\d`, `\w` or `\s`. The Java text of the Unicode ones needs `(?U)`."""
+    r"""`\d`, `\w` or `\s`."""
     if unicode:
-        text, opposite = f"\\{letter}", f"\\{letter.upper()}"
-        return Flat((), (((text, text), (opposite, opposite)),))
+        return {"d": _property("Nd", "Nd"), "s": _property("IsWhite_Space", "White_Space"), "w": WORD}[letter]
     return posix({"d": "digit", "w": "word", "s": "space"}[letter])
 
 
@@ -378,8 +391,9 @@ def _in_class(char: str) -> Text:
 
 
 def _char(char: str, special: str) -> Text:
-    if char in special:
-        return (f"\\{char}", f"\\{char}")
+    if char in special or char in "\n\r\t":
+        text = "\\" + {"\n": "n", "\r": "r", "\t": "t"}.get(char, char)
+        return (text, text)
     code = ord(char)
     # An escaped quote keeps patterns simple as SQL literals; marks and look-alikes are easier to read as numbers.
     plain = code < 0x7F or (unicodedata.category(char)[0] not in "MZ" and unicodedata.is_normalized("NFC", char))

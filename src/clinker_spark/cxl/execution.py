@@ -62,7 +62,11 @@ class Execution:
 
     def run(self, record: Mapping[str, Any]) -> Outcome:
         """One record. Raises `EvalError` when it fails."""
-        return self._finish(Frame(record, self.context), _Output({}, {}, []), self._steps)
+        return self.run_in(Frame(record, self.context))
+
+    def run_in(self, frame: Frame) -> Outcome:
+        """One record whose frame is already filled."""
+        return self._finish(frame, _Output({}, {}, []), self._steps)
 
     def run_window(self, records: Sequence[Mapping[str, Any]], sort_by: Sequence[str]) -> list[Outcome | EvalError]:
         """A whole partition, in order; the records see each other through `$window`."""
@@ -101,9 +105,7 @@ class Execution:
             rows.append(row)
         return rows
 
-    def _finish(
-        self, frame: Frame, out: _Output, steps: Sequence[_Step], last: bool = True
-    ) -> Outcome | Any:
+    def _finish(self, frame: Frame, out: _Output, steps: Sequence[_Step], last: bool = True) -> Outcome | Any:
         self._expanded = 0
         try:
             for step in steps:

@@ -29,9 +29,10 @@ from clinker_spark.core.types import (
 from clinker_spark.cxl import ast, ir, overloads
 from clinker_spark.cxl.builtins import methods, operators
 from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
-from clinker_spark.cxl.builtins.table import Builtin
+from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Overload
 from clinker_spark.cxl.environment import Environment
-from clinker_spark.cxl.modules import Module
+from clinker_spark.cxl.infer_help import bool_help, coercion_help, conversion_help
+from clinker_spark.cxl.infer_modules import bound_name, module_call, module_constant, sibling_call
 from clinker_spark.cxl.overloads import make_call, narrow, promote, widen
 from clinker_spark.cxl.system import PIPELINE_MEMBERS, SOURCE_MEMBERS
 
@@ -83,9 +84,7 @@ class Inference:
     # ------------------------------------------------------------ helpers
 
     def error(self, message: str, span: Span, help_text: str | None = None, labels: tuple[Label, ...] = ()) -> ir.TExpr:
-        self.found.append(
-            Diagnostic("E200", message, self.source, span, help_text, phase="typecheck", labels=labels)
-        )
+        self.found.append(Diagnostic("E200", message, self.source, span, help_text, phase="typecheck", labels=labels))
         return self.poison(span)
 
     @staticmethod
@@ -153,7 +152,7 @@ class Inference:
         target = e.target
         if isinstance(target, ast.Name) and target.name not in self.names and target.name not in self.macros:
             if target.name in self.modules:
-                return self._module_constant(self.modules[target.name], e)
+                return module_constant(self, self.modules[target.name], e)
             dotted = self.env.dotted_field(target.name, e.name)
             if dotted is not None:
                 return self._field(dotted, e.span)
@@ -205,7 +204,7 @@ class Inference:
 
     def _Call(self, e: ast.Call) -> ir.TExpr:
         if e.function in self.module_functions:
-            return self._inline(self.module_functions[e.function], e.args, e.span)
+            return sibling_call(self, self.module_functions[e.function], e)
         from clinker_spark.cxl.infer_groups import aggregate_call
 
         return aggregate_call(self, e)
@@ -249,10 +248,12 @@ class Inference:
             return widen(operand, BOOL)
         if t.kind is Kind.ANY or (t.is_dynamic and t.kind is Kind.BOOL):
             self.use_as(operand, BOOL, operand.span)
-            return widen(operand, BOOL) if isinstance(operand, ir.Const) and operand.value is None else narrow(operand, BOOL)
-        return self.error(
-            f"'{where}' needs a Bool, but got {t}", operand.span, _bool_help(t)
-        )
+            return (
+                widen(operand, BOOL)
+                if isinstance(operand, ir.Const) and operand.value is None
+                else narrow(operand, BOOL)
+            )
+        return self.error(f"'{where}' needs a Bool, but got {t}", operand.span, bool_help(t))
 
     def _coalesce(self, left: ir.TExpr, right: ir.TExpr, span: Span) -> ir.TExpr:
         if isinstance(left, ir.Const) and left.type.kind is not Kind.ANY:
@@ -275,7 +276,9 @@ class Inference:
             if pair is None or (not equality and kinds & set(_UNORDERED)):
                 return self._incomparable(op, left, right, span)
             left, right = pair
-        nullable = not equality and (left.type.nullable or right.type.nullable or Kind.NULL in (left.type.kind, right.type.kind))
+        nullable = not equality and (
+            left.type.nullable or right.type.nullable or Kind.NULL in (left.type.kind, right.type.kind)
+        )
         t = BOOL.as_nullable() if nullable else BOOL
         node = ir.Compare(span, t, left.fallible or right.fallible, op, left, right)
         if isinstance(left, ir.Const) and isinstance(right, ir.Const):
@@ -287,7 +290,7 @@ class Inference:
     def _incomparable(self, op: str, left: ir.TExpr, right: ir.TExpr, span: Span) -> ir.TExpr:
         how = "for equality" if op in ("==", "!=") else "with an ordering operator"
         return self.error(
-            f"cannot compare {left.type} and {right.type} {how}", span, _coercion_help(left.type, right.type)
+            f"cannot compare {left.type} and {right.type} {how}", span, coercion_help(left.type, right.type)
         )
 
     def _If(self, e: ast.If) -> ir.TExpr:
@@ -369,7 +372,7 @@ class Inference:
     def _Comprehension(self, e: ast.Comprehension) -> ir.TExpr:
         source, element = self.array(self.infer(e.source), "a comprehension")
         slot = self.new_slot(e.binding)
-        with _Bound(self, e.binding, ir.Slot(e.binding_span, element, False, slot)):
+        with bound_name(self, e.binding, ir.Slot(e.binding_span, element, False, slot)):
             condition = None if e.condition is None else self.boolean(self.infer(e.condition), "if")
             value = self.infer(e.value)
         return ir.Comprehend(e.span, array_of(value.type), True, source, slot, element, condition, value)
@@ -396,7 +399,7 @@ class Inference:
     def _MethodCall(self, e: ast.MethodCall) -> ir.TExpr:
         receiver_name = e.receiver.name if isinstance(e.receiver, ast.Name) else None
         if receiver_name in self.modules and receiver_name not in self.names:
-            return self._module_call(self.modules[receiver_name], e)
+            return module_call(self, self.modules[receiver_name], e)
         receiver = self.infer(e.receiver)
         closure = any(isinstance(a, ast.Closure) for a in e.args)
         if e.method in HIGHER_ORDER and (closure or e.method not in methods()):
@@ -404,25 +407,23 @@ class Inference:
         args = [self.infer(a) for a in e.args]
         if e.method == "catch":
             if len(args) != 1:
-                return self._wrong_arity(e, "1 argument")
+                return self.wrong_arity(e, "1 argument")
             return self._coalesce(receiver, args[0], e.span)
         return self._call(methods()[e.method], (receiver, *args), e.span, call=e)
 
-    def _wrong_arity(self, e: ast.MethodCall, expected: str) -> ir.TExpr:
+    def wrong_arity(self, e: ast.MethodCall, expected: str) -> ir.TExpr:
         return self.error(f"method '{e.method}' takes {expected}, but got {len(e.args)}", e.span, None)
 
     def _higher_order(self, e: ast.MethodCall, receiver: ir.TExpr) -> ir.TExpr:
         row = HIGHER_ORDER[e.method]
         if len(e.args) != 1 or not isinstance(e.args[0], ast.Closure):
-            return self.error(
-                f"method '{e.method}' takes one closure", e.span, f"write .{e.method}(it => ...)"
-            )
+            return self.error(f"method '{e.method}' takes one closure", e.span, f"write .{e.method}(it => ...)")
         t = receiver.type
         if t.kind not in (Kind.ARRAY, Kind.ANY, Kind.NULL):
             return self.error(f"method '{e.method}' expects an Array receiver, but got {t}", e.receiver.span, None)
         source, element = self.array(receiver, f"'{e.method}'")
         slot = self.new_slot("it")
-        with _Bound(self, "it", ir.Slot(e.args[0].span, element, False, slot)):
+        with bound_name(self, "it", ir.Slot(e.args[0].span, element, False, slot)):
             body = self.infer(e.args[0].body)
             if row.predicate:
                 body = self.boolean(body, e.method)
@@ -441,7 +442,7 @@ class Inference:
     ) -> ir.TExpr:
         arity_fits = any(overloads.params_for(o, len(args)) is not None for o in builtin.overloads)
         if call is not None and not arity_fits:
-            return self._wrong_arity(call, overloads.arity_text(builtin))
+            return self.wrong_arity(call, overloads.arity_text(builtin))
         found = overloads.candidates(builtin, args)
         if not found:
             return self._mismatch(builtin, args, span, call, symbol)
@@ -457,12 +458,13 @@ class Inference:
         return typed
 
     def _check_literals(
-        self, overload: overloads.Overload, args: Sequence[ir.TExpr], call: ast.MethodCall | None
+        self, overload: Overload, args: Sequence[ir.TExpr], call: ast.MethodCall | None
     ) -> ir.TExpr | None:
         if call is None:
             return None
         for position in sorted(overload.literal):
-            if position < len(args) and not (isinstance(args[position], ir.Const) and args[position].value is not None):  # type: ignore[attr-defined]
+            literal = overloads.literals_of(args)[position] if position < len(args) else ""
+            if literal is NOT_LITERAL or literal is None:
                 return self.error(
                     f"argument {position} of '{call.method}' must be a literal",
                     args[position].span,
@@ -488,7 +490,7 @@ class Inference:
             )
         if call is None:
             names = " and ".join(str(a.type) for a in args)
-            help_text = _coercion_help(args[0].type, args[-1].type) if len(args) == 2 else None
+            help_text = coercion_help(args[0].type, args[-1].type) if len(args) == 2 else None
             return self.error(f"cannot apply '{symbol or builtin.name}' to {names}", span, help_text)
         position, expected = overloads.describe_mismatch(builtin, args) or (0, "another type")
         got = args[position].type
@@ -496,102 +498,17 @@ class Inference:
             return self.error(
                 f"method '{builtin.name}' expects a {expected} receiver, but got {got}",
                 call.receiver.span,
-                _conversion_help(expected),
+                conversion_help(expected),
             )
         return self.error(
             f"argument {position} of '{builtin.name}' expects {expected}, but got {got}",
             args[position].span,
-            _conversion_help(expected),
+            conversion_help(expected),
         )
-
-    # ------------------------------------------------------------ modules
-
-    def _module_constant(self, module: Module, e: ast.Member) -> ir.TExpr:
-        with _InModule(self, module, {}):
-            typed = self._module_name(module, e.name)
-        return replace(typed, span=e.span)
-
-    def _module_name(self, module: Module, name: str) -> ir.TExpr:
-        return self.infer(module.constants[name])
-
-    def _module_call(self, module: Module, e: ast.MethodCall) -> ir.TExpr:
-        args = [self.infer(a) for a in e.args]
-        function = module.functions[e.method]
-        if len(args) != len(function.params):
-            return self._wrong_arity(e, f"{len(function.params)} arguments")
-        with _InModule(self, module, {}):
-            return self._apply(function, args, e.span)
-
-    def _inline(self, function: ast.FunctionDef, args: Sequence[ast.Expr], span: Span) -> ir.TExpr:
-        typed = [self.infer(a) for a in args]
-        if len(typed) != len(function.params):
-            return self.error(
-                f"function '{function.name}' takes {len(function.params)} arguments, but got {len(typed)}", span
-            )
-        return self._apply(function, typed, span)
-
-    def _apply(self, function: ast.FunctionDef, args: Sequence[ir.TExpr], span: Span) -> ir.TExpr:
-        """A module function's body with its arguments bound; typed anew at each call."""
-        bound: dict[str, ir.TExpr] = {}
-        slots: list[tuple[str, ir.TExpr]] = []
-        for name, arg in zip(function.params, args, strict=True):
-            if isinstance(arg, ir.Const | ir.Field | ir.Slot):
-                bound[name] = arg
-            else:
-                slot = self.new_slot(name)
-                slots.append((slot, arg))
-                bound[name] = ir.Slot(arg.span, arg.type, False, slot)
-        saved = {name: self.names.get(name) for name in bound}
-        self.names.update(bound)
-        body = self.infer(function.body)
-        for name, old in saved.items():
-            if old is None:
-                del self.names[name]
-            else:
-                self.names[name] = old
-        for slot, arg in reversed(slots):
-            if not isinstance(body, ir.Const):
-                body = ir.LetIn(span, body.type, body.fallible or arg.fallible, slot, arg, body)
-        return replace(body, span=span)
-
-
-class _Bound:
-    """A name visible for a while."""
-
-    def __init__(self, inference: Inference, name: str, value: ir.TExpr) -> None:
-        self.inference, self.name, self.value = inference, name, value
-
-    def __enter__(self) -> None:
-        self.old = self.inference.names.get(self.name)
-        self.inference.names[self.name] = self.value
-
-    def __exit__(self, *_: object) -> None:
-        if self.old is None:
-            del self.inference.names[self.name]
-        else:
-            self.inference.names[self.name] = self.old
-
-
-class _InModule:
-    """Inside a module only its own names are visible, and findings point into its file."""
-
-    def __init__(self, inference: Inference, module: Module, names: dict[str, ir.TExpr]) -> None:
-        self.inference, self.module, self.inner = inference, module, names
-
-    def __enter__(self) -> None:
-        i = self.inference
-        self.saved = i.names, i.macros, i.modules, i.module_functions, i.source
-        i.names, i.modules = self.inner, dict(self.module.imports)
-        i.macros = dict(self.module.constants)
-        i.module_functions, i.source = dict(self.module.functions), self.module.source
-
-    def __exit__(self, *_: object) -> None:
-        i = self.inference
-        i.names, i.macros, i.modules, i.module_functions, i.source = self.saved
 
 
 def _common(items: Sequence[ir.TExpr]) -> Type:
-    """One element type for the items of a literal: theirs when all are of one kind, else Any (values keep their types)."""
+    """One element type for the items of a literal: theirs when all are of one kind, else Any."""
     merged: Type | None = None
     for item in items:
         t = item.type
@@ -602,32 +519,3 @@ def _common(items: Sequence[ir.TExpr]) -> Type:
         else:
             return ANY
     return ANY if merged is None or merged.kind is Kind.NULL or merged.is_dynamic else merged
-
-
-_CONVERSIONS = {
-    "Int": ".to_int()",
-    "Float": ".to_float()",
-    "Decimal": ".to_decimal()",
-    "String": ".to_string()",
-    "Bool": ".to_bool()",
-    "Date": ".to_date()",
-    "DateTime": ".to_datetime()",
-}
-
-
-def _conversion_help(expected: str) -> str | None:
-    found = next((word for word in expected.split(" or ") if word in _CONVERSIONS), None)
-    return f"convert it first: {_CONVERSIONS[found]}" if found else None
-
-
-def _coercion_help(a: Type, b: Type) -> str | None:
-    wanted = [_CONVERSIONS[t.kind.value] for t in (b, a) if t.kind.value in _CONVERSIONS]
-    if {a.kind, b.kind} == {Kind.DECIMAL, Kind.FLOAT}:
-        return "decimals and floats do not mix: use .to_decimal() or .to_float() on one side"
-    return f"convert one operand: use {' or '.join(wanted)}" if len(wanted) == 2 and a.kind is not b.kind else None
-
-
-def _bool_help(t: Type) -> str | None:
-    if t.is_numeric:
-        return "compare it with a number, for example x != 0"
-    return "compare it, for example x == \"yes\"" if t.kind is Kind.STRING else None

@@ -116,7 +116,9 @@ def _predicate(inference: Inference, e: ast.WindowCall) -> ir.TExpr:
     if typed.type.kind in (Kind.BOOL, Kind.ANY, Kind.NULL):
         return inference.boolean(typed, f"$window.{e.function}")
     return inference.error(
-        f"the predicate of $window.{e.function}() must be Bool, but got {typed.type}", e.args[0].span, "write a comparison"
+        f"the predicate of $window.{e.function}() must be Bool, but got {typed.type}",
+        e.args[0].span,
+        "write a comparison",
     )
 
 
@@ -136,7 +138,9 @@ def _row_reference(inference: Inference, e: ast.WindowCall, member: ast.Member |
     if e.args:
         typed = inference.infer(e.args[0])
         if not (isinstance(typed, ir.Const) and isinstance(typed.value, int)):
-            return inference.error(f"$window.{e.function}() needs a literal Int offset", e.args[0].span, "write a number")
+            return inference.error(
+                f"$window.{e.function}() needs a literal Int offset", e.args[0].span, "write a number"
+            )
         offset = (typed,)
     if member is None:
         # Without a field there is nothing to read from the row.

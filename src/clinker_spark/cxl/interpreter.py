@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from clinker_spark.cxl import ir, values
@@ -142,7 +143,7 @@ def _logic(e: ir.Logic) -> Evaluator:
     left, right = compile_expr(e.left), compile_expr(e.right)
     decides = e.op == "or"
 
-    def run(frame: Frame) -> bool | None:
+    def run(frame: Frame) -> Any:
         a = left(frame)
         if a is decides:
             return decides
@@ -303,6 +304,20 @@ def _window(e: ir.WindowRef) -> Evaluator:
     return run
 
 
+def _fan_out(e: ir.FanOut) -> Evaluator:
+    from clinker_spark.core.span import Source
+    from clinker_spark.cxl.execution import Execution
+
+    program = ir.TypedProgram(Source("", ""), {}, (e.block,), {}, max_expansion=e.max_expansion)
+
+    def run(frame: Frame) -> list[dict[str, Any]]:
+        rows = Execution(program, frame.context).run_in(frame).rows
+        # Exact digits survive the way through a dynamic value only as text.
+        return [{k: str(v) if isinstance(v, Decimal) else v for k, v in row.items()} for row in rows]
+
+    return run
+
+
 _COMPILERS: dict[type[ir.TExpr], Callable[[Any], Evaluator]] = {
     ir.Const: _const,
     ir.Field: _field,
@@ -322,7 +337,7 @@ _COMPILERS: dict[type[ir.TExpr], Callable[[Any], Evaluator]] = {
     ir.Comprehend: _comprehend,
     ir.MakeArray: _make_array,
     ir.MakeMap: _make_map,
+    ir.FanOut: _fan_out,
     ir.AggregateCall: _aggregate,
     ir.WindowRef: _window,
 }
-

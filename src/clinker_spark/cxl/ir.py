@@ -196,6 +196,14 @@ class WindowRef(TExpr):
     field: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class FanOut(TExpr):
+    """The records of an `emit each` as an array of maps. Made by the lowering for blocks that run in Python."""
+
+    block: TStatement
+    max_expansion: int
+
+
 # ----------------------------------------------------------------- statements
 
 
@@ -268,14 +276,15 @@ class TypedProgram:
 
     def expressions(self) -> Iterator[TExpr]:
         """All top-level expressions of the program."""
-        yield from _expressions(self.statements)
+        yield from expressions_of(self.statements)
 
     @property
     def fallible(self) -> bool:
         return any(e.fallible for e in self.expressions()) or has_statement(self.statements, (TEach, TDistinct))
 
 
-def _expressions(statements: tuple[TStatement, ...]) -> Iterator[TExpr]:
+def expressions_of(statements: tuple[TStatement, ...]) -> Iterator[TExpr]:
+    """The top-level expressions of statements, those inside emit each included."""
     for statement in statements:
         for f in fields(statement):
             value = getattr(statement, f.name)
@@ -284,7 +293,7 @@ def _expressions(statements: tuple[TStatement, ...]) -> Iterator[TExpr]:
             elif isinstance(value, tuple):
                 yield from (v for v in value if isinstance(v, TExpr))
         if isinstance(statement, TEach):
-            yield from _expressions(statement.body)
+            yield from expressions_of(statement.body)
 
 
 def has_statement(statements: tuple[TStatement, ...], kinds: tuple[type, ...]) -> bool:

@@ -98,7 +98,7 @@ _WRONG: Final = {
     "\\": ("unexpected '\\'", "remove it: inside brackets and before an operator a line simply goes on"),
 }
 _LOOKALIKES: Final = {
-    **dict.fromkeys("“”„«»‘’‚", 'quote text with " or \''),
+    **dict.fromkeys("“”„«»‘’‚", "quote text with \" or '"),
     **dict.fromkeys("−–—", "write '-' for minus"),
     **dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f\u3000\u200b\ufeff", "replace it with an ordinary space"),
     "≠": "write '!='",

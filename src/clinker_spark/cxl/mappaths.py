@@ -32,7 +32,7 @@ _CONFLICT = object()
 def set_path(target: dict[str, Any], path: str, value: Any) -> dict[str, Any] | None:
     """A copy of `target` with `value` at `path`; missing maps are made; None when the path does not fit."""
     steps = parse_path(path)
-    result = _CONFLICT if steps is None else _set(target, steps, value)
+    result: Any = _CONFLICT if steps is None else _set(target, steps, value)
     return None if result is _CONFLICT else result
 
 
@@ -56,7 +56,7 @@ def _set(node: Any, steps: tuple[str | int, ...], value: Any) -> Any:
 def unset_path(target: dict[str, Any], path: str) -> dict[str, Any]:
     """A copy of `target` without what stands at `path`; unchanged when nothing does."""
     steps = parse_path(path)
-    result = None if steps is None else _unset(target, steps)
+    result: Any = None if steps is None else _unset(target, steps)
     return target if result is None else result
 
 

@@ -103,9 +103,7 @@ class ModuleTable:
         self._loaded[use.path] = module
         return module
 
-    def _build(
-        self, name: str, source: Source, path: tuple[str, ...], chain: tuple[tuple[str, ...], ...]
-    ) -> Module:
+    def _build(self, name: str, source: Source, path: tuple[str, ...], chain: tuple[tuple[str, ...], ...]) -> Module:
         syntax, found = parse(source, kind="module")
         if found:
             raise ModuleError(found)

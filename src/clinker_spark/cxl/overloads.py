@@ -149,7 +149,9 @@ def _dynamic_call(
     overloads = tuple(f[1] for f in found)
     results = []
     for _, overload, params in found:
-        results.append(overload.result_type([p if p.kind is not Kind.ANY else a.type for p, a in zip(params, args, strict=True)]))
+        results.append(
+            overload.result_type([p if p.kind is not Kind.ANY else a.type for p, a in zip(params, args, strict=True)])
+        )
     first = results[0].unwrap()
     if all(r.unwrap() == first for r in results):
         result = first.as_nullable()
@@ -203,7 +205,7 @@ def describe_mismatch(builtin: Builtin, args: Sequence[TExpr]) -> tuple[int, str
 
 
 def arity_text(builtin: Builtin) -> str:
-    """"no arguments", "1 argument", "1 or 2 arguments", "at least 1 argument"."""
+    """ "no arguments", "1 argument", "1 or 2 arguments", "at least 1 argument"."""
     counts: set[int] = set()
     for overload in builtin.overloads:
         most = len(overload.params) - 1
@@ -225,5 +227,3 @@ def promote(a: TExpr, b: TExpr) -> tuple[TExpr, TExpr] | None:
     if merged.kind is Kind.NULL:
         return a, b
     return widen(a, merged), widen(b, merged)
-
-

@@ -131,16 +131,13 @@ def explain_junk(statement: ast.Statement | None, token: Token) -> tuple[Span, s
         help_line = f"write 'emit {name} = …' for an output column or 'let {name} = …' for a local value"
         return bare.span.to(token.span), "a value is given to a name without 'emit' or 'let'", help_line
     if token.kind == "=" and isinstance(bare, ast.SystemVar):
-        path = ".".join(bare.path)
-        return bare.span.to(token.span), "a value is given to a variable without 'emit'", (
-            f"write 'emit ${bare.namespace}.{path} = …'"
-        )
+        help_line = f"write 'emit ${bare.namespace}.{'.'.join(bare.path)} = …'"
+        return bare.span.to(token.span), "a value is given to a variable without 'emit'", help_line
     if isinstance(bare, ast.Name) and (starts_expression(token) or token.kind == "by"):
         return bare.span, f"'{bare.name}' does not start a statement", help_for_statement_word(bare.name, token)
     if isinstance(statement, ast.Distinct):
-        return token.span, f"unexpected {describe(token)} after 'distinct'", (
-            "write 'distinct' or 'distinct by name', with one name"
-        )
+        help_line = "write 'distinct' or 'distinct by name', with one name"
+        return token.span, f"unexpected {describe(token)} after 'distinct'", help_line
     message = f"unexpected {describe(token)} after the end of the expression"
     default = "begin a new line for a new statement, or join the two with an operator"
     return token.span, message, help_for_unexpected(token) or default

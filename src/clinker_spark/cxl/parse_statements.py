@@ -132,18 +132,19 @@ class StatementParser(ExpressionParser):
         brackets and no further to the right; the '}' of the enclosing body also ends it.
         """
         self.reset()
-        error = self.index
+        resume = max(self.index, start + 1)
         margin = self._column(self.tokens[start])
         braces = others = 0
         for index in range(start, len(self.tokens)):
             token = self.tokens[index]
-            if token.kind == "end" or (index >= max(error, start + 1) and self._resumes(token, margin, braces + others)):
+            if token.kind == "end" or (index >= resume and self._resumes(token, margin, braces + others)):
                 break
-            if token.kind == "}" and not braces and body and index >= error:
-                break
-            if token.kind in ("{", "}"):
-                braces = max(0, braces + (1 if token.kind == "{" else -1))
-                others = others if token.kind == "{" else 0
+            if token.kind == "{":
+                braces += 1
+            elif token.kind == "}":
+                if body and not braces and index >= resume:
+                    break
+                braces, others = max(0, braces - 1), 0
             elif token.kind in ("(", "["):
                 others += 1
             elif token.kind in (")", "]"):

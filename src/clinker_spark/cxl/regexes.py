@@ -1,31 +1,29 @@
 r"""Regular expressions in the dialect of Rust's `regex` crate, checked at compile time and run by two engines.
 
-A pattern is parsed here, to a tree, and written out again for Java (what Spark's `rlike` and
-`regexp_extract` take) and for the Python package `regex`. Both texts mean the same: flags are worked into
-the pieces they apply to, `.`, `^` and `$` are spelled out, classes are computed. What one engine could not
-do faithfully (look-around, back-references, possessive quantifiers) is not in the dialect and is refused.
+A pattern is parsed to a tree, and the tree is written out for Java (what Spark's `rlike` and `regexp_extract`
+take) and for the Python package `regex`. Both texts mean the same: flags are worked into the pieces they
+apply to, `.`, `^` and `$` are spelled out, sets of characters are computed. Look-around, back-references and
+possessive quantifiers are not in the dialect and are refused.
 
 >>> r = compile_regex(r"(?i)id-(\d+)$")
->>> r.java, r.groups
-('(?U)[Ii][Dd]-(\\d+)\\z', 1)
->>> r.search("ID-42").group(1), r.full_match("xid-42")
-('42', False)
+>>> print(r.java, r.groups, r.capture("ID-42", 1), r.full_match("xid-42"))
+(?U)[Ii][Dd]-(\d+)\z 1 42 False
 >>> compile_regex("a(?=b)")
 Traceback (most recent call last):
-clinker_spark.cxl.regexes.RegexError: look-around is not supported (at character 2)
+clinker_spark.cxl.regex_parser.RegexError: look-around is not supported (at character 2)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 import regex
 
 from clinker_spark.cxl import charclasses as cc
-from clinker_spark.cxl.regex_parser import parse
-from clinker_spark.cxl.regex_tree import (
+from clinker_spark.cxl.regex_parser import (
+    END,
+    START,
     Alternatives,
     Assertion,
     Char,
@@ -34,10 +32,8 @@ from clinker_spark.cxl.regex_tree import (
     RegexError,
     Repeat,
     Sequence,
-    can_be_empty,
-    capture_groups,
-    emit,
-    is_certain,
+    parse,
+    sequence,
 )
 
 __all__ = ["Regex", "RegexError", "compile_regex"]
@@ -45,14 +41,17 @@ __all__ = ["Regex", "RegexError", "compile_regex"]
 
 @dataclass(frozen=True)
 class Regex:
-    """A compiled pattern. `java` and `java_full` are for searching and for matching all of a string."""
+    """A compiled pattern. `java` is the text for a search, `java_full` the one for a match of the whole string."""
 
     pattern: str
     java: str
     java_full: str
     groups: int
+    extractable: bool
+    """Does `java` find the same text and the same groups as `search` does? If not, it only tells whether there is a
+    match: the engines disagree about a repetition whose rounds may be empty."""
     literal: str | None
-    """The text that the pattern matches, when it is just a text."""
+    """The text that the pattern matches, when it is nothing but a text."""
     _tree: Node
     _python: regex.Pattern[str]
 
@@ -61,3 +60,176 @@ class Regex:
 
     def full_match(self, text: str) -> bool:
         return self._python.fullmatch(text) is not None
+
+    def capture(self, text: str, group: int = 0) -> str | None:
+        """The text of a group (0: of the match); None when there is no match, no such group, or it took no part."""
+        if not 0 <= group <= self.groups:
+            return None
+        found = self._python.search(text)
+        return None if found is None else found.group(group)
+
+    def can_be_empty(self, group: int) -> bool:
+        """May this group (0: the match) be the empty string?"""
+        body = self._tree if group == 0 else _find(self._tree, group)
+        return body is not None and _can_be_empty(body)
+
+    def is_certain(self, group: int) -> bool:
+        """Does this group take part in every match?"""
+        return group == 0 or _is_certain(self._tree, group)
+
+    def java_if_set(self, group: int) -> str:
+        """A Java pattern for a search that succeeds when `group` takes part in the match.
+
+        The match is found in a look-ahead, which Java never enters again; then the back-reference fails if
+        the group was not set, and otherwise finds its text somewhere in the string.
+        """
+        flags, rest = ("(?U)", self.java[4:]) if self.java.startswith("(?U)") else ("", self.java)
+        return rf"{flags}\A(?=(?s:.*?)(?:{rest}))(?s:.*?)\{group}"
+
+
+@cache
+def compile_regex(pattern: str) -> Regex:
+    """Check and translate a pattern. Raises `RegexError`."""
+    parsed = parse(pattern)
+    python = _emit(parsed.tree)[1]
+    extractable = not _has_empty_rounds(parsed.tree)
+    tree = parsed.tree if extractable else _unrolled(parsed.tree)
+    flags = "(?U)" if parsed.needs_unicode else ""
+    # Java looks for an empty match between the halves of a surrogate pair too, unless the pattern has a character
+    # beyond the first plane: a branch that never matches gives it one.
+    beyond = r"|(?!)\x{10000}" if _can_be_empty(parsed.tree) else ""
+    return Regex(
+        pattern=pattern,
+        java=flags + _emit(tree)[0] + beyond,
+        java_full=rf"{flags}\A{_group(_bare(tree))[0]}\z",
+        groups=parsed.groups,
+        extractable=extractable,
+        literal=_literal(parsed.tree),
+        _tree=parsed.tree,
+        _python=regex.compile(python),
+    )
+
+
+def _bare(tree: Node) -> Node:
+    """The tree for a match of the whole string: anchors at its ends say nothing then."""
+    items: list[Node] = list(tree.items) if isinstance(tree, Sequence) else [tree]
+    while items and items[0] == START:
+        items.pop(0)
+    while items and items[-1] == END:
+        items.pop()
+    return sequence(items)
+
+
+def _literal(tree: Node) -> str | None:
+    items = tree.items if isinstance(tree, Sequence) else (tree,)
+    text = [cc.single(item.chars) if isinstance(item, Char) else None for item in items]
+    return "".join(c for c in text if c is not None) if None not in text else None
+
+
+# --------------------------------------------------------------------- as text
+
+
+def _emit(node: Node) -> cc.Text:
+    match node:
+        case Char(chars):
+            return cc.emit(chars)
+        case Assertion(text):
+            return text
+        case Group(_, body):
+            java, python = _emit(body)
+            return f"({java})", f"({python})"
+        case Alternatives(branches):
+            texts = [_emit(b) for b in branches]
+            return "|".join(t[0] for t in texts), "|".join(t[1] for t in texts)
+        case Sequence(items):
+            texts = [_group(i) if isinstance(i, Alternatives) else _emit(i) for i in items]
+            return "".join(t[0] for t in texts), "".join(t[1] for t in texts)
+        case Repeat(body, low, high, lazy):
+            java, python = _emit(body) if isinstance(body, Char | Group) else _group(body, always=True)
+            count = _count(low, high) + ("?" if lazy and low != high else "")
+            return java + count, python + count
+
+
+def _group(node: Node, *, always: bool = False) -> cc.Text:
+    java, python = _emit(node)
+    if not always and not isinstance(node, Alternatives):
+        return java, python
+    return f"(?:{java})", f"(?:{python})"
+
+
+def _count(low: int, high: int | None) -> str:
+    named = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((low, high))
+    return named or (f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}")
+
+
+# -------------------------------------------------------------------- questions
+
+
+def _can_be_empty(node: Node) -> bool:
+    match node:
+        case Char():
+            return False
+        case Assertion():
+            return True
+        case Group(_, body):
+            return _can_be_empty(body)
+        case Repeat(body, low):
+            return low == 0 or _can_be_empty(body)
+        case Sequence(items):
+            return all(map(_can_be_empty, items))
+        case Alternatives(branches):
+            return any(map(_can_be_empty, branches))
+
+
+def _has_empty_rounds(node: Node) -> bool:
+    """Is there a repetition that can go round without reading anything?"""
+    match node:
+        case Repeat(body, _, high):
+            return (high != 1 and _can_be_empty(body)) or _has_empty_rounds(body)
+        case Group(_, body):
+            return _has_empty_rounds(body)
+        case Sequence(parts) | Alternatives(parts):
+            return any(map(_has_empty_rounds, parts))
+    return False
+
+
+def _unrolled(node: Node) -> Node:
+    """A tree that matches the same strings, without groups, and without `{n,m}` over something that may be empty:
+    Java leaves such a repetition after the first empty round, even if it needs more."""
+    match node:
+        case Group(_, body):
+            return _unrolled(body)
+        case Sequence(items):
+            return sequence(map(_unrolled, items))
+        case Alternatives(branches):
+            return Alternatives(tuple(map(_unrolled, branches)))
+        case Repeat(body, low, high, lazy):
+            body = _unrolled(body)
+            if low < 2 or not _can_be_empty(body):
+                return Repeat(body, low, high, lazy)
+            rest = Repeat(body, 0, None if high is None else high - low, lazy)
+            return Sequence((*[body] * low, *([] if high == low else [rest])))
+    return node
+
+
+def _is_certain(node: Node, group: int) -> bool:
+    match node:
+        case Group(index, body):
+            return index == group or _is_certain(body, group)
+        case Repeat(body, low):
+            return low > 0 and _is_certain(body, group)
+        case Sequence(items):
+            return any(_is_certain(i, group) for i in items)
+    return False
+
+
+def _find(node: Node, group: int) -> Node | None:
+    """The body of a group."""
+    match node:
+        case Group(index, body):
+            return body if index == group else _find(body, group)
+        case Repeat(body):
+            return _find(body, group)
+        case Sequence(parts) | Alternatives(parts):
+            return next((f for p in parts if (f := _find(p, group)) is not None), None)
+    return None

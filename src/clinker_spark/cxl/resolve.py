@@ -255,7 +255,9 @@ class _Resolver:
                 self.error(f"unknown config key '{first}'", e.span, did_you_mean(first, self.env.config))
         elif namespace != "doc":
             found = nearest(namespace, NAMESPACES)
-            help_text = f"did you mean '${found}'?" if found else "namespaces: " + ", ".join(f"${n}" for n in NAMESPACES)
+            help_text = (
+                f"did you mean '${found}'?" if found else "namespaces: " + ", ".join(f"${n}" for n in NAMESPACES)
+            )
             self.error(f"unknown namespace '${namespace}'", e.span, help_text)
 
     def _scoped(self, e: ast.SystemVar, scope: str, members: Iterable[str]) -> None:

@@ -65,5 +65,3 @@ def default_context(name: str = "<inline>", now: dt.datetime | None = None) -> C
         pipeline={"name": "cxl-eval", "execution_id": _ZERO_UUID, "batch_id": _ZERO_UUID, "start_time": now},
         source={"file": name, "path": name, "name": name, "row": 1, "ingestion_timestamp": now},
     )
-
-

@@ -49,7 +49,7 @@ def _emits(statements: tuple[ast.Statement, ...]) -> bool:
 def _read_schema(env: Environment, checker: _Checker) -> dict[str, Type]:
     if env.schema is not None:
         return dict(env.schema)
-    return {name: ANY for name in checker.seen_fields()}
+    return dict.fromkeys(checker.seen_fields(), ANY)
 
 
 class _Checker:
@@ -156,7 +156,9 @@ class _Checker:
     def filter(self, s: ast.Filter) -> ir.TStatement | None:
         inference = self.inference
         if self.depth:
-            inference.error("filter is not possible inside emit each", s.span, "filter the array: items.filter(it => ...)")
+            inference.error(
+                "filter is not possible inside emit each", s.span, "filter the array: items.filter(it => ...)"
+            )
             return None
         if self.env.mode == "aggregate":
             if any(isinstance(n, ast.Call) for n in walk(s.predicate)):
@@ -170,7 +172,9 @@ class _Checker:
         t = predicate.type
         if t.kind not in (Kind.BOOL, Kind.ANY, Kind.NULL):
             inference.error(
-                f"filter predicate must be type Bool, got {t}", s.predicate.span, "write a comparison, for example x > 0"
+                f"filter predicate must be type Bool, got {t}",
+                s.predicate.span,
+                "write a comparison, for example x > 0",
             )
             return None
         return ir.TFilter(s.span, inference.boolean(predicate, "filter"))

@@ -47,9 +47,7 @@ def lower(program: Program, df: DataFrame, context: Context, window: Window | No
     if window is not None:
         spec = WindowSpec(tuple(map(quote, window.group_by)), tuple(map(quote, window.sort_by)), quote(ARRIVAL_COLUMN))
     system = frozenset(c for c in df.columns if c.startswith("$"))
-    return lower_program(
-        program.typed, context, fields=_field_texts(program, df), system_columns=system, window=spec
-    )
+    return lower_program(program.typed, context, fields=_field_texts(program, df), system_columns=system, window=spec)
 
 
 def apply(

@@ -14,7 +14,7 @@ from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.errors import EvalError
 from clinker_spark.cxl.interpreter import Frame, compile_expr
-from clinker_spark.cxl.lower.plan import PythonColumn
+from clinker_spark.cxl.lower.plan import ERROR_TYPE, PythonColumn
 from clinker_spark.cxl.system import Context
 from clinker_spark.spark.variants import decode, encode
 
@@ -22,7 +22,7 @@ from clinker_spark.spark.variants import decode, encode
 _VARIANT = pa.struct(
     [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, metadata={"variant": "true"})]
 )
-_ERROR = pa.struct([("kind", pa.string()), ("value", pa.string()), ("message", pa.string())])
+_ERROR = pa.struct([(name, pa.string()) for name in ("kind", "field", "value", "message")])
 _SCALARS = {
     Kind.NULL: pa.string(),
     Kind.BOOL: pa.bool_(),
@@ -81,10 +81,10 @@ def to_arrow(value: Any, t: Type) -> Any:
 def python_column(column: PythonColumn, context: Context) -> Column:
     """The column as an Arrow UDF over its inputs. It gives a struct of value and error and never raises."""
     result, types = column.expression.type, [t for _, _, t in column.inputs]
-    returned = f"STRUCT<value: {physical(result)}, error: STRUCT<kind: STRING, value: STRING, message: STRING>>"
+    returned = f"STRUCT<value: {physical(result)}, error: {ERROR_TYPE}>"
     run = _batch_function(column, context, result, types)
     inputs = [F.expr(sql) for _, sql, _ in column.inputs] or [F.lit(0)]
-    return F.arrow_udf(run, returnType=returned)(*inputs)
+    return F.arrow_udf(run, returnType=returned)(*inputs)  # type: ignore[attr-defined]
 
 
 def _batch_function(column: PythonColumn, context: Context, result: Type, types: list[Type]) -> Callable[..., pa.Array]:
@@ -101,7 +101,8 @@ def _batch_function(column: PythonColumn, context: Context, result: Type, types:
             try:
                 rows.append({"value": to_arrow(evaluate(frame), result), "error": None})
             except EvalError as e:
-                rows.append({"value": None, "error": {"kind": e.kind, "value": e.value, "message": e.message}})
+                error = {"kind": e.kind, "field": e.field, "value": e.value, "message": e.message}
+                rows.append({"value": None, "error": error})
         return pa.array(rows, arrow)
 
     # Spark reads the annotations to learn that the function takes and returns Arrow arrays.

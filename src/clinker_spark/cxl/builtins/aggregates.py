@@ -55,7 +55,7 @@ def _first(rows: list[tuple[Any, ...]]) -> list[Any]:
 def _numeric(name: str, exact: Callable[[Type], Type]) -> Callable[[Sequence[Type]], Type | str]:
     def rule(types: Sequence[Type]) -> Type | str:
         t = types[0]
-        if t.kind is Kind.NULL or t.is_dynamic and t.kind in (Kind.ANY, Kind.NUMERIC):
+        if t.kind is Kind.NULL or (t.is_dynamic and t.kind in (Kind.ANY, Kind.NUMERIC)):
             return FLOAT.as_nullable()
         if not t.is_numeric:
             return f"{name}() needs a number, but got {t}"
@@ -197,10 +197,20 @@ AGGREGATES = {
             _avg_sql,
         ),
         Aggregate(
-            "min", "The smallest non-null value.", (1, 1), _ordered("min"), _extreme(lambda o: o < 0), _extreme_sql("min")
+            "min",
+            "The smallest non-null value.",
+            (1, 1),
+            _ordered("min"),
+            _extreme(lambda o: o < 0),
+            _extreme_sql("min"),
         ),
         Aggregate(
-            "max", "The largest non-null value.", (1, 1), _ordered("max"), _extreme(lambda o: o > 0), _extreme_sql("max")
+            "max",
+            "The largest non-null value.",
+            (1, 1),
+            _ordered("max"),
+            _extreme(lambda o: o > 0),
+            _extreme_sql("max"),
         ),
         Aggregate(
             "collect",

@@ -196,7 +196,7 @@ BUILTINS: tuple[Builtin, ...] = (
                 _guard_zero_decimal(values.decimal_div),
                 None,
                 (_BY_ZERO, _overflow("decimal division")),
-                python_reason="an exact quotient has as many digits as it needs; Spark's DECIMAL rounds it to a fixed scale",
+                python_reason="an exact quotient has as many digits as it needs; Spark's DECIMAL has a fixed scale",
             ),
         ),
         examples=(("10 / 3", "3"), ("-7 / 2", "-3"), ("7.0 / 2", "3.5")),

@@ -145,7 +145,7 @@ BUILTINS: tuple[Builtin, ...] = (
     Builtin(
         "set",
         "map",
-        "The map with a value at a path such as `a.b[0].c`; missing maps are made, a path that does not fit gives null.",
+        "The map with a value at a path such as `a.b[0].c`; missing maps are made, a misfit gives null.",
         (
             Overload(
                 (MAP, STRING, ANY),
@@ -209,7 +209,10 @@ HIGHER_ORDER = {
     row.name: row
     for row in (
         HigherOrderMethod(
-            "filter", "The elements for which the closure is true.", True, (("[1, 2, 3].filter(it => it > 1)", "[2, 3]"),)
+            "filter",
+            "The elements for which the closure is true.",
+            True,
+            (("[1, 2, 3].filter(it => it > 1)", "[2, 3]"),),
         ),
         HigherOrderMethod(
             "map", "The closure's value for each element.", False, (("[1, 2].map(it => it * 10)", "[10, 20]"),)

@@ -139,7 +139,9 @@ def _to_variant(sql: str, a: Type) -> str:
         inner = sql if element.is_dynamic else f"transform({sql}, cxl_e -> {_to_variant('cxl_e', element)})"
         return f"CAST({inner} AS VARIANT)"
     if a.kind is Kind.MAP:
-        inner = sql if element.is_dynamic else f"transform_values({sql}, (cxl_k, cxl_e) -> {_to_variant('cxl_e', element)})"
+        inner = (
+            sql if element.is_dynamic else f"transform_values({sql}, (cxl_k, cxl_e) -> {_to_variant('cxl_e', element)})"
+        )
         return f"to_variant_object({inner})"
     return f"CAST({sql} AS VARIANT)"
 

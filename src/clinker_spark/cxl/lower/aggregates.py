@@ -49,11 +49,13 @@ class _AggregateLowering:
         filters = [s for s in self.program.statements if isinstance(s, ir.TFilter)]
         emits = [s for s in self.program.statements if isinstance(s, ir.TEmit)]
         row_error = None
-        for s in filters:
-            predicate = self.before.bound(s.predicate)
+        for condition in filters:
+            predicate = self.before.bound(condition.predicate)
             self.row_failures += [(f, None) for f in predicate.failures]
             row_error = self._settle(row_error)
-            self.before.builder.where(predicate.text if row_error is None else f"{row_error} IS NOT NULL OR {predicate.text}")
+            self.before.builder.where(
+                predicate.text if row_error is None else f"{row_error} IS NOT NULL OR {predicate.text}"
+            )
         keys = [(name, self.before.bound(self._key(name)).text) for name in self.program.group_by]
         outputs: list[tuple[str, str]] = [(name, quote(name)) for name in self.program.group_by]
         failures: list[tuple[Failing, str | None]] = []
@@ -115,5 +117,3 @@ class _AggregateLowering:
             name = self._known[text] = f"$a{len(self.partials)}"
             self.partials.append((name, text))
         return name
-
-

@@ -39,7 +39,9 @@ def lower_higher_order(lowering: Lowering, e: ir.HigherOrder) -> Sql:
         return combine(_plain(e, source.text, variable, closed.text), [source, closed])
     error = first_error([(f, None) for f in body.failures])
     pair = combine(f"named_struct('v', {body.text}, 'e', {error})", [body.bare()])
-    closed = lowering.builder.close_lambda(Sql(pair.text, max([pair.level, *(f.level for f in body.failures)]), pair.depth))
+    closed = lowering.builder.close_lambda(
+        Sql(pair.text, max([pair.level, *(f.level for f in body.failures)]), pair.depth)
+    )
     source = lowering.builder.bind(source)
     pairs = lowering.builder.bind(combine(f"transform({source.text}, {variable} -> {closed.text})", [source, closed]))
     return _with_errors(lowering, e, source, pairs)
@@ -118,7 +120,9 @@ def lower_comprehension(lowering: Lowering, e: ir.Comprehend) -> Sql:
     closed = lowering.builder.close_lambda(Sql(triple.text, level, triple.depth))
     triples = lowering.builder.bind(combine(f"transform({source.text}, {variable} -> {closed.text})", [source, closed]))
     first = lowering.builder.bind(
-        combine(f"get(filter(transform({triples.text}, cxl_p -> cxl_p.e), cxl_e -> cxl_e IS NOT NULL), 0)", [triples.bare()])
+        combine(
+            f"get(filter(transform({triples.text}, cxl_p -> cxl_p.e), cxl_e -> cxl_e IS NOT NULL), 0)", [triples.bare()]
+        )
     )
     text = f"transform(filter({triples.text}, cxl_p -> cxl_p.k IS TRUE), cxl_p -> cxl_p.v)"
     own = passed_on(first.text, first.level)

@@ -23,8 +23,7 @@ def lower_compare(lowering: Lowering, e: ir.Compare) -> Sql:
         test = _dynamic_equal if e.op in ("==", "!=") else _dynamic_order
         text = test(e.op, left.text, e.left.type, right.text, e.right.type)
     elif e.op in ("==", "!="):
-        text = _equal(lowering, e, left, right)
-        return text
+        return _equal(lowering, e, left, right)
     else:
         text, left, right = _order(lowering, e, left, right)
     return combine(text, [left, right])

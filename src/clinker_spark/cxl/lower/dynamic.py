@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def lower_dynamic_call(lowering: Lowering, e: ir.DynamicCall) -> Sql:
     args = [lowering.bound(a) for a in e.args]
     arms: list[str] = []
-    parts: list[Sql] = [a.bare() for a in args]
+    bare = [a.bare() for a in args]
+    parts: list[Sql] = list(bare)
     failures: list[Failing] = [f for a in args for f in a.failures]
     earlier: list[str] = []
     for overload in e.overloads:
@@ -36,7 +37,7 @@ def lower_dynamic_call(lowering: Lowering, e: ir.DynamicCall) -> Sql:
                 fitted.append(combine(ph.widen_sql(sql.text, arg.type, target), [sql.bare()]))
                 types.append(target)
                 literals.append(arg.value if isinstance(arg, ir.Const) and target == arg.type else NOT_LITERAL)
-        taken = lowering.builder.bind(combine(" AND ".join(conditions) or "TRUE", parts))
+        taken = lowering.builder.bind(combine(" AND ".join(conditions) or "TRUE", bare))
         value = lowering.call(e.builtin, overload, fitted, types, literals)
         result_type = overload.result_type(types)
         arms.append(f"WHEN {taken.text} THEN {ph.widen_sql(value.text, result_type, e.type)}")

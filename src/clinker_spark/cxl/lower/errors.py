@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import ERROR_TYPE, Failing
@@ -11,7 +12,7 @@ NO_ERROR = f"CAST(NULL AS {ERROR_TYPE})"
 
 
 def error_struct(f: Failing, field: str | None) -> str:
-    name = "CAST(NULL AS STRING)" if field is None else sql_string(field)
+    name = f.field or ("CAST(NULL AS STRING)" if field is None else sql_string(field))
     return f"named_struct('kind', {f.kind}, 'field', {name}, 'value', {f.value}, 'message', {f.message})"
 
 
@@ -27,3 +28,8 @@ def passed_on(struct: str, level: int, guard: str | None = None) -> Failing:
     """A failure found elsewhere (in a lambda, in Python), as an error struct."""
     when = f"{struct} IS NOT NULL" if guard is None else f"({guard}) AND {struct} IS NOT NULL"
     return Failing(when, f"{struct}.kind", f"{struct}.value", f"{struct}.message", level)
+
+
+def passed_on_whole(struct: str, level: int) -> Failing:
+    """Like `passed_on`, for an error that already names the column being computed."""
+    return replace(passed_on(struct, level), field=f"{struct}.field")

@@ -27,6 +27,7 @@ from clinker_spark.cxl.system import Context
 
 _HOLE = re.compile(r"\{([0-9]|r)\}")
 _MARK = re.compile("\x01([0-9]+)\x01")
+_PLAIN_KEY = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 NO_VALUE = "CAST(NULL AS STRING)"
 
 
@@ -112,13 +113,17 @@ class Lowering:
         sql = self.lower(target)
         if isinstance(key, int):
             path = f"$[{key}]" if key >= 0 else None
+        elif isinstance(key, str) and _PLAIN_KEY.fullmatch(key):
+            path = f"$.{key}"
         elif isinstance(key, str) and not set(key) & set("'\"\\[]"):
             path = f"$['{key}']"
         else:
             path = None
         if path is None:
             step = ph.narrow_sql(self.builder.bind(sql).text, Type(Kind.MAP))
-            text = f"try_element_at({step}, {sql_string(str(key))})" if isinstance(key, str) else "CAST(NULL AS VARIANT)"
+            text = (
+                f"try_element_at({step}, {sql_string(str(key))})" if isinstance(key, str) else "CAST(NULL AS VARIANT)"
+            )
             return combine(text, [self.builder.bind(sql)])
         return combine(f"try_variant_get({sql.text}, {sql_string(path)}, 'variant')", [sql])
 
@@ -304,5 +309,3 @@ def _text(text: str) -> str:
 def first_repeated(array: str) -> str:
     """The first element of an array of strings that stands in it twice."""
     return f"get(filter({array}, cxl_e -> size(filter({array}, cxl_f -> cxl_f = cxl_e)) > 1), 0)"
-
-

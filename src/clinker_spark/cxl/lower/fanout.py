@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clinker_spark.core.types import ANY, ARRAY, Kind, Type
+from clinker_spark.core.types import ANY, ARRAY, MAP, Kind, Type, array_of
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.errors import ErrorKind
 from clinker_spark.cxl.execution import NOT_AN_ARRAY, expansion_message
-from clinker_spark.cxl.lower.errors import NO_ERROR, first_error, passed_on
+from clinker_spark.cxl.ir import expressions_of
+from clinker_spark.cxl.lower.errors import NO_ERROR, first_error, passed_on_whole
 from clinker_spark.cxl.lower.plan import Failing, Sql, combine, variables_in
+from clinker_spark.cxl.lower.python_calls import python_reason
 from clinker_spark.cxl.overloads import widen
 
 if TYPE_CHECKING:
@@ -31,8 +33,10 @@ def lower_fan_out(row: RowLowering, block: ir.TEach) -> tuple[Sql, list[Named]]:
     from clinker_spark.cxl.lower.statements import block_columns
 
     builder = row.builder
-    columns = block_columns(tuple(row.blocks))
-    lowering = _Leaves(row, _all_columns(row, columns))
+    columns = _all_columns(row, block_columns(tuple(row.blocks)))
+    if any(python_reason(node) for e in expressions_of((block,)) for node in e.walk()):
+        return _in_python(row, block, columns)
+    lowering = _Leaves(row, columns)
     leaves, source_failures = lowering.block(block, {})
     bound = builder.bind(leaves.bare())
     limit = row.program.max_expansion
@@ -41,7 +45,7 @@ def lower_fan_out(row: RowLowering, block: ir.TEach) -> tuple[Sql, list[Named]]:
         within = f"slice({bound.text}, 1, {limit})"
         found = f"get(filter({within}, cxl_l -> cxl_l.`$e` IS NOT NULL), 0).`$e`"
         first = builder.bind(Sql(found, bound.level))
-        failures.append((passed_on(first.text, first.level), None))
+        failures.append((passed_on_whole(first.text, first.level), None))
     too_many = Failing(
         f"size({bound.text}) > {limit}",
         sql_string(ErrorKind.EXPANSION_LIMIT_EXCEEDED.value),
@@ -51,6 +55,31 @@ def lower_fan_out(row: RowLowering, block: ir.TEach) -> tuple[Sql, list[Named]]:
     )
     failures.append((too_many, None))
     return bound, failures
+
+
+def _in_python(row: RowLowering, block: ir.TEach, columns: Sequence[str]) -> tuple[Sql, list[Named]]:
+    """A block with a call that has no Spark expression: the interpreter makes its leaves."""
+    from clinker_spark.cxl.lower.statements import block_columns
+
+    node = ir.FanOut(block.span, array_of(MAP), True, block, row.program.max_expansion)
+    made = row.lowering.lower(node)
+    own = set(block_columns((block,)))
+    texts = []
+    for name in columns:
+        to = row.program.output[name]
+        before = row.columns.get(name)
+        text = before.text if before is not None else _null(to)
+        if name in own:
+            value = f"try_element_at(cxl_m, {sql_string(name)})"
+            if to.kind is Kind.DECIMAL and not to.is_dynamic:
+                value = f"try_cast(try_variant_get({value}, '$', 'string') AS {ph.physical(to)})"
+            elif not to.is_dynamic:
+                value = ph.narrow_sql(value, to)
+            text = f"CASE WHEN map_contains_key(cxl_m, {sql_string(name)}) THEN {value} ELSE {text} END"
+        texts.append(f"{sql_string(name)}, {text}")
+    leaf = f"named_struct({', '.join(texts)})" if texts else "named_struct('$none', 1)"
+    leaves = row.builder.bind(combine(f"transform({made.text}, cxl_m -> {leaf})", [made.bare()]))
+    return leaves, [(f, None) for f in made.failures]
 
 
 def _all_columns(row: RowLowering, seen: Sequence[str]) -> list[str]:
@@ -88,9 +117,7 @@ class _Leaves:
             kind = ph.kind_sql(sql.text)
             wrong = f"NOT {ph.is_null_sql(sql.text, ANY)} AND NOT {ph.variant_is(kind, Kind.ARRAY)}"
             kind_text = sql_string(ErrorKind.TYPE_MISMATCH.value)
-            failures.append(
-                Failing(wrong, kind_text, sql_text(sql.text, ANY), sql_string(NOT_AN_ARRAY), sql.level)
-            )
+            failures.append(Failing(wrong, kind_text, sql_text(sql.text, ANY), sql_string(NOT_AN_ARRAY), sql.level))
             sql = self.builder.bind(combine(ph.narrow_sql(sql.text, ARRAY), [sql.bare()]))
         empty = f"CAST(array() AS ARRAY<{ph.physical(block.element)}>)"
         if block.outer:
@@ -135,7 +162,7 @@ class _Leaves:
             error = first_error(failures)
             level = max(f.level for f, _ in failures)
             bound = self.builder.bind(Sql(error, level, 2, variables=_mentioned(failures)))
-            stand_in = self.leaf({}, [(passed_on(bound.text, bound.level), None)])
+            stand_in = self.leaf({}, [(passed_on_whole(bound.text, bound.level), None)])
             text = f"CASE WHEN {bound.text} IS NOT NULL THEN array({stand_in.text}) ELSE {text} END"
             result = combine(text, [*inner, bound, stand_in])
         return result, True

@@ -19,7 +19,7 @@ ARRIVAL_COLUMN = "$arrival"
 ERROR_TYPE = "STRUCT<kind: STRING, field: STRING, value: STRING, message: STRING>"
 
 _MAX_DEPTH = 20  # Spark's SQL parser recurses per level, so deeper texts are cut by a column
-_VARIABLE = re.compile(r"\bcxl_[a-z]+(?:[0-9]+_)?[0-9]+\b")
+_VARIABLE = re.compile(r"\bcxl_[a-z]+[0-9_]+\b")
 _BIND_LENGTH = 12  # shorter texts are as cheap as a column
 
 
@@ -32,6 +32,8 @@ class Failing:
     value: str
     message: str
     level: int = 0
+    field: str | None = None
+    """SQL for the column being computed, where the failure itself knows it."""
 
     def guarded(self, guard: str, level: int) -> Failing:
         """The same failure, only where `guard` holds."""
@@ -112,8 +114,15 @@ def quote(name: str) -> str:
 
 @dataclass
 class _Lambda:
+    """An open lambda. Its bound values are kept in one struct per level of dependency: level 0 needs only the
+    lambda's own variable, level 1 the struct of level 0, and so on."""
+
+    name: str
     variables: set[str]
-    lets: list[tuple[str, str]] = field(default_factory=list)
+    levels: list[list[str]] = field(default_factory=list)
+
+    def struct(self, level: int) -> str:
+        return f"{self.name}_{level}"
 
 
 class PlanBuilder:
@@ -154,13 +163,15 @@ class PlanBuilder:
 
     def _bind_in_lambda(self, sql: Sql) -> Sql:
         scope = next(s for s in reversed(self._lambdas) if s.variables & sql.variables)
-        for name, text in scope.lets:
-            if text == sql.text:
-                return Sql(name, sql.level, 1, sql.failures, frozenset((name,)), simple=True)
-        name = self.fresh("cxl_v")
-        scope.lets.append((name, sql.text))
-        scope.variables.add(name)
-        return Sql(name, sql.level, 1, sql.failures, frozenset((name,)), simple=True)
+        level = 1 + max((k for k in range(len(scope.levels)) if scope.struct(k) in sql.variables), default=-1)
+        if level == len(scope.levels):
+            scope.levels.append([])
+            scope.variables.add(scope.struct(level))
+        texts = scope.levels[level]
+        if sql.text not in texts:
+            texts.append(sql.text)
+        name = f"{scope.struct(level)}.f{texts.index(sql.text)}"
+        return Sql(name, sql.level, 1, sql.failures, frozenset((scope.struct(level),)), simple=True)
 
     def shallow(self, sql: Sql) -> Sql:
         """Cut a text that nests too deep for Spark's parser."""
@@ -180,17 +191,18 @@ class PlanBuilder:
     # ------------------------------------------------------------- lambdas
 
     def open_lambda(self, variable: str) -> None:
-        self._lambdas.append(_Lambda({variable}))
+        self._lambdas.append(_Lambda(self.fresh("cxl_v"), {variable}))
 
     def close_lambda(self, body: Sql) -> Sql:
         """The lambda's body with its bound variables around it, free of the lambda's own variables."""
         scope = self._lambdas.pop()
         text = body.text
-        for name, value in reversed(scope.lets):
-            text = f"get(transform(array({value}), {name} -> {text}), 0)"
+        for level in reversed(range(len(scope.levels))):
+            fields = ", ".join(f"'f{i}', {value}" for i, value in enumerate(scope.levels[level]))
+            text = f"get(transform(array(named_struct({fields})), {scope.struct(level)} -> {text}), 0)"
         outer: set[str] = set().union(*(s.variables for s in self._lambdas))
         mentioned = frozenset(outer) & variables_in(text)
-        return Sql(text, body.level, body.depth + 2 * len(scope.lets) + 1, body.failures, mentioned)
+        return Sql(text, body.level, body.depth + 4 * len(scope.levels) + 1, body.failures, mentioned)
 
     # ---------------------------------------------------------------- steps
 

@@ -7,19 +7,20 @@ whose body holds such a call moves to Python as a whole, because a lambda cannot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import all_builtins
 from clinker_spark.cxl.builtins.table import NOT_LITERAL
-from clinker_spark.cxl.lower.errors import passed_on
+from clinker_spark.cxl.lower.errors import passed_on, passed_on_whole
 from clinker_spark.cxl.lower.plan import PythonColumn, Sql
 
 if TYPE_CHECKING:
     from clinker_spark.cxl.lower.expressions import Lowering
 
+BLOCK_REASON = "the emit each block holds a call without a Spark expression"
 CLOSURE_REASON = "the closure holds a call without a Spark expression"
 
 
@@ -39,6 +40,8 @@ def python_reason(e: ir.TExpr) -> str | None:
         return _call_reason(e)
     if isinstance(e, ir.DynamicCall):
         return _dynamic_reason(e)
+    if isinstance(e, ir.FanOut):
+        return BLOCK_REASON
     if isinstance(e, ir.HigherOrder):
         return CLOSURE_REASON if any(python_reason(n) for n in e.body.walk()) else None
     if isinstance(e, ir.Comprehend):
@@ -81,30 +84,39 @@ def lower_in_python(lowering: Lowering, e: ir.TExpr, reason: str) -> Sql:
         args = tuple(a if isinstance(a, ir.Const) else cut(a) for a in e.args)
         expression: ir.TExpr = replace(e, args=args)
     else:
-        expression = _cut_free(e, frozenset(), cut)
+        expression = _cut_free(e, frozenset(_own_slots(e)), cut)
     level = max((sql.level for _, sql, _ in inputs), default=0)
     name = lowering.builder.fresh("$p")
     column = PythonColumn(name, expression, tuple((s, sql.text, part.type) for s, sql, part in inputs), reason)
     made = lowering.builder.python(column, level)
     failures = tuple(f for _, sql, _ in inputs for f in sql.failures)
-    own = passed_on(f"{made.text}.error", made.level) if e.fallible else None
-    return Sql(
-        f"{made.text}.value", made.level, 1, failures + ((own,) if own else ()), frozenset(), simple=True
-    )
+    pass_on = passed_on_whole if isinstance(e, ir.FanOut) else passed_on
+    own = pass_on(f"{made.text}.error", made.level) if e.fallible else None
+    return Sql(f"{made.text}.value", made.level, 1, failures + ((own,) if own else ()), frozenset(), simple=True)
 
 
-def _cut_free(e: ir.TExpr, local: frozenset[str], cut: Callable[[ir.TExpr], ir.TExpr]) -> ir.TExpr:
+def _own_slots(node: Any) -> Iterator[str]:
+    """The slots that are filled inside a tree."""
+    if not isinstance(node, ir.Slot) and hasattr(node, "slot"):
+        yield node.slot
+    for f in fields(node):
+        value = getattr(node, f.name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, ir.TExpr | ir.TStatement):
+                yield from _own_slots(part)
+
+
+def _cut_free(node: Any, own: frozenset[str], cut: Callable[[ir.TExpr], ir.TExpr]) -> Any:
     """The tree with every reference to something outside of it cut out."""
-    if isinstance(e, ir.Field | ir.SystemRef) or (isinstance(e, ir.Slot) and e.slot not in local):
-        return cut(e)
-    slot = getattr(e, "slot", None)
-    if slot is not None:
-        local = local | {slot}
+    if isinstance(node, ir.Field | ir.SystemRef) or (isinstance(node, ir.Slot) and node.slot not in own):
+        return cut(node)
     changes: dict[str, Any] = {}
-    for f in fields(e):
-        value = getattr(e, f.name)
-        if isinstance(value, ir.TExpr):
-            changes[f.name] = _cut_free(value, local, cut)
-        elif isinstance(value, tuple) and any(isinstance(v, ir.TExpr) for v in value):
-            changes[f.name] = tuple(_cut_free(v, local, cut) if isinstance(v, ir.TExpr) else v for v in value)
-    return replace(e, **changes)
+    for f in fields(node):
+        value = getattr(node, f.name)
+        if isinstance(value, ir.TExpr | ir.TStatement):
+            changes[f.name] = _cut_free(value, own, cut)
+        elif isinstance(value, tuple) and any(isinstance(v, ir.TExpr | ir.TStatement) for v in value):
+            changes[f.name] = tuple(
+                _cut_free(v, own, cut) if isinstance(v, ir.TExpr | ir.TStatement) else v for v in value
+            )
+    return replace(node, **changes)

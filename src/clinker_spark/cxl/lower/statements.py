@@ -168,8 +168,9 @@ class RowLowering:
             bad = f"{ph.variant_is(kind, Kind.ARRAY)} OR {ph.variant_is(kind, Kind.MAP)}"
             number = ph.get_sql(sql.text, Type(Kind.FLOAT))
             bad = f"{bad} OR ({ph.variant_is(kind, Kind.FLOAT)} AND isnan({number}))"
-            text = f"try_variant_get({sql.text}, '$', 'string')"
-            key = f"CASE WHEN {ph.variant_is(kind, Kind.FLOAT)} THEN CAST({number} + 0.0D AS STRING) ELSE concat({kind}, {text}) END"
+            text = f"concat({kind}, try_variant_get({sql.text}, '$', 'string'))"
+            is_number = ph.variant_is(kind, Kind.FLOAT)
+            key = f"CASE WHEN {is_number} THEN CAST({number} + 0.0D AS STRING) ELSE {text} END"
         elif t.kind in (Kind.ARRAY, Kind.MAP):
             bad, key = f"{sql.text} IS NOT NULL", f"({sql.text} IS NULL)"
         elif t.kind is Kind.FLOAT:
@@ -209,5 +210,3 @@ def block_columns(blocks: tuple[ir.TStatement, ...]) -> list[str]:
             for name in block_columns(block.body):
                 names.setdefault(name)
     return list(names)
-
-

@@ -1,0 +1,112 @@
+"""Interpreter against Spark: the same programs over the same records, compared without mercy.
+
+Floats agree bit for bit (all NaNs are one), maps in the order of their keys, decimals in their scale too, errors in
+kind, field, offending value and message.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from clinker_spark.cxl.errors import EvalError
+from clinker_spark.cxl.program import Program
+from clinker_spark.cxl.system import Context
+from clinker_spark.spark.values import from_row
+from tests.support.batch import Job, Result, run_batch
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Program number, record number, and what each engine says."""
+
+    program: int
+    record: int
+    interpreter: Result
+    spark: Result
+
+    def __str__(self) -> str:
+        return f"  interpreter: {shown(self.interpreter)}\n  spark:       {shown(self.spark)}"
+
+
+def identical(a: Any, b: Any) -> bool:
+    """The same value of the same type."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float):
+        return struct.pack("<d", a) == struct.pack("<d", b) or (math.isnan(a) and math.isnan(b))
+    if isinstance(a, Decimal):
+        return str(a) == str(b)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(identical, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(identical(a[k], b[k]) for k in a)
+    return bool(a == b)
+
+
+def same_result(a: Result, b: Result) -> bool:
+    """Both skipped, both failed alike, or both with identical rows and scoped variables."""
+    if a.error is not None or b.error is not None:
+        return a.error == b.error
+    if a.skipped or b.skipped:
+        return a.skipped == b.skipped
+    return identical(a.row, b.row) and identical(a.scoped or {}, b.scoped or {})
+
+
+def shown(result: Result) -> str:
+    if result.error is not None:
+        return f"error {result.error}"
+    if result.skipped:
+        return "filtered"
+    return f"{result.row!r}" + (f" scoped {result.scoped!r}" if result.scoped else "")
+
+
+def error_of(error: EvalError) -> dict[str, Any]:
+    """An interpreter's error as it stands in Spark's error column."""
+    return {"kind": error.kind, "field": error.field, "value": error.value, "message": error.message}
+
+
+def interpret(program: Program, records: Sequence[Mapping[str, Any]], context: Context) -> list[Result]:
+    """The interpreter's results; records are already of the schema's types."""
+    execution = program.execution(context)
+    results = []
+    for record in records:
+        try:
+            outcome = execution.run(record)
+        except EvalError as error:
+            results.append(Result(error=error_of(error)))
+            continue
+        scoped = {f"${scope}.{name}": v for scope, written in outcome.scoped.items() for name, v in written.items()}
+        skipped = outcome.skipped is not None
+        results.append(Result(None if skipped else outcome.rows[0], None, skipped, scoped))
+    return results
+
+
+def disagreements(
+    programs: Sequence[Program], records: Sequence[Mapping[str, Any]], df: DataFrame, context: Context
+) -> tuple[list[Disagreement], list[list[Result]]]:
+    """Where the engines differ, and the interpreter's results. `df` holds `records`."""
+    ours = [interpret(p, records, context) for p in programs]
+    theirs = run_batch(df, [Job(p, {}) for p in programs], context)
+    found = [
+        Disagreement(i, n, a, b)
+        for i, (mine, spark) in enumerate(zip(ours, theirs, strict=True))
+        for n, (a, b) in enumerate(zip(mine, spark, strict=True))
+        if not same_result(a, _typed(b, programs[i]))
+    ]
+    return found, ours
+
+
+def _typed(result: Result, program: Program) -> Result:
+    """Scoped variables come as Spark rows have them."""
+    if not result.scoped:
+        return result
+    types = {f"${s.scope}.{s.name}": s.value.type for s in program.typed.statements if getattr(s, "scope", None)}
+    scoped = {name: from_row(value, types[name]) for name, value in result.scoped.items()}
+    return Result(result.row, result.error, result.skipped, scoped)
