@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -69,8 +69,17 @@ class Case:
         )
 
 
+_BATCH = "test-batch-000"
+
+
 def context() -> Context:
-    return default_context("case", CLOCK)
+    """The context that the cases were written against."""
+    base = default_context("test.csv", CLOCK)
+    return replace(
+        base,
+        pipeline={**base.pipeline, "name": "test_pipeline", "batch_id": _BATCH},
+        source={**base.source, "name": "test_source", "batch": _BATCH},
+    )
 
 
 def read_cases(path: Path) -> list[Case]:

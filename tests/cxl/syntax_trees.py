@@ -28,6 +28,11 @@ def messages(text: str, kind: str = "program") -> list[str]:
 
 
 def show(node: Any) -> str:
+    # These two make the deepest trees; they get by with one stack frame a level.
+    if isinstance(node, ast.Binary):
+        return f"({node.op} {show(node.left)} {show(node.right)})"
+    if isinstance(node, ast.Unary):
+        return f"({node.op} {show(node.operand)})"
     return _SHOW[type(node)](node)
 
 
@@ -62,8 +67,6 @@ _SHOW: dict[type, Any] = {
     ast.Member: lambda n: f"{show(n.target)}.{n.name}",
     ast.SystemVar: lambda n: f"${n.namespace}:{'.'.join(n.path)}",
     ast.WindowCall: lambda n: _form(f"$window.{n.function}", *n.args),
-    ast.Unary: lambda n: _form(n.op, n.operand),
-    ast.Binary: lambda n: _form(n.op, n.left, n.right),
     ast.If: lambda n: _form("if", n.condition, n.then, n.otherwise),
     ast.Match: _match,
     ast.Call: lambda n: _form(f"call {n.function}", *(["*"] if n.star else n.args)),

@@ -96,6 +96,7 @@ def test_expressions(text: str, expected: str) -> None:
         ("trace info if (a) ([b])", "trace info if (a) ([b])"),
         ("trace info if (if a then b else c) (if d then e)", "trace info if (if a then b else c) (if d then e)"),
         ("[1].debug()", "[1].debug()"),
+        ("filter a\n(-b + c)", "filter a\n(-b + c)"),
         ("emit a = 1 emit b = 2", "emit a = 1\nemit b = 2"),
         ("emit each it in xs outer{emit v=it}", "emit each it in xs outer {\n  emit v = it\n}"),
         ("emit each x in (if a then b else c) { }", "emit each x in (if a then b else c) {\n}"),
@@ -286,10 +287,9 @@ def test_comments_without_a_place_move_up(text: str, expected: str) -> None:
 
 
 def test_blank_lines() -> None:
-    text = "\n\nemit a = 1\n\n\n\n# c\n\n\nemit each x in xs {\n\n\n  emit b = 1\n\n\n  emit c = 2\n\n}\n\n\nemit d = 1\n\n"
-    assert check(text) == (
-        "emit a = 1\n\n# c\n\nemit each x in xs {\n  emit b = 1\n\n  emit c = 2\n}\n\nemit d = 1\n"
-    )
+    text = "\n\nemit a = 1\n\n\n# c\n\n\nemit each x in xs {\n\n  emit b = 1\n\n\n  emit c = 2\n\n}\n\n\nemit d = 1\n\n"
+    expected = "emit a = 1\n\n# c\n\nemit each x in xs {\n  emit b = 1\n\n  emit c = 2\n}\n\nemit d = 1\n"
+    assert check(text) == expected
 
 
 @pytest.mark.parametrize(

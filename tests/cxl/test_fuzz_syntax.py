@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +16,13 @@ from tests.cxl.syntax_trees import show
 
 FAST = settings(max_examples=150, deadline=None)
 
-SOUP = ["let", "emit", "if", "then", "else", "and", "or", "not", "match", "use", "as", "fn", "trace", "null", "true", "false", "now", "it", "filter", "distinct", "by", "for", "in", "each", "outer", "info", "a", "b", "$vars", "$window", "$pipeline", "1", "2.5", "9223372036854775808", "99999999999999999999", "'x'", '"y"', "#2024-01-01#", "#2024-99-01#", "\n", "\n", "#", "??", "=>", "==", "!=", ">=", "<=", "<", ">", "+", "-", "*", "/", "%", "=", ".", ",", ":", "::", "(", ")", "[", "]", "{", "}", "_", "&&", "||", "!", ";", "é", '"', "'"]
+SOUP = (
+    *("let", "emit", "if", "then", "else", "and", "or", "not", "match", "use", "as", "fn", "trace", "null", "true"),
+    *("false", "now", "it", "filter", "distinct", "by", "for", "in", "each", "outer", "info", "a", "b", "é", "_"),
+    *("$vars", "$window", "$pipeline", "1", "2.5", "9223372036854775808", "99999999999999999999", "'x'", '"y"'),
+    *("#2024-01-01#", "#2024-99-01#", "\n", "\n", "# c\n", "??", "=>", "==", "!=", ">=", "<=", "<", ">", "+", "-"),
+    *("*", "/", "%", "=", ".", ",", ":", "::", "(", ")", "[", "]", "{", "}", "&&", "||", "!", ";", '"', "'"),
+)
 
 SEEDS = (
     'use shared.money as m\nlet rate = m.RATE ?? 0.21\nfilter status == "open" and not amount.is_null()\n'
@@ -74,65 +83,58 @@ def test_mutated_programs(data: st.DataObject) -> None:
 
 # ------------------------------------------------------------ valid programs
 
-names = st.sampled_from(["a", "b", "price", "x_1", "each", "outer", "info", "a_rather_long_column_name"])
-strings = st.text(alphabet="ab\\'\"\n\tnrt#é😀 ", max_size=6).map(
-    lambda s: '"' + s.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t") + '"'
+NAMES = ("a", "b", "price", "x_1", "each", "outer", "info", "a_rather_long_column_name")
+LEAVES = (
+    *NAMES,
+    *("0", "42", "9223372036854775807", "0.50", "100000000000000000000000.0", "true", "null", "now", "#2024-03-15#"),
+    *("$vars.x", "$doc.a.b", "(-9223372036854775808)", "$window.rank()", "count(*)", "count()", "[]", "{}"),
+    *("'q'", '"é😀"', r"'\d+'", r"'it\'s'", r'"\\\n\t"', "'\"'", "'#'", "'a longer text with several words in it'"),
 )
-leaves = st.one_of(
-    names,
-    strings,
-    st.integers(0, 2**63 - 1).map(str),
-    st.floats(0, 1e20, allow_nan=False).map(lambda f: f"{f:.3f}"),
-    st.sampled_from(["true", "null", "now", "#2024-03-15#", "$vars.x", "$doc.a.b", "'q'", "-9223372036854775808"]),
-    st.sampled_from(["$window.rank()", "count(*)", "count()", "[]", "{}", r"'\d+'"]),
+BINARY = ("+", "-", "*", "/", "%", "==", "!=", ">", "<", ">=", "<=", "and", "or", "??")
+FORMS = (
+    *("(§e) §op (§e)", "§leaf §op (§e)", "(§e) §op §leaf", "§leaf + §leaf + (§e) - §leaf", "- (§e)"),
+    *("(§e) ?? (§e) ?? (§e)", "(§e) and §leaf and (§e)", "(§e) or §leaf or (§e)", "not (§e)", "not §leaf"),
+    *("(§e).concat(§e, §e)", "§leaf.filter(it => §e).b", "(§e)[§e]", "(§e).trim().upper()[0].b", "§leaf.b[0]"),
+    *("if (§e) then §e", "if (§e) then §e else §e", "if §leaf then (§e) else if §leaf then (§e) else §e"),
+    *("match (§e) { (§e) => §e, §leaf => §e, _ => §e }", "match { (§e) => §e }", "weighted_avg(§e, §e)"),
+    *("[§e, §e]", "{k: §e, 'two words': §e, [§e]: §e}", "[§e for v in §e if §e]", "$window.sum(§e).b"),
 )
-binary = st.sampled_from(["+", "-", "*", "/", "%", "==", "!=", ">", "<", ">=", "<=", "and", "or", "??"])
+STATEMENTS = (
+    *("emit §name = §e", "let §name = §e", "emit $record.§name = §e", "filter §e", "trace warn §leaf.b(§e)", "(§e)"),
+    *("trace info if (§e) (§e)", "trace (§e)", "fn f(p, q) = §e", "distinct", "distinct by a", "trace info"),
+)
 
 
-def grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    """Operands stand in parentheses half of the time, needed or not."""
-    operand = st.one_of(inner.map(lambda e: f"({e})"), leaves)
-    several = st.lists(inner, min_size=1, max_size=3).map(", ".join)
-    return st.one_of(
-        st.builds(lambda a, op, b: f"{a} {op} {b}", operand, binary, operand),
-        st.builds(lambda parts, op: f" {op} ".join(parts), st.lists(operand, min_size=2, max_size=5), st.sampled_from(
-            ["+", "and", "or", "??"])),
-        st.builds(lambda op, a: f"{op} {a}", st.sampled_from(["-", "not"]), operand),
-        st.builds(lambda a, m, b: f"{a}.{m}({b})", operand, st.sampled_from(["concat", "filter", "set"]), several),
-        st.builds(lambda a, ms: a + "".join(ms), operand, st.lists(
-            st.sampled_from([".upper()", ".b", "[0]", ".map(it => it + 1)", ".trim()"]), min_size=1, max_size=4)),
-        st.builds(lambda a, b: f"{a}[{b}]", operand, inner),
-        st.builds(lambda c, a, b: f"if ({c}) then {a} else {b}", inner, inner, inner),
-        st.builds(lambda c, a: f"if ({c}) then {a}", inner, inner),
-        st.builds(lambda s, p, a, b: f"match ({s}) {{ ({p}) => {a}, _ => {b} }}", inner, inner, inner, inner),
-        st.builds(lambda p, a: f"match {{ ({p}) => {a} }}", inner, inner),
-        st.builds(lambda a: f"weighted_avg({a})", several),
-        st.builds(lambda a: f"[{a}]", several),
-        st.builds(lambda a, b, c: f"{{k: {a}, 'two words': {b}, [({b})]: {c}}}", inner, inner, inner),
-        st.builds(lambda a, b, c: f"[{a} for v in {b} if {c}]", inner, inner, inner),
-    )
+def fill(draw: st.DrawFn, form: str, depth: int) -> str:
+    """A form with its holes filled. Drawn by hand: the text of nested strategies grows without bound."""
+    pieces: dict[str, Any] = {
+        "e": lambda: expression(draw, depth - 1),
+        "leaf": lambda: draw(st.sampled_from(LEAVES)),
+        "name": lambda: draw(st.sampled_from(NAMES)),
+        "op": lambda: draw(st.sampled_from(BINARY)),
+    }
+    return re.sub(r"§(\w+)", lambda hole: pieces[hole[1]](), form)
 
 
-expressions = st.recursive(leaves, grow, max_leaves=8)
-simple = st.one_of(
-    st.builds(lambda n, e: f"emit {n} = {e}", names, expressions),
-    st.builds(lambda n, e: f"let {n} = {e}", names, expressions),
-    st.builds(lambda s, n, e: f"emit ${s}.{n} = {e}", st.sampled_from(["pipeline", "source", "record"]), names,
-              expressions),
-    st.builds(lambda e: f"filter {e}", expressions),
-    st.builds(lambda w, e: f"trace {w}({e})", st.sampled_from(["", "warn ", "info "]), expressions),
-    st.builds(lambda c, e: f"trace if ({c}) ({e})", expressions, expressions),
-    st.builds(lambda e: f"({e})", expressions),
-    st.builds(lambda e: f"fn f(p, q) = {e}", expressions),
-    st.sampled_from(["distinct", "distinct by a", "trace info"]),
-)
-blocks = st.builds(
-    lambda source, outer, body: f"emit each x in ({source}) {outer}{{\n" + "\n".join(body) + "\n}",
-    expressions,
-    st.sampled_from(["", "outer "]),
-    st.lists(simple, max_size=3),
-)
-programs = st.lists(st.one_of(simple, simple, blocks), max_size=4).map("\n".join)
+def expression(draw: st.DrawFn, depth: int) -> str:
+    if depth <= 0 or draw(st.integers(0, 3)) == 0:
+        return draw(st.sampled_from(LEAVES))
+    return fill(draw, draw(st.sampled_from(FORMS)), depth)
+
+
+def statements(draw: st.DrawFn, blocks: int) -> str:
+    found = []
+    for _ in range(draw(st.integers(0, 3))):
+        if blocks and draw(st.integers(0, 4)) == 0:
+            outer = draw(st.sampled_from(["", "outer "]))
+            found.append(f"emit each x in ({expression(draw, 1)}) {outer}{{\n{statements(draw, blocks - 1)}\n}}")
+        else:
+            found.append(fill(draw, draw(st.sampled_from(STATEMENTS)), 3))
+    return "\n".join(found)
+
+
+expressions = st.composite(lambda draw: expression(draw, 3))()
+programs = st.composite(lambda draw: statements(draw, 2))()
 
 BEFORE = frozenset(["+", "*", "/", "%", "==", "!=", ">", "<", ">=", "<=", "and", "or", "??", ".", "then", "else"])
 AFTER = frozenset(["(", ",", "{", "=", "=>", "for", "in", *BEFORE]) - {"."}

@@ -305,6 +305,8 @@ RECOVERY = [
     ("emit each 5 in xs {\n  emit a = )\n  emit b = 1\n}\nemit c = )", ["1 5", "2 )", "5 )"]),
     ("emit each x in xs {\n  emit a = match x { 1 => , _ => 2 }\n}\nemit c = )", ["2 ,", "4 )"]),
     ("emti each x in xs {\n  emit a = 1\n}\nemit c = 1", ["1 emti"]),
+    ("emit each x in xs\n  emit a = 1\n}\nemit c = )", ["1 xs", "4 )"]),
+    ("emit each x in xs {\n  emit each y x\n    emit a = 1\n  }\n}\nemit c = )", ["2 x", "6 )"]),
     ("emit each x in xs {\n emit each y in x {\n  emit a = 1", ["2 {"]),
     # the lexer's problems count once per statement
     ("emit a = “x” + “y”\nemit b = 1; emit c = 2;", ["1 “", "2 ;"]),

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame
 from clinker_spark.cxl.errors import EvalError
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context
-from clinker_spark.spark.values import from_row
-from tests.support.batch import Job, Result, run_batch
+from tests.property.batches import run_batch
+from tests.support.batch import Result
 
 
 @dataclass(frozen=True)
@@ -93,20 +93,11 @@ def disagreements(
 ) -> tuple[list[Disagreement], list[list[Result]]]:
     """Where the engines differ, and the interpreter's results. `df` holds `records`."""
     ours = [interpret(p, records, context) for p in programs]
-    theirs = run_batch(df, [Job(p, {}) for p in programs], context)
+    theirs = run_batch(df, programs, context)
     found = [
         Disagreement(i, n, a, b)
         for i, (mine, spark) in enumerate(zip(ours, theirs, strict=True))
         for n, (a, b) in enumerate(zip(mine, spark, strict=True))
-        if not same_result(a, _typed(b, programs[i]))
+        if not same_result(a, b)
     ]
     return found, ours
-
-
-def _typed(result: Result, program: Program) -> Result:
-    """Scoped variables come as Spark rows have them."""
-    if not result.scoped:
-        return result
-    types = {f"${s.scope}.{s.name}": s.value.type for s in program.typed.statements if getattr(s, "scope", None)}
-    scoped = {name: from_row(value, types[name]) for name, value in result.scoped.items()}
-    return Result(result.row, result.error, result.skipped, scoped)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import click
 
 from clinker_spark import __version__
@@ -32,6 +34,7 @@ def cxl() -> None:
 
 
 def main() -> None:
+    gc.disable()  # a check is over before a collection would pay; the commands that stay longer enable it again
     run(cxl, "cxl")
 
 

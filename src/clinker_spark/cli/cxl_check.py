@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -11,9 +12,12 @@ from clinker_spark.cli.options import rules_folder, rules_option, schema_option
 from clinker_spark.cli.sources import read_source
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.core.render import render_all, render_json, use_color
+from clinker_spark.core.span import NO_SPAN, Source
 from clinker_spark.core.types import Type
+from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import Program, compile
+
+_FUNCTION = re.compile(r"^[ \t]*fn\b", re.MULTILINE)
 
 
 @click.command("check")
@@ -51,7 +55,7 @@ def command(
         if not as_json:
             _report(file, found, program, types)
     if as_json:
-        click.echo(render_json(findings))
+        _print_json(findings)
     return worst
 
 
@@ -63,26 +67,60 @@ def _read_schema(given: str | None) -> dict[str, Type] | None:
     return load_schema(given)
 
 
-def _check(
-    file: str, schema: dict[str, Type] | None, rules: str
-) -> tuple[Sequence[Diagnostic], Program | None, int]:
+def _check(file: str, schema: dict[str, Type] | None, rules: str) -> tuple[Sequence[Diagnostic], Program | None, int]:
     """The findings in one file, the program if it is one, and the exit code that this file asks for."""
     try:
-        program = compile(read_source(file), schema, modules=rules)
+        source = read_source(file)
+        program = compile(source, schema, modules=rules)
+        if _FUNCTION.search(source.text) and _check_module(source, rules):
+            return (), program, 0
     except ClinkerError as error:
         return error.diagnostics, None, error.exit_code
     return program.warnings, program, 0
 
 
+def _check_module(source: Source, rules: str) -> bool:
+    """Is this a module? Then every name in its functions must be known, and that it emits nothing is no wonder."""
+    from pathlib import Path
+
+    from clinker_spark.cxl import ast
+    from clinker_spark.cxl.environment import Environment
+    from clinker_spark.cxl.modules import ModuleError, ModuleTable, directory_loader
+    from clinker_spark.cxl.parser import parse
+    from clinker_spark.cxl.resolve import resolve
+
+    statements = parse(source)[0].statements
+    if not all(isinstance(s, ast.Use | ast.Let | ast.FunctionDef) for s in statements):
+        return False
+    others = directory_loader(Path(rules))
+    itself = ast.Use(NO_SPAN, ("",), "module")
+    try:
+        modules = ModuleTable(lambda path: others(path) if path != itself.path else source).imports((itself,), source)
+    except ModuleError as error:
+        raise CxlError("resolve", error.diagnostics) from None
+    found = resolve(ast.ProgramSyntax(()), Environment(source, {}, modules=modules))
+    if found:
+        raise CxlError("resolve", found)
+    return True
+
+
 def _report_input(error: ClinkerError, as_json: bool) -> int:
     if as_json:
-        click.echo(render_json(error.diagnostics))
+        _print_json(error.diagnostics)
         return error.exit_code
     raise error
 
 
+def _print_json(found: Sequence[Diagnostic]) -> None:
+    from clinker_spark.core.render import render_json
+
+    click.echo(render_json(found))
+
+
 def _report(file: str, found: Sequence[Diagnostic], program: Program | None, types: bool) -> None:
     if found:
+        from clinker_spark.core.render import render_all, use_color  # a program without findings needs no renderer
+
         click.echo(render_all(found, use_color(sys.stderr)), err=True)
     if program is None:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,13 +10,14 @@ from typing import Any
 
 import click
 
+from clinker_spark.cli.debug_calls import with_debug
 from clinker_spark.cli.failures import eval_diagnostic
 from clinker_spark.cli.jsontext import dump
 from clinker_spark.cli.options import rules_folder, rules_option, schema_option
 from clinker_spark.cli.records import Records, fit_record, infer_schema, read_field, read_records
 from clinker_spark.cli.sources import STDIN, given_text, read_source
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.render import render_all, use_color
+from clinker_spark.core.render import render_all, render_text, use_color
 from clinker_spark.core.span import Source
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
@@ -60,6 +62,7 @@ def command(
     cxl eval order.cxl --record '{"price": 9.5, "qty": 2}'
     cxl eval order.cxl --record - < orders.ndjson
     """
+    gc.enable()
     if (file is None) == (not texts):
         raise click.UsageError("give a FILE or a text with -e" if file is None else "give either FILE or -e", ctx)
     if file == STDIN and record == STDIN:
@@ -93,14 +96,16 @@ class _Evaluation:
     def __init__(self, program: Program, context: Context) -> None:
         self.program = program
         self.context = context
-        self.typed = bare_value(program.typed)
-        self.execution = Execution(self.typed or program.typed, context, _trace)
+        self.value = bare_value(program.typed)
+        typed = self.value or program.typed
+        typed = replace(typed, statements=tuple(with_debug(s, _note) for s in typed.statements))
+        self.execution = Execution(typed, context, _trace)
         self.dropped: dict[str, int] = {}
         self.scoped: dict[str, Any] = {}
         self.failed = 0
 
     def run(self, records: Records) -> int:
-        if self.program.warnings and self.typed is None:
+        if self.program.warnings and self.value is None:
             click.echo(render_all(self.program.warnings, use_color(sys.stderr)), err=True)
         for number, record in enumerate(records.rows, 1):
             # Execution is one for all records (distinct remembers); only the row number moves on.
@@ -109,12 +114,12 @@ class _Evaluation:
                 outcome = self.execution.run(record)
             except EvalError as error:
                 self.failed += 1
-                _print_error(eval_diagnostic(error, self.program.typed.source, number))
+                _print_error(eval_diagnostic(error, self.program.typed.source, number), records.stream)
                 continue
             self._keep(outcome)
             if records.stream:
                 for row in outcome.rows:
-                    click.echo(dump(row[VALUE] if self.typed else row))
+                    click.echo(dump(row[VALUE] if self.value else row))
             else:
                 click.echo(self._pretty(outcome))
         self._notes(len(records.rows) if records.stream else None)
@@ -129,7 +134,7 @@ class _Evaluation:
     def _pretty(self, outcome: Outcome) -> str:
         if outcome.skipped:
             return "{}"
-        if self.typed is not None:
+        if self.value is not None:
             return dump(outcome.rows[0][VALUE], pretty=True)
         return dump(outcome.rows if outcome.fanned_out else outcome.rows[0], pretty=True)
 
@@ -138,11 +143,11 @@ class _Evaluation:
         for reason, count in self.dropped.items():
             what = "the record is" if total is None else f"{count} of {total} records {'is' if count == 1 else 'are'}"
             word = SKIPPED[reason] if count == 1 else SKIPPED[reason].removeprefix("a ") + "s" * (reason == "duplicate")
-            click.echo(f"note: {what} {word}", err=True)
+            _note(f"note: {what} {word}")
         if self.failed and total is not None:
-            click.echo(f"note: {self.failed} of {total} records failed", err=True)
+            _note(f"note: {self.failed} of {total} records failed")
         for name, value in self.scoped.items():
-            click.echo(f"note: {name} = {dump(value)}", err=True)
+            _note(f"note: {name} = {dump(value)}")
 
 
 def bare_value(typed: ir.TypedProgram) -> ir.TypedProgram | None:
@@ -155,8 +160,13 @@ def bare_value(typed: ir.TypedProgram) -> ir.TypedProgram | None:
 
 
 def _trace(level: str, text: str) -> None:
-    click.echo(f"trace[{level}]: {text}", err=True)
+    _note(f"trace[{level}]: {text}")
 
 
-def _print_error(found: Diagnostic) -> None:
-    click.echo(render_all([found], use_color(sys.stderr)), err=True)
+def _note(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _print_error(found: Diagnostic, stream: bool) -> None:
+    color = use_color(sys.stderr)
+    click.echo(render_text(found, color=color) + "\n" if stream else render_all([found], color), err=True)

@@ -97,7 +97,8 @@ def _write(file: str, source: Source, text: str) -> int:
     try:
         replace_file(file, text.encode("utf-8"))
     except OSError as error:
-        raise InputError([Diagnostic("E224", f"cannot write '{file}': {(error.strerror or str(error)).lower()}")]) from None
+        reason = (error.strerror or str(error)).lower()
+        raise InputError([Diagnostic("E224", f"cannot write '{file}': {reason}")]) from None
     click.echo(f"formatted {file}", err=True)
     return 0
 

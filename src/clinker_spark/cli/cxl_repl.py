@@ -1,7 +1,8 @@
-"""`cxl repl`: expressions one by one. The session itself is in `repl_session.py`, the terminal in `repl_terminal.py`."""
+"""`cxl repl`: expressions one by one. The session is in `repl_session.py`, the terminal in `repl_terminal.py`."""
 
 from __future__ import annotations
 
+import gc
 import sys
 
 import click
@@ -33,6 +34,7 @@ def command(
     cxl repl
     cxl repl --record '{"price": 9.5, "tags": ["new", "blue"]}'
     """
+    gc.enable()
     if record == STDIN:
         raise click.UsageError("the record cannot come from standard input here; use --record @FILE", ctx)
     vars = {name: value.value for name, value in (read_field(text, "--vars") for text in variables)}

@@ -36,7 +36,8 @@ def json_values(source: Source) -> list[tuple[Any, Span]]:
             message = error.msg[0].lower() + error.msg[1:]
             raise wrong_record(source, Span(error.pos, error.pos + 1), f"this is not JSON: {message}") from None
         except _NotJson as error:
-            raise wrong_record(source, Span(at, len(text)), str(error), "write it as a text and use .to_float()") from None
+            advice = "write it as a text and use .to_float()"
+            raise wrong_record(source, Span(at, len(text)), str(error), advice) from None
         except RecursionError:
             raise wrong_record(source, Span(at, at + 1), _TOO_DEEP) from None
         _check(value, source, Span(at, end))

@@ -23,6 +23,7 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.core.span import Source, Span
 from clinker_spark.core.types import ANY, ARRAY, BOOL, FLOAT, INT, MAP, STRING, Type, unify
 
+
 @dataclass(frozen=True)
 class Records:
     """`stream`: the input is a sequence of records, though it may hold one or none."""
@@ -37,7 +38,8 @@ class Records:
 def read_records(record: str | None, fields: Sequence[str]) -> Records:
     """What `--record` and `--field` give; a record without fields when neither is there."""
     if record is not None and fields:
-        raise InputError([Diagnostic("E225", "--record and --field cannot be given together", help="use one of the two")])
+        message = "--record and --field cannot be given together"
+        raise InputError([Diagnostic("E225", message, help="use one of the two")])
     if record is not None:
         return read_record(record)
     return Records([dict(read_field(field, "--field") for field in fields)])
@@ -142,11 +144,8 @@ def fit_record(row: Mapping[str, Any], schema: Mapping[str, Type], number: int |
     problems: list[Diagnostic] = []
     where = "" if number is None else f"record {number}: "
     for name, t in schema.items():
-        raw = row.get(name)
-        if isinstance(raw, Guessed) and t.is_dynamic:
-            raw = raw.value
         try:
-            result[name] = fit_value(raw, t)
+            result[name] = fit_value(row.get(name), t)
         except Unfit as error:
             problems.append(Diagnostic("E225", f"{where}field '{name}': {error}", help=error.help))
     if problems:

@@ -89,7 +89,8 @@ def _set(session: Session, argument: str) -> str:
             del session.fields[name]
         else:
             session.fields[name] = old
-        return f"not set: a statement of this session would no longer hold (:reset forgets them)\n{session.render(error.diagnostics)}"
+        reason = "not set: a statement of this session would no longer hold (:reset forgets them)"
+        return f"{reason}\n{session.render(error.diagnostics)}"
     return f"{name} = {typed_value(field.value, field.type)}"
 
 
@@ -124,8 +125,8 @@ def _save(session: Session, argument: str, force: bool = False) -> str:
         return f"'{argument}' is already there; :save! {argument} replaces it"
     try:
         replace_file(given_text(argument, ":save"), format_source(Source(argument, session.program())).encode("utf-8"))
-    except OSError as error:
-        return f"cannot write '{argument}': {(error.strerror or str(error)).lower()}"
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
+        return f"cannot write '{argument}': {(getattr(error, 'strerror', None) or str(error)).lower()}"
     count = len(session.kept) + len(session.uses)
     return f"saved {count} statement{'s' * (count != 1)} to {argument}"
 

@@ -18,7 +18,8 @@ from clinker_spark.cxl.lexer import KEYWORDS, Token, tokenize
 from clinker_spark.cxl.resolve import known_methods
 from clinker_spark.cxl.system import NAMESPACES, PIPELINE_MEMBERS, SOURCE_MEMBERS
 
-_GOES_ON = frozenset("+ - * / % == != > < >= <= ?? = => , . and or not then else if in".split())
+_SYMBOLS = ("+", "-", "*", "/", "%", "==", "!=", ">", "<", ">=", "<=", "??", "=", "=>", ",", ".")
+_GOES_ON = frozenset((*_SYMBOLS, "and", "or", "not", "then", "else", "if", "in"))
 _CLOSING = {")": "(", "]": "[", "}": "{"}
 _VALUES = frozenset(("name", "system", "int", "float", "string", "date", "now", "it", "true", "false", "null"))
 _WIDER = {Kind.INT: (Kind.FLOAT, Kind.DECIMAL)}

@@ -21,7 +21,7 @@ STATEMENTS = {
     "trace": "trace [info|warn|error|debug] [if CONDITION] MESSAGE: writes to the log.",
     "use": "use a.b [as NAME]: brings in a module of constants and functions; before all other statements.",
     "if": "if CONDITION then A [else B]: without else the other value is null.",
-    "match": "match VALUE { 1 => A, 2 => B, _ => C }: the first arm that is equal; without VALUE the arms are conditions.",
+    "match": "match VALUE { 1 => A, 2 => B, _ => C }: the first arm that is equal; without VALUE: that is true.",
     "for": "[EXPR for NAME in ARRAY if CONDITION]: an array made from another one.",
     "??": "A ?? B: A, or B where A is null.",
     "catch": "A.catch(B): A, or B where A is null, like `??`. It does not catch errors.",

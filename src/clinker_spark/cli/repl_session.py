@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from clinker_spark.cli.debug_calls import with_debug
 from clinker_spark.cli.failures import eval_diagnostic
 from clinker_spark.cli.jsontext import dump
 from clinker_spark.core.diagnostics import Diagnostic
@@ -157,8 +158,14 @@ class Session:
     def _outcome(self, checked: Checked, lines: list[str]) -> list[dict[str, Any]]:
         """The rows of the program, with the value of each new statement as a column; traces are added to `lines`."""
         columns = {} if checked.fans_out else {id(s): _column(i) for i, s in enumerate(checked.new)}
-        statements = (_showing(s, columns.get(id(s))) for s in checked.typed.statements)
-        program = replace(checked.typed, statements=tuple(s for s in statements if s is not None))
+        new = {id(s) for s in checked.new}
+        statements = [_showing(s, columns.get(id(s))) for s in checked.typed.statements]
+        heard = [
+            with_debug(shown, lines.append) if id(s) in new else shown  # what was kept has spoken already
+            for s, shown in zip(checked.typed.statements, statements, strict=True)
+            if shown is not None
+        ]
+        program = replace(checked.typed, statements=tuple(heard))
         context = replace(default_context(NAME), vars=self.vars)
         execution = Execution(program, context, lambda level, message: lines.append(f"trace[{level}]: {message}"))
         try:

@@ -1,10 +1,11 @@
-"""The REPL's terminal: prompt_toolkit when it is installed, `input()` and readline when not, plain lines from a pipe."""
+"""The REPL's terminal: prompt_toolkit if it is installed, else `input()` and readline; plain lines from a pipe."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -26,13 +27,12 @@ def converse(session: Session) -> None:
     read = _reader(session) if terminal else _piped()
     while not session.done:
         try:
-            answer = _answer(session, read())
+            if answer := _answer(session, read()):
+                click.echo(answer)
         except KeyboardInterrupt:  # clears the line, or ends an evaluation
             continue
         except EOFError:
             break
-        if answer:
-            click.echo(answer)
 
 
 def _answer(session: Session, text: str) -> str:
@@ -100,7 +100,14 @@ def _plain_reader(session: Session) -> Reader:
         while True:
             yield input(CONTINUED)
 
-    return lambda: _until_complete(prompts())
+    def read() -> str:
+        try:
+            return _until_complete(prompts())
+        except (KeyboardInterrupt, EOFError):
+            click.echo()  # the next prompt, ours or the shell's, begins a line
+            raise
+
+    return read
 
 
 def _use_readline(session: Session) -> None:
@@ -113,10 +120,8 @@ def _use_readline(session: Session) -> None:
 
     history = state_file("cxl_history.txt")
     if history is not None:
-        try:
+        with suppress(OSError):
             readline.read_history_file(history)
-        except OSError:
-            pass
         readline.set_history_length(2000)
         atexit.register(_quietly, readline.write_history_file, history)
     readline.set_completer_delims(" \t\n()[]{},=+-*/%<>.$:")
@@ -125,10 +130,8 @@ def _use_readline(session: Session) -> None:
 
 
 def _quietly(action: Callable[[str], None], path: str) -> None:
-    try:
+    with suppress(OSError):
         action(path)
-    except OSError:
-        pass
 
 
 def _nth_completion(session: Session, line: str, state: int) -> str | None:

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 from clinker_spark.cli.sources import given_text, read_text
 from clinker_spark.core.diagnostics import Diagnostic
@@ -20,8 +20,8 @@ from clinker_spark.core.suggest import nearest
 from clinker_spark.core.types import TYPE_NAMES, Kind, Type, parse_type
 from clinker_spark.cxl.values import MAX_SCALE
 
-if TYPE_CHECKING:
-    import yaml
+Node: TypeAlias = Any
+"""A node of PyYAML's graph: `id` is scalar, sequence or mapping."""
 
 # What other systems call our types. Edit distance would not find these.
 _FOREIGN = {
@@ -162,7 +162,7 @@ class _Reader:
         else:
             self.found.append(_shape(self.source, _span(root), "a schema is a mapping of column names to types"))
 
-    def _compose(self) -> yaml.Node | None:
+    def _compose(self) -> Node | None:
         import yaml  # some 15 ms, and only schema files need it
 
         # JSON may be indented with tabs, which YAML refuses; one blank for each keeps every place where it is.
@@ -173,21 +173,22 @@ class _Reader:
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             span = None if mark is None else Span(mark.index, mark.index + 1)
-            raise InputError([_shape(self.source, span, f"this is not YAML: {error.problem or error.context}")]) from None
+            reason = error.problem or error.context
+            raise InputError([_shape(self.source, span, f"this is not YAML: {reason}")]) from None
         except yaml.YAMLError as error:
             reason = str(error).split("\n", 1)[0]
             raise InputError([_shape(self.source, None, f"this is not YAML: {reason}")]) from None
         except RecursionError:
             raise InputError([_shape(self.source, None, "the file is nested too deeply for a schema")]) from None
 
-    def _mapping(self, node: yaml.Node) -> Iterator[_Entry]:
+    def _mapping(self, node: Node) -> Iterator[_Entry]:
         for key, value in node.value:
             if key.id != "scalar":
                 self.found.append(_shape(self.source, _span(key), "a column name must be a text"))
                 continue
             yield from self._entry(key, value)
 
-    def _sequence(self, node: yaml.Node) -> Iterator[_Entry]:
+    def _sequence(self, node: Node) -> Iterator[_Entry]:
         for item in node.value:
             parts = _members(item)
             if "name" not in parts or "type" not in parts or parts["name"].id != "scalar":
@@ -195,7 +196,7 @@ class _Reader:
                 continue
             yield from self._entry(parts["name"], item)
 
-    def _entry(self, key: yaml.Node, value: yaml.Node) -> Iterator[_Entry]:
+    def _entry(self, key: Node, value: Node) -> Iterator[_Entry]:
         parts = _members(value)
         spelled = value.value if value.id == "scalar" else _spell(parts)
         if spelled is None:
@@ -205,14 +206,14 @@ class _Reader:
         yield _Entry(str(key.value), _span(key), spelled, _span(at))
 
 
-def _only_list(root: yaml.Node) -> yaml.Node | None:
+def _only_list(root: Node) -> Node | None:
     """The list in a file such as `fields: [...]`; a mapping of columns may well have one called `fields`."""
     members = _members(root)
     found = [members[name] for name in _LISTS if name in members and members[name].id == "sequence"]
     return found[0] if found else None
 
 
-def _members(node: yaml.Node) -> dict[str, Any]:
+def _members(node: Node) -> dict[str, Any]:
     return {k.value: v for k, v in node.value if k.id == "scalar"} if node.id == "mapping" else {}
 
 
@@ -227,7 +228,7 @@ def _spell(parts: dict[str, Any]) -> str | None:
     return f"nullable({spelled})" if str(words.get("nullable")).lower() == "true" else spelled
 
 
-def _span(node: yaml.Node) -> Span:
+def _span(node: Node) -> Span:
     start, end = node.start_mark.index, node.end_mark.index
     return Span(start, max(start, end))
 

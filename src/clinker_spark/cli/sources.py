@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 
-import click
-
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.span import Source
@@ -40,10 +38,10 @@ def read_bytes(path: str, code: str = "E224") -> bytes:
         elif sys.stdin is None:
             raise unreadable(path, "standard input is closed", None, code)
         else:
-            raw = click.get_binary_stream("stdin").read(MAX_FILE_BYTES + 1)
+            raw = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
-        reason = getattr(error, "strerror", None) or str(error)
-        raise unreadable(path, reason[0].lower() + reason[1:], _other_name(path, error), code) from None
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise unreadable(path, reason, _other_name(path, error), code) from None
     if len(raw) > MAX_FILE_BYTES:
         raise unreadable(path, f"it is larger than {MAX_FILE_BYTES // 2**20} MiB", None, code)
     return raw

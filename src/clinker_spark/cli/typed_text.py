@@ -78,7 +78,9 @@ def fit_value(raw: Any, t: Type) -> Any:
 
 
 def _untyped(raw: Any) -> Any:
-    """A JSON value for a column of any type: numbers become ints or floats."""
+    """A value for a column of any type: what it looks like."""
+    if isinstance(raw, Guessed):
+        return raw.value
     if isinstance(raw, Number):
         return _int(raw) if _INT.fullmatch(raw) else _float(raw)
     if isinstance(raw, list):
@@ -135,10 +137,8 @@ def _decimal(text: str, t: Type) -> Decimal:
     try:
         number = Decimal(text)
         # The exponent is looked at first: writing out 1e999999999 would fill the memory.
-        if number.is_finite() and -values.MAX_SCALE - 1 <= number.adjusted() <= values.DECIMAL_DIGITS and "_" not in text:
+        if number.is_finite() and number.adjusted() <= values.DECIMAL_DIGITS and "_" not in text:
             return values.decimal_fit(number, t.scale)
-        if number.is_finite() and not number:
-            return values.decimal_fit(Decimal(0), t.scale or 0)
     except (InvalidOperation, ValueError):
         raise _mismatch(text, t) from None
     except Fail:

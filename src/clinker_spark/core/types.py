@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 
 
 class Kind(Enum):
@@ -106,6 +107,7 @@ ARRAY = array_of(ANY)
 MAP = map_of(ANY)
 
 
+@cache
 def unify(a: Type, b: Type) -> Type | None:
     """The one type for two that meet, or None when no rule applies."""
     nullable = a.nullable or b.nullable

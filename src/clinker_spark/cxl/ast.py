@@ -1,6 +1,6 @@
 """The syntax tree of CXL, as the parser leaves it: names not looked up, types not known.
 
-Every node keeps its span. Expressions and statements are frozen; nothing rewrites a tree in place.
+Every node keeps its span. Nothing rewrites a tree in place.
 """
 
 from __future__ import annotations
@@ -9,41 +9,42 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clinker_spark.core.span import Span
+from clinker_spark.core.tree import Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+@dataclass(slots=True, eq=False, repr=False)
+class Node(Tree):
     span: Span
 
 
 # ---------------------------------------------------------------- expressions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Expr(Node):
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Literal(Expr):
     """`value` is None, bool, int, float, str or datetime.date."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Now(Expr):
     """The run's start time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Name(Expr):
     """A bare identifier (a field, let, emitted name, binding or module), or the keyword `it`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Member(Expr):
     """`target.name` without parentheses: a step into a map, an input's field, a module constant, or
     a method without arguments. The resolver decides which."""
@@ -53,7 +54,7 @@ class Member(Expr):
     name_span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SystemVar(Expr):
     """`$pipeline.name`, `$vars.x`, `$source.orders.x`, `$doc.section.field`: namespace and at least one member."""
 
@@ -61,7 +62,7 @@ class SystemVar(Expr):
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class WindowCall(Expr):
     """`$window.fn(args)`; a following `.field` is a Member around it."""
 
@@ -70,13 +71,13 @@ class WindowCall(Expr):
     name_span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Unary(Expr):
     op: str  # "-" or "not"
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Binary(Expr):
     op: str  # + - * / % == != > < >= <= and or ??
     left: Expr
@@ -84,20 +85,20 @@ class Binary(Expr):
     op_span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class If(Expr):
     condition: Expr
     then: Expr
     otherwise: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class MatchArm(Node):
     pattern: Expr | None  # None is the wildcard `_`
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Match(Expr):
     """With a subject: patterns are compared with `==`. Without: patterns are conditions."""
 
@@ -105,7 +106,7 @@ class Match(Expr):
     arms: tuple[MatchArm, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Call(Expr):
     """`sum(x)`, `count(*)`: a free function (aggregates). `star` is true for `count(*)`."""
 
@@ -115,7 +116,7 @@ class Call(Expr):
     name_span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class MethodCall(Expr):
     receiver: Expr
     method: str
@@ -123,37 +124,37 @@ class MethodCall(Expr):
     name_span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Closure(Expr):
     """`it => body`, only as a direct argument of a method call."""
 
     body: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Index(Expr):
     target: Expr
     index: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class ArrayLiteral(Expr):
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class MapEntry(Node):
     key: Expr  # a string Literal for static keys, any expression for `[expr]: value`
     value: Expr
     computed: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class MapLiteral(Expr):
     entries: tuple[MapEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Comprehension(Expr):
     """`[value for binding in source if condition]`."""
 
@@ -167,25 +168,25 @@ class Comprehension(Expr):
 # ----------------------------------------------------------------- statements
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Statement(Node):
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Use(Statement):
     path: tuple[str, ...]
     alias: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Let(Statement):
     name: str
     value: Expr
     name_span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Emit(Statement):
     """`emit name = value`, or with `scope` (pipeline, source, record) a scoped write."""
 
@@ -195,7 +196,7 @@ class Emit(Statement):
     name_span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class EmitEach(Statement):
     binding: str
     source: Expr
@@ -204,25 +205,25 @@ class EmitEach(Statement):
     binding_span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Filter(Statement):
     predicate: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Distinct(Statement):
     by: str | None
     by_span: Span | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Trace(Statement):
     level: str  # debug info warn error
     condition: Expr | None
     message: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FunctionDef(Statement):
     """`fn name(a, b) = body`, in module files."""
 
@@ -232,23 +233,23 @@ class FunctionDef(Statement):
     name_span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Bare(Statement):
     """An expression on its own: evaluated, may fail, result dropped."""
 
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+@dataclass(slots=True, eq=False, repr=False)
+class Comment(Tree):
     """A comment, kept beside the tree for the formatter. `text` starts with `#`."""
 
     span: Span
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramSyntax:
+@dataclass(slots=True, eq=False, repr=False)
+class ProgramSyntax(Tree):
     """A parsed file: its statements in order, and its comments."""
 
     statements: tuple[Statement, ...]

@@ -122,6 +122,54 @@ def symmetric_difference(a: CharClass, b: CharClass) -> CharClass:
     return union(subtract(a, b), subtract(b, a))
 
 
+@cache
+def members(a: CharClass) -> Ranges:
+    """All characters of the set, properties written out."""
+    if isinstance(a, Not):
+        return _complement(members(a.inner))
+    if isinstance(a, Either):
+        left, right = Flat(members(a.left)), Flat(members(a.right))
+        found = intersect(left, right) if a.both else union(left, right)
+        return members(found)
+    ranges = _normal((*a.ranges, *(r for text, _ in a.properties for r in _with_property(text[1]))))
+    return _complement(ranges) if a.negated else ranges
+
+
+# The far planes are empty or for private use: whole stretches are alike in all properties.
+_STRETCHES = ((0x40000, 0xDFFFF), (0xE1000, 0xEFFFF), (0xF0000, 0xFFFFD), (0x100000, 0x10FFFD))
+_NEAR = (range(0x40000), range(0xE0000, 0xE1000), range(0xFFFFE, 0x100000), range(0x10FFFE, 0x110000))
+
+
+@cache
+def _with_property(text: str) -> Ranges:
+    one, many = regex.compile(text), regex.compile(f"{text}+")
+    near = [(ord(run[0][0]), ord(run[0][-1])) for block in _near() for run in many.finditer(block)]
+    return _normal((*near, *(stretch for stretch in _STRETCHES if one.match(chr(stretch[0])))))
+
+
+@cache
+def _near() -> tuple[str, ...]:
+    return tuple("".join(map(chr, block)) for block in _NEAR)
+
+
+def reaches_beyond_bmp(a: CharClass) -> bool:
+    """May the set have a character that UTF-16 writes as two units?"""
+    return not isinstance(a, Flat) or bool(a.properties) or (a != NOTHING and a.ranges[-1][1] > 0xFFFF)
+
+
+@cache
+def overlap(a: Ranges, b: Ranges) -> bool:
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i][1] < b[j][0]:
+            i += 1
+        elif b[j][1] < a[i][0]:
+            j += 1
+        else:
+            return True
+    return False
+
+
 # ---------------------------------------------------------------- case folding
 
 

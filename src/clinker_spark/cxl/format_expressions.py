@@ -86,7 +86,7 @@ class ExpressionPrinter:
     def print(self, node: ast.Expr, minimum: int = LOOSEST) -> Doc:
         """The document of an expression where operators looser than `minimum` need parentheses."""
         doc = self._bare(node)
-        return sequence(["(", indent([doc]), ")"]) if binding(node) < minimum else doc
+        return sequence(["(", doc, ")"]) if binding(node) < minimum else doc
 
     def _bare(self, node: ast.Expr) -> Doc:
         if isinstance(node, ast.Literal):
@@ -175,7 +175,7 @@ class ExpressionPrinter:
 
     def _step(self, step: Step) -> Doc:
         if isinstance(step, ast.Index):
-            return sequence(["[", indent([self.print(step.index)]), "]"])
+            return sequence(["[", self.print(step.index), "]"])
         if isinstance(step, ast.MethodCall):
             return sequence([f".{step.method}", self._arguments(step, step.args, "arguments")])
         return f".{step.name}"
@@ -185,10 +185,10 @@ class ExpressionPrinter:
         docs: list[Doc] = []
         for branch in branches:
             # An `if` right after `then` would take the `else` that is meant for the outer one.
-            then = indent([LINE, "then ", indent([self.print(branch.then, COALESCE)])])
-            docs.append(group(["if ", indent([self.print(branch.condition, OR)]), then]))
+            then = indent([LINE, "then ", self.print(branch.then, COALESCE)])
+            docs.append(group(["if ", self.print(branch.condition, OR), then]))
         if last is not None:
-            docs.append(indent([self.print(last)]))
+            docs.append(self.print(last))
         return self._lines(node, docs, ["else "] * (len(docs) - 1), LINE)
 
     # ------------------------------------------------------------ brackets
@@ -222,7 +222,7 @@ class ExpressionPrinter:
         return group([opener, indent(lines), edge, closer])
 
     def _entry(self, entry: ast.MapEntry) -> Doc:
-        value = indent([self.print(entry.value)])
+        value = self.print(entry.value)
         if entry.computed or not isinstance(entry.key, ast.Literal):
             return sequence(["[", self.print(entry.key), "]: ", value])
         return sequence([_key(entry.key.value), ": ", value])
@@ -248,4 +248,4 @@ class ExpressionPrinter:
 
     def _arm(self, arm: ast.MatchArm) -> Doc:
         pattern = "_" if arm.pattern is None else self.print(arm.pattern, COALESCE)
-        return sequence([pattern, " => ", indent([self.print(arm.value)])])
+        return sequence([pattern, " => ", self.print(arm.value)])

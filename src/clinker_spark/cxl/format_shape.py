@@ -115,7 +115,7 @@ def shape(node: ast.Expr) -> Shape:
         start = node.subject.span.end if node.subject else node.span.start
         first = [node.subject] if node.subject else []
         return Shape([arm.span for arm in node.arms], first + parts, Span(start, node.span.end))
-    if isinstance(node, ast.Call | ast.WindowCall):
+    if isinstance(node, ast.WindowCall) or (isinstance(node, ast.Call) and not node.star):
         return _list_shape(node.args, Span(node.name_span.end, node.span.end))
     if isinstance(node, ast.ArrayLiteral):
         return _list_shape(node.items, node.span)

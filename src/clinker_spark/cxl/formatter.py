@@ -20,6 +20,7 @@ from clinker_spark.cxl import ast
 from clinker_spark.cxl.format_comments import CommentPlaces, comments_within, line_breaks
 from clinker_spark.cxl.format_expressions import ExpressionPrinter
 from clinker_spark.cxl.format_layout import INDENT, Doc, render, sequence
+from clinker_spark.cxl.format_shape import LOOSEST
 from clinker_spark.cxl.lexer import tokenize
 from clinker_spark.cxl.limits import MAX_SOURCE_BYTES
 from clinker_spark.cxl.parse_expressions import COALESCE, POSTFIX
@@ -160,7 +161,9 @@ def _statement(node: ast.Statement, printer: ExpressionPrinter) -> Doc:
     if isinstance(node, ast.FunctionDef):
         return sequence([f"fn {node.name}({', '.join(node.params)}) = ", printer.print(node.body)])
     assert isinstance(node, ast.Bare)
-    return printer.print(node.value)
+    # A line that starts with a minus would continue the statement above.
+    minus = format_expression(node.value).startswith("-")
+    return printer.print(node.value, _ALWAYS_PARENTHESES if minus else LOOSEST)
 
 
 def _trace(node: ast.Trace, printer: ExpressionPrinter) -> Doc:

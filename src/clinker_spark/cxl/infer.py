@@ -77,6 +77,7 @@ class Inference:
         self.module_functions: dict[str, ast.FunctionDef] = {}
         self.scoped: dict[tuple[str, str], ir.TExpr] = {}
         self.uses: dict[str, tuple[Type, Span]] = {}
+        self.seen_fields: dict[str, None] = {}
         self.in_aggregate = False
         self.window_row = False
         self._slots = 0
@@ -140,6 +141,7 @@ class Inference:
 
     def _field(self, name: str, span: Span) -> ir.TExpr:
         t = ANY if self.env.schema is None else self.env.schema.get(name, ANY)
+        self.seen_fields.setdefault(name)
         if self.env.mode == "aggregate" and not self.in_aggregate and name not in self.env.group_by:
             return self.error(
                 f"field '{name}' must appear in the GROUP BY list or inside an aggregate function",
@@ -172,7 +174,7 @@ class Inference:
                 f"a {typed.type.unwrap()} has no field '{e.name}'", e.name_span, "only maps have fields to step into"
             )
         key = ir.Const(e.name_span, STRING, False, e.name)
-        return self._call(operators()["[]"], (typed, key), e.span)
+        return self.operate("[]", (typed, key), e.span)
 
     def _SystemVar(self, e: ast.SystemVar) -> ir.TExpr:
         namespace, path = e.namespace, e.path
@@ -181,7 +183,7 @@ class Inference:
             value = values.get(path[0])
             typed: ir.TExpr = ir.Const(e.span, constant_type(value), False, value)
             for step in path[1:]:
-                typed = self._call(operators()["[]"], (typed, ir.Const(e.span, STRING, False, step)), e.span)
+                typed = self.operate("[]", (typed, ir.Const(e.span, STRING, False, step)), e.span)
             return typed
         written = self.scoped.get((namespace, path[-1]))
         if written is not None and len(path) == 1:
@@ -227,7 +229,7 @@ class Inference:
             return self._coalesce(left, right, e.span)
         if e.op in COMPARISONS:
             return self.compare(e.op, left, right, e.span)
-        return self._call(operators()[e.op], (left, right), e.span)
+        return self.operate(e.op, (left, right), e.span)
 
     def _logic(self, e: ast.Binary, left: ir.TExpr, right: ir.TExpr) -> ir.TExpr:
         left, right = self.boolean(left, e.op), self.boolean(right, e.op)
@@ -338,7 +340,7 @@ class Inference:
         return ir.LetIn(e.span, result.type, subject.fallible or result.fallible, slot, subject, result)
 
     def _Index(self, e: ast.Index) -> ir.TExpr:
-        return self._call(operators()["[]"], (self.infer(e.target), self.infer(e.index)), e.span)
+        return self.operate("[]", (self.infer(e.target), self.infer(e.index)), e.span)
 
     def _ArrayLiteral(self, e: ast.ArrayLiteral) -> ir.TExpr:
         items = [self.infer(item) for item in e.items]
@@ -432,6 +434,10 @@ class Inference:
             result = result.as_nullable()
         return ir.HigherOrder(e.span, result, source.fallible or body.fallible, e.method, source, slot, element, body)
 
+    def operate(self, symbol: str, args: Sequence[ir.TExpr], span: Span) -> ir.TExpr:
+        """An operator of the builtin table over typed operands."""
+        return self._call(operators()[symbol], args, span)
+
     def _call(
         self,
         builtin: Builtin,
@@ -453,9 +459,7 @@ class Inference:
         problem = self._check_literals(found[0][1], args, call)
         if problem is not None:
             return problem
-        typed = make_call(builtin, args, span)
-        assert typed is not None
-        return typed
+        return make_call(builtin, args, span, found)
 
     def _check_literals(
         self, overload: Overload, args: Sequence[ir.TExpr], call: ast.MethodCall | None

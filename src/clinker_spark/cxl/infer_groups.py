@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import ANY, BOOL, FLOAT, NULL, Kind, decimal
 from clinker_spark.cxl import ast, ir
-from clinker_spark.cxl.builtins import operators
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.windows import WINDOWS
-from clinker_spark.cxl.overloads import make_call, narrow, widen
+from clinker_spark.cxl.overloads import narrow, widen
 
 if TYPE_CHECKING:
     from clinker_spark.cxl.infer import Inference
@@ -59,21 +58,21 @@ def _exact_average(inference: Inference, e: ast.Call, args: tuple[ir.TExpr, ...]
         return inference.error(
             f"'{e.function}' cannot mix Decimal and Float", e.span, "use .to_decimal() or .to_float() on one argument"
         )
-    ops, span = operators(), e.span
+    span = e.span
     value = args[0]
     if len(args) == 1:
         total = _sum(value, e)
         count = ir.AggregateCall(span, AGGREGATES["count"].result([value.type]), False, "count", args)  # type: ignore[arg-type]
-        return make_call(ops["/"], (total, count), span) or inference.poison(span)
+        return inference.operate("/", (total, count), span)
     weight = args[1]
-    product = make_call(ops["*"], (value, weight), span)
+    product = inference.operate("*", (value, weight), span)
     is_null = ir.Compare(span, BOOL, False, "==", value, widen(ir.Const(span, NULL, False, None), value.type))
     counted = inference.choose(is_null, ir.Const(span, NULL, False, None), weight, span)
-    if product is None or product.type.scale is None:
+    if product.type.scale is None:
         return inference.error("the product of value and weight has too many digits", span, "round with .round_to(2)")
     total, weights = _sum(product, e), _sum(counted, e)
     zero = inference.compare("==", weights, ir.Const(span, decimal(0), False, Decimal(0)), span)
-    quotient = make_call(ops["/"], (total, weights), span) or inference.poison(span)
+    quotient = inference.operate("/", (total, weights), span)
     return inference.choose(zero, ir.Const(span, NULL, False, None), quotient, span)
 
 

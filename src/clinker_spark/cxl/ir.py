@@ -8,24 +8,25 @@ types by itself. `fallible` says whether evaluating the node can fail on some re
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from clinker_spark.core.span import Source, Span
+from clinker_spark.core.tree import Tree, field_names
 from clinker_spark.core.types import Type
 from clinker_spark.cxl.builtins.table import Builtin, Overload
 
 
-@dataclass(frozen=True, slots=True)
-class TExpr:
+@dataclass(slots=True, eq=False, repr=False)
+class TExpr(Tree):
     span: Span
     type: Type
     fallible: bool
 
     def children(self) -> Iterator[TExpr]:
         """The expressions directly inside this one."""
-        for f in fields(self):
-            value = getattr(self, f.name)
+        for name in field_names(type(self)):
+            value = getattr(self, name)
             if isinstance(value, TExpr):
                 yield value
             elif isinstance(value, tuple):
@@ -38,26 +39,26 @@ class TExpr:
             yield from child.walk()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Const(TExpr):
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Field(TExpr):
     """A column of the incoming record."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Slot(TExpr):
     """A value computed earlier: a let, an emitted name, the binding of a loop or closure."""
 
     slot: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class SystemRef(TExpr):
     """`$source.row`, `$vars.x`, `$doc.a.b`, or `now` (namespace "now")."""
 
@@ -65,7 +66,7 @@ class SystemRef(TExpr):
     path: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Call(TExpr):
     """A strict builtin whose signature is known: all arguments are evaluated, in order."""
 
@@ -74,7 +75,7 @@ class Call(TExpr):
     args: tuple[TExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class DynamicCall(TExpr):
     """A strict builtin whose signature is chosen on each record by the types of its dynamic arguments.
 
@@ -85,21 +86,21 @@ class DynamicCall(TExpr):
     args: tuple[TExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Widen(TExpr):
     """The same value in a wider static representation: Null to T, Int to Float or Decimal, T to Any."""
 
     arg: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Narrow(TExpr):
     """A dynamic value as a static type; null when it is of another type."""
 
     arg: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Compare(TExpr):
     """== != > < >= <= ; both sides of one static type, or at least one dynamic."""
 
@@ -108,7 +109,7 @@ class Compare(TExpr):
     right: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Logic(TExpr):
     """Kleene `and` / `or`, short-circuiting."""
 
@@ -117,25 +118,25 @@ class Logic(TExpr):
     right: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Not(TExpr):
     arg: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Coalesce(TExpr):
     left: TExpr
     right: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class If(TExpr):
     condition: TExpr
     then: TExpr
     otherwise: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class LetIn(TExpr):
     """`value` bound to `slot` inside `body`: subjects of match, parameters of module functions."""
 
@@ -144,7 +145,7 @@ class LetIn(TExpr):
     body: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class HigherOrder(TExpr):
     """An array method with a closure: filter, map, find, any, flat_map."""
 
@@ -155,7 +156,7 @@ class HigherOrder(TExpr):
     body: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Comprehend(TExpr):
     """`[value for slot in source if condition]`: a null source or condition is an error."""
 
@@ -166,12 +167,12 @@ class Comprehend(TExpr):
     value: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class MakeArray(TExpr):
     items: tuple[TExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class MakeMap(TExpr):
     """Keys are String expressions (constants for written keys)."""
 
@@ -179,7 +180,7 @@ class MakeMap(TExpr):
     values: tuple[TExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AggregateCall(TExpr):
     """`sum(x)` and its kin; `args` are row expressions. Only inside aggregate programs."""
 
@@ -187,7 +188,7 @@ class AggregateCall(TExpr):
     args: tuple[TExpr, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class WindowRef(TExpr):
     """`$window.fn(args)`; `field` for first/last/lag/lead chains."""
 
@@ -196,7 +197,7 @@ class WindowRef(TExpr):
     field: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class FanOut(TExpr):
     """The records of an `emit each` as an array of maps. Made by the lowering for blocks that run in Python."""
 
@@ -207,19 +208,19 @@ class FanOut(TExpr):
 # ----------------------------------------------------------------- statements
 
 
-@dataclass(frozen=True, slots=True)
-class TStatement:
+@dataclass(slots=True, eq=False, repr=False)
+class TStatement(Tree):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TLet(TStatement):
     name: str
     slot: str
     value: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TEmit(TStatement):
     """`scope` is None for an output column, else pipeline, source or record."""
 
@@ -229,30 +230,30 @@ class TEmit(TStatement):
     value: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TFilter(TStatement):
     predicate: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TDistinct(TStatement):
     keys: tuple[TExpr, ...]
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TTrace(TStatement):
     level: str
     condition: TExpr | None
     message: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TBare(TStatement):
     value: TExpr
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class TEach(TStatement):
     slot: str
     element: Type
@@ -286,8 +287,8 @@ class TypedProgram:
 def expressions_of(statements: tuple[TStatement, ...]) -> Iterator[TExpr]:
     """The top-level expressions of statements, those inside emit each included."""
     for statement in statements:
-        for f in fields(statement):
-            value = getattr(statement, f.name)
+        for name in field_names(type(statement)):
+            value = getattr(statement, name)
             if isinstance(value, TExpr):
                 yield value
             elif isinstance(value, tuple):

@@ -36,3 +36,6 @@ MAX_CONTAINER_DEPTH = 64
 
 I64_MIN = -(2**63)
 I64_MAX = 2**63 - 1
+
+MAX_STRING_BYTES = 10 * 1024 * 1024
+"""UTF-8 size of a text built by repeat and the pad methods."""

@@ -14,6 +14,9 @@ from clinker_spark.cxl.calls import run_overload
 from clinker_spark.cxl.errors import Fail
 from clinker_spark.cxl.ir import Call, Const, DynamicCall, Narrow, TExpr, Widen
 
+Candidate = tuple[int, Overload, tuple[Type, ...]]
+"""How far an overload is from the arguments, the overload, and its parameters for as many arguments."""
+
 _NUMBERS = (Kind.INT, Kind.FLOAT, Kind.DECIMAL)
 
 
@@ -80,10 +83,10 @@ def params_for(overload: Overload, count: int) -> tuple[Type, ...] | None:
     return None
 
 
-def candidates(builtin: Builtin, args: Sequence[TExpr]) -> list[tuple[int, Overload, tuple[Type, ...]]]:
+def candidates(builtin: Builtin, args: Sequence[TExpr]) -> list[Candidate]:
     """The overloads that fit, nearest first."""
     operator = builtin.family == "operator"
-    found: list[tuple[int, Overload, tuple[Type, ...]]] = []
+    found: list[Candidate] = []
     for overload in builtin.overloads:
         params = params_for(overload, len(args))
         if params is None:
@@ -94,11 +97,8 @@ def candidates(builtin: Builtin, args: Sequence[TExpr]) -> list[tuple[int, Overl
     return sorted(found, key=lambda item: item[0])
 
 
-def make_call(builtin: Builtin, args: Sequence[TExpr], span: Span) -> TExpr | None:
-    """The call with its overload chosen, folded when all is constant; None when no overload fits."""
-    found = candidates(builtin, args)
-    if not found:
-        return None
+def make_call(builtin: Builtin, args: Sequence[TExpr], span: Span, found: list[Candidate]) -> TExpr:
+    """The call with its overload chosen from the candidates, folded when all is constant."""
     if any(a.type.is_dynamic for a in args):
         found = _dynamic_choice(found, args)
         if len(found) > 1:
@@ -116,9 +116,7 @@ def literals_of(args: Sequence[TExpr]) -> list[Any]:
     return [a.value if isinstance(a, Const) else NOT_LITERAL for a in args]
 
 
-def _dynamic_choice(
-    found: list[tuple[int, Overload, tuple[Type, ...]]], args: Sequence[TExpr]
-) -> list[tuple[int, Overload, tuple[Type, ...]]]:
+def _dynamic_choice(found: list[Candidate], args: Sequence[TExpr]) -> list[Candidate]:
     """Which overloads a dynamic argument may select at run time, in the table's order."""
     if any(a.type.kind is Kind.DECIMAL and not a.type.is_dynamic for a in args):
         exact = [f for f in found if any(p.kind is Kind.DECIMAL for p in f[2])]
@@ -143,9 +141,7 @@ def _order(params: tuple[Type, ...]) -> tuple[int, ...]:
     return tuple(rank.get(p.kind, 2) for p in params)
 
 
-def _dynamic_call(
-    builtin: Builtin, found: list[tuple[int, Overload, tuple[Type, ...]]], args: Sequence[TExpr], span: Span
-) -> TExpr:
+def _dynamic_call(builtin: Builtin, found: list[Candidate], args: Sequence[TExpr], span: Span) -> TExpr:
     overloads = tuple(f[1] for f in found)
     results = []
     for _, overload, params in found:

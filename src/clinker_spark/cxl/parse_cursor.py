@@ -136,7 +136,7 @@ class Cursor:
 
     def member_name(self) -> Token:
         """Consumes the word after a dot; keywords are fine there."""
-        next_statement = self.token.line_start and self.token.kind in STATEMENT_WORDS
+        next_statement = self.token.kind in STATEMENT_WORDS and not self.same_line(self.token)
         if (self.token.kind == "name" or self.token.kind in KEYWORDS) and not next_statement:
             return self.advance()
         help_line = "write a name after the '.'"

@@ -39,10 +39,14 @@ _EXPRESSION_STARTS: Final = frozenset((
 
 
 class Bail(Exception):
-    """Gives up on the statement at hand; `diagnostic` says why."""
+    """Gives up on the statement at hand; `diagnostic` says why.
+
+    `block_follows` is true when the '{' of an `emit each` is missing but the lines of its body are not.
+    """
 
     def __init__(self, diagnostic: Diagnostic) -> None:
         self.diagnostic = diagnostic
+        self.block_follows = False
         super().__init__(diagnostic.message)
 
 

@@ -74,12 +74,14 @@ class StatementParser(ExpressionParser):
         """Statements up to the end of the text, or of an `emit each` body."""
         found: list[ast.Statement] = []
         unclosed = 0
-        while self.token.kind != "end" and not (body and self.token.kind == "}"):
-            if unclosed and self.token.kind == "}":
-                # Closes a bracket of a statement that was given up on; not worth another diagnostic.
+        while self.token.kind != "end":
+            if self.token.kind == "}" and unclosed:
+                # Belongs to a statement that was given up on; not worth another diagnostic.
                 self.advance()
                 unclosed -= 1
                 continue
+            if self.token.kind == "}" and body:
+                break
             start = self.index
             try:
                 statement = self._statement()
@@ -89,7 +91,7 @@ class StatementParser(ExpressionParser):
                         self._junk(statement)
             except Bail as bail:
                 self.diagnostics.append(bail.diagnostic)
-                unclosed += self._recover(start, body)
+                unclosed += self._recover(start, body) + bail.block_follows
             except RecursionError:
                 self._stack_exhausted()
                 unclosed += self._recover(start, body)
@@ -299,6 +301,7 @@ class StatementParser(ExpressionParser):
         except Bail as bail:
             # The body is still worth reading; otherwise its statements and its '}' would look misplaced.
             if not self._find_body():
+                bail.block_follows = self._next_line_is_indented(token)
                 raise
             self.diagnostics.append(bail.diagnostic)
             self._each_body()
@@ -329,6 +332,12 @@ class StatementParser(ExpressionParser):
             if token.line_start and index > self.index:
                 break
         return False
+
+    def _next_line_is_indented(self, token: Token) -> bool:
+        index = self.index
+        while self.tokens[index].kind != "end" and not self.tokens[index].line_start:
+            index += 1
+        return self._column(self.tokens[index]) > self._column(token)
 
     def _each_body(self) -> tuple[ast.Statement, ...]:
         opener = self.token

@@ -62,6 +62,7 @@ class Repeat:
     low: int
     high: int | None
     lazy: bool
+    possessive: bool = False  # never out of the parser: see regex_loops
 
 
 Node = Char | Assertion | Group | Sequence | Alternatives | Repeat
@@ -209,7 +210,11 @@ class _Parser:
             low, high = min(low, 1), 1 if high is None else min(high, 1)
         if low == high == 1:
             return body
-        repeat = Repeat(body, low, high, lazy != ("U" in self.flags))
+        lazy = lazy != ("U" in self.flags)
+        repeat = Repeat(body, low, high, lazy)
+        if isinstance(body, Repeat) and _star_of_star(body, repeat):
+            # (?:x+)+ is x+, without the many ways to cut a text into rounds.
+            repeat = Repeat(body.body, min(low, body.low), None, lazy)
         if expanded(repeat) > _MAX_EXPANDED:
             self.fail("the pattern is too large once its repetitions are counted out", start)
         return repeat
@@ -460,6 +465,10 @@ class _Parser:
         char = self.text[self.pos] if self.skip_blanks() else ""
         self.pos = here
         return char
+
+
+def _star_of_star(*repeats: Repeat) -> bool:
+    return all(r.high is None and r.low <= 1 for r in repeats) and len({r.lazy for r in repeats}) == 1
 
 
 def _never_moves(node: Node) -> bool:

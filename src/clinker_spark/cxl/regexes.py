@@ -15,12 +15,14 @@ clinker_spark.cxl.regex_parser.RegexError: look-around is not supported (at char
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 import regex
 
 from clinker_spark.cxl import charclasses as cc
+from clinker_spark.cxl.regex_loops import NotIterative, for_java
 from clinker_spark.cxl.regex_parser import (
     END,
     START,
@@ -41,15 +43,18 @@ __all__ = ["Regex", "RegexError", "compile_regex"]
 
 @dataclass(frozen=True)
 class Regex:
-    """A compiled pattern. `java` is the text for a search, `java_full` the one for a match of the whole string."""
+    """A compiled pattern.
+
+    `java` is the text for a search and `java_full` the one for a match of the whole string; None when Java is not
+    fit for it. `extractable` are the groups (0: the match) that it finds as `search` does: Java now and then leaves
+    the text of an abandoned round in a group inside a repetition.
+    """
 
     pattern: str
-    java: str
-    java_full: str
+    java: str | None
+    java_full: str | None
     groups: int
-    extractable: bool
-    """Does `java` find the same text and the same groups as `search` does? If not, it only tells whether there is a
-    match: the engines disagree about a repetition whose rounds may be empty."""
+    extractable: frozenset[int]
     literal: str | None
     """The text that the pattern matches, when it is nothing but a text."""
     _tree: Node
@@ -83,31 +88,37 @@ class Regex:
         The match is found in a look-ahead, which Java never enters again; then the back-reference fails if
         the group was not set, and otherwise finds its text somewhere in the string.
         """
-        flags, rest = ("(?U)", self.java[4:]) if self.java.startswith("(?U)") else ("", self.java)
-        return rf"{flags}\A(?=(?s:.*?)(?:{rest}))(?s:.*?)\{group}"
+        return rf"\A(?=(?s:.*?)(?:{self.java}))(?s:.*?)\{group}"
 
 
 @cache
 def compile_regex(pattern: str) -> Regex:
     """Check and translate a pattern. Raises `RegexError`."""
     parsed = parse(pattern)
-    python = _emit(parsed.tree)[1]
-    extractable = not _has_empty_rounds(parsed.tree)
-    tree = parsed.tree if extractable else _unrolled(parsed.tree)
+    tree = parsed.tree
     flags = "(?U)" if parsed.needs_unicode else ""
+    java, full = _java(tree, full=False), _java(_bare(tree), full=True)
     # Java looks for an empty match between the halves of a surrogate pair too, unless the pattern has a character
     # beyond the first plane: a branch that never matches gives it one.
-    beyond = r"|(?!)\x{10000}" if _can_be_empty(parsed.tree) else ""
+    beyond = r"|(?!)\x{10000}" if _can_be_empty(tree) else ""
     return Regex(
         pattern=pattern,
-        java=flags + _emit(tree)[0] + beyond,
-        java_full=rf"{flags}\A{_group(_bare(tree))[0]}\z",
+        java=None if java is None else flags + _emit(java)[0] + beyond,
+        java_full=None if full is None else rf"{flags}\A{_group(full)[0]}\z",
         groups=parsed.groups,
-        extractable=extractable,
-        literal=_literal(parsed.tree),
-        _tree=parsed.tree,
-        _python=regex.compile(python),
+        extractable=frozenset() if java is None else frozenset((0, *_outside_loops(tree))),
+        literal=_literal(tree),
+        _tree=tree,
+        _python=regex.compile(_emit(tree)[1]),
     )
+
+
+def _java(tree: Node, *, full: bool) -> Node | None:
+    """The tree as Java should run it, or None. About repetitions whose rounds may be empty the engines disagree."""
+    try:
+        return None if _has_empty_rounds(tree) else for_java(tree, full=full)
+    except NotIterative:
+        return None
 
 
 def _bare(tree: Node) -> Node:
@@ -144,10 +155,10 @@ def _emit(node: Node) -> cc.Text:
         case Sequence(items):
             texts = [_group(i) if isinstance(i, Alternatives) else _emit(i) for i in items]
             return "".join(t[0] for t in texts), "".join(t[1] for t in texts)
-        case Repeat(body, low, high, lazy):
+        case Repeat(body, low, high, lazy, possessive):
             java, python = _emit(body) if isinstance(body, Char | Group) else _group(body, always=True)
             count = _count(low, high) + ("?" if lazy and low != high else "")
-            return java + count, python + count
+            return java + count + ("+" if possessive else ""), python + count
 
 
 def _group(node: Node, *, always: bool = False) -> cc.Text:
@@ -193,23 +204,17 @@ def _has_empty_rounds(node: Node) -> bool:
     return False
 
 
-def _unrolled(node: Node) -> Node:
-    """A tree that matches the same strings, without groups, and without `{n,m}` over something that may be empty:
-    Java leaves such a repetition after the first empty round, even if it needs more."""
+def _outside_loops(node: Node) -> Iterator[int]:
+    """The groups that take part at most once."""
     match node:
-        case Group(_, body):
-            return _unrolled(body)
-        case Sequence(items):
-            return sequence(map(_unrolled, items))
-        case Alternatives(branches):
-            return Alternatives(tuple(map(_unrolled, branches)))
-        case Repeat(body, low, high, lazy):
-            body = _unrolled(body)
-            if low < 2 or not _can_be_empty(body):
-                return Repeat(body, low, high, lazy)
-            rest = Repeat(body, 0, None if high is None else high - low, lazy)
-            return Sequence((*[body] * low, *([] if high == low else [rest])))
-    return node
+        case Group(index, body):
+            yield index
+            yield from _outside_loops(body)
+        case Repeat(body, _, 1):
+            yield from _outside_loops(body)
+        case Sequence(parts) | Alternatives(parts):
+            for part in parts:
+                yield from _outside_loops(part)
 
 
 def _is_certain(node: Node, group: int) -> bool:

@@ -49,7 +49,7 @@ def _emits(statements: tuple[ast.Statement, ...]) -> bool:
 def _read_schema(env: Environment, checker: _Checker) -> dict[str, Type]:
     if env.schema is not None:
         return dict(env.schema)
-    return dict.fromkeys(checker.seen_fields(), ANY)
+    return dict.fromkeys(checker.inference.seen_fields, ANY)
 
 
 class _Checker:
@@ -58,24 +58,10 @@ class _Checker:
         self.inference = Inference(env)
         self.output: dict[str, Type] = {}
         self.let_types: dict[str, Type] = {}
-        self.typed: list[ir.TExpr] = []
         self.depth = 0
         if env.mode == "aggregate":
             for name in env.group_by:
                 self.output[name] = (env.schema or {}).get(name, ANY)
-
-    def seen_fields(self) -> list[str]:
-        names: dict[str, None] = {}
-        for expression in self.typed:
-            for node in expression.walk():
-                if isinstance(node, ir.Field):
-                    names.setdefault(node.name)
-        return list(names)
-
-    def infer(self, e: ast.Expr) -> ir.TExpr:
-        typed = self.inference.infer(e)
-        self.typed.append(typed)
-        return typed
 
     def statements(self, body: tuple[ast.Statement, ...]) -> list[ir.TStatement]:
         result: list[ir.TStatement] = []
@@ -98,12 +84,12 @@ class _Checker:
             case ast.Trace():
                 condition = None
                 if s.condition is not None:
-                    condition = self.inference.boolean(self.infer(s.condition), "trace if")
-                return ir.TTrace(s.span, s.level, condition, self.infer(s.message))
+                    condition = self.inference.boolean(self.inference.infer(s.condition), "trace if")
+                return ir.TTrace(s.span, s.level, condition, self.inference.infer(s.message))
             case ast.EmitEach():
                 return self.each(s)
             case ast.Bare():
-                return ir.TBare(s.span, self.infer(s.value))
+                return ir.TBare(s.span, self.inference.infer(s.value))
         return None  # use, fn
 
     def let(self, s: ast.Let) -> ir.TStatement | None:
@@ -115,7 +101,7 @@ class _Checker:
                 )
             inference.macros[s.name] = s.value
             return None
-        value = self.infer(s.value)
+        value = self.inference.infer(s.value)
         slot = inference.new_slot(s.name)
         self.let_types[s.name] = value.type
         if isinstance(value, ir.Const):
@@ -126,7 +112,7 @@ class _Checker:
 
     def emit(self, s: ast.Emit) -> ir.TStatement:
         inference = self.inference
-        value = self.infer(s.value)
+        value = self.inference.infer(s.value)
         slot = inference.new_slot(s.name)
         visible: ir.TExpr = ir.Slot(s.name_span, value.type, False, slot)
         if s.scope is None:
@@ -167,7 +153,7 @@ class _Checker:
                 )
                 return None
             inference.in_aggregate = True
-        predicate = self.infer(s.predicate)
+        predicate = self.inference.infer(s.predicate)
         inference.in_aggregate = False
         t = predicate.type
         if t.kind not in (Kind.BOOL, Kind.ANY, Kind.NULL):
@@ -186,7 +172,7 @@ class _Checker:
             inference.error(f"distinct is not possible {where}", s.span, "use it in a transform of its own")
             return None
         if s.by is not None:
-            key = self.infer(ast.Name(s.by_span or s.span, s.by))
+            key = self.inference.infer(ast.Name(s.by_span or s.span, s.by))
             return ir.TDistinct(s.span, (key,), (s.by,))
         names = tuple(self.env.schema or ())
         keys = tuple(inference._field(name, s.span) for name in names)
@@ -197,7 +183,7 @@ class _Checker:
         if self.env.mode == "aggregate":
             inference.error("emit each is not possible in an aggregate", s.span, "fan out in a transform before it")
             return None
-        source = self.infer(s.source)
+        source = self.inference.infer(s.source)
         t = source.type
         allowed = (Kind.ARRAY, Kind.ANY, Kind.NULL)
         if t.kind not in allowed:

@@ -145,7 +145,7 @@ def decimal_text(value: Decimal) -> str:
 def decimal_fit(value: Decimal, scale: int | None = None) -> Decimal:
     """`value` at `scale` (its own one by default, at most 28), rounded half-even; too many digits overflow."""
     wanted = min(decimal_scale(value) if scale is None else scale, MAX_SCALE)
-    result = _at(value, wanted)
+    result = decimal_at(value, wanted)
     if len(result.as_tuple().digits) > DECIMAL_DIGITS:
         raise Fail(ErrorKind.INTEGER_OVERFLOW, value)
     return result if result else result.copy_abs()
@@ -195,7 +195,8 @@ def decimal_div(a: Decimal, b: Decimal) -> Decimal:
     raise Fail(ErrorKind.INTEGER_OVERFLOW, a)
 
 
-def _at(value: Decimal, scale: int) -> Decimal:
+def decimal_at(value: Decimal, scale: int) -> Decimal:
+    """`value` rounded half-even to `scale` digits after the point; a negative scale rounds to tens, hundreds."""
     return value.quantize(Decimal((0, (1,), -scale)), context=_EXACT)
 
 

@@ -24,6 +24,8 @@ def lower_compare(lowering: Lowering, e: ir.Compare) -> Sql:
         text = test(e.op, left.text, e.left.type, right.text, e.right.type)
     elif e.op in ("==", "!="):
         return _equal(lowering, e, left, right)
+    elif Kind.NULL in (e.left.type.kind, e.right.type.kind):
+        text = "CAST(NULL AS BOOLEAN)"
     else:
         text, left, right = _order(lowering, e, left, right)
     return combine(text, [left, right])

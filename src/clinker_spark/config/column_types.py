@@ -1,0 +1,60 @@
+"""The type words of schemas, read with help for those who know them from elsewhere.
+
+>>> str(read_type("nullable(decimal(2))"))
+'Nullable(Decimal)'
+>>> type_help("varchar")
+"did you mean 'string'?"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from clinker_spark.config.values import problem, shown
+from clinker_spark.core.suggest import nearest
+from clinker_spark.core.types import TYPE_NAMES, Kind, Type, parse_type
+from clinker_spark.cxl.values import MAX_SCALE
+
+# What other systems call our types. Edit distance would not find these.
+_FOREIGN = {
+    **dict.fromkeys(("integer", "long", "bigint", "smallint", "int64", "int32", "i64", "number"), "int"),
+    **dict.fromkeys(("double", "real", "float64", "f64"), "float"),
+    **dict.fromkeys(("money", "dec"), "decimal(2)"),
+    **dict.fromkeys(("str", "text", "varchar", "char", "utf8"), "string"),
+    **dict.fromkeys(("timestamp", "timestamp_ntz", "time"), "date_time"),
+    **dict.fromkeys(("list", "sequence"), "array"),
+    **dict.fromkeys(("object", "struct", "record", "dict", "json"), "map"),
+    **dict.fromkeys(("boolean", "logical"), "bool"),
+    "variant": "any",
+}
+WORDS = tuple(name for name in TYPE_NAMES if name != "numeric")
+TYPES_HELP = f"the types are {', '.join(WORDS)} and nullable(T)"
+_MAX_LENGTH = 200
+
+
+def read_type(text: str) -> Type:
+    """A type from its spelling. Raises a pydantic error with code E158 (numeric) or E226."""
+    # The length bounds the nesting, and digits that are not ASCII would pass for a scale.
+    found = parse_type(text) if len(text) <= _MAX_LENGTH and text.isascii() else None
+    if found is None:
+        raise problem("E226", f"{shown(text)} is not a type", type_help(text))
+    if _holds(found, lambda part: part.kind is Kind.NUMERIC):
+        raise problem("E158", "numeric is not a column type", "write int, float or decimal(scale)")
+    if _holds(found, lambda part: (part.scale or 0) > MAX_SCALE):
+        raise problem("E226", "a decimal cannot keep that many digits", f"the largest scale is {MAX_SCALE}")
+    return found
+
+
+def type_help(spelled: str) -> str:
+    """The nearest type word to the first one that is none."""
+    known = {*TYPE_NAMES, "datetime", "null", "nullable"}
+    for word in re.findall(r"\w+", spelled[:_MAX_LENGTH]):
+        if word not in known and not word.isdigit():
+            close = _FOREIGN.get(word.lower()) or nearest(word, [*WORDS, "nullable"])
+            return f"did you mean '{close}'?" if close else TYPES_HELP
+    return f"{TYPES_HELP}; for example decimal(2), array(string)"
+
+
+def _holds(t: Type, test: Callable[[Type], bool]) -> bool:
+    return test(t) or (t.element is not None and _holds(t.element, test))

@@ -1,0 +1,95 @@
+"""`type: aggregate`: one record per group."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Literal
+
+from clinker_spark.config.model.base import Finding, Model
+from clinker_spark.config.model.node import InputNode
+from clinker_spark.config.values import Duration, Text, Words
+
+
+class Tumbling(Model):
+    """Windows that follow each other."""
+
+    size: Duration
+    """The length of a window."""
+
+
+class Hopping(Model):
+    """Windows that overlap."""
+
+    size: Duration
+    """The length of a window."""
+    slide: Duration
+    """The time from the start of one window to that of the next."""
+
+
+class Session(Model):
+    """Windows that last as long as records keep coming."""
+
+    gap: Duration
+    """The time without records that ends a window."""
+
+
+class TimeWindow(Model):
+    """Groups over time: one of tumbling, hopping and session."""
+
+    tumbling: Tumbling | None = None
+    hopping: Hopping | None = None
+    session: Session | None = None
+
+    @property
+    def window(self) -> Tumbling | Hopping | Session:
+        """The one that is given."""
+        found = self.tumbling or self.hopping or self.session
+        assert found is not None
+        return found
+
+    def check(self) -> Iterator[Finding]:
+        kinds = ("tumbling", "hopping", "session")
+        given = [kind for kind in kinds if getattr(self, kind) is not None]
+        if len(given) != 1:
+            at = (given[1],) if given else ()
+            help_text = "write one of tumbling: { size: 1h }, hopping: { size: 1h, slide: 5m }, session: { gap: 10m }"
+            yield Finding("E007", "a time window is exactly one of tumbling, hopping and session", at, help_text, on_key=True)
+        for kind in given:
+            model = getattr(self, kind)
+            for key in type(model).model_fields:
+                if getattr(model, key) <= dt.timedelta(0):
+                    yield Finding("E214", f"'{key}' must not be 0", (kind, key), "write a duration such as 1h")
+
+
+class AggregateConfig(Model):
+    """The groups, and what is computed for each."""
+
+    group_by: tuple[Words, ...]
+    """The columns whose values make a group; [] is one group of everything."""
+    cxl: Text
+    """The program: emits with sum, count, avg, min, max, collect, ..."""
+    strategy: Literal["auto", "hash", "streaming"] = "auto"
+    """How groups are found. streaming needs input that is sorted by the group."""
+    time_window: TimeWindow | None = None
+    allowed_lateness: Duration | None = None
+    """How long a window waits for late records."""
+
+    def check(self) -> Iterator[Finding]:
+        seen: dict[str, int] = {}
+        for i, name in enumerate(self.group_by):
+            if name in seen:
+                see = (("group_by", seen[name]), "first named here")
+                yield Finding("E007", f"'{name}' is in 'group_by' twice", ("group_by", i), "remove one", see=see)
+            seen.setdefault(name, i)
+        if self.allowed_lateness is not None and self.time_window is None:
+            help_text = "add 'time_window', or remove this"
+            yield Finding("E007", "'allowed_lateness' needs a 'time_window'", ("allowed_lateness",), help_text, on_key=True)
+
+
+class AggregateNode(InputNode):
+    """Makes one record of each group."""
+
+    type: Literal["aggregate"]
+    config: AggregateConfig
+

@@ -1,0 +1,107 @@
+"""`type: combine`: a join of two to eight streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+
+from clinker_spark.config.model.base import Also, Finding, Gone, Model
+from clinker_spark.config.model.node import NodeModel
+from clinker_spark.config.model.pipeline import FanoutPolicy
+from clinker_spark.config.values import Count, Text, Words
+from clinker_spark.config.variables import NAME
+from clinker_spark.core.suggest import did_you_mean
+
+RESERVED = ("pipeline", "window", "meta", "doc")
+MIN_INPUTS, MAX_INPUTS = 2, 8
+
+
+class PropagateCk(Model):
+    """Which correlation keys the joined records carry."""
+
+    keys: Literal["driver", "all", "named"]
+    named: tuple[Words, ...] = ()
+
+
+def _read_keys(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"keys": value}
+    if isinstance(value, dict) and set(value) == {"named"}:
+        return {"keys": "named", **value}
+    return value
+
+
+class _Keys(Also):
+    """Only the written forms are for people; the model is not one of them."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+        named = {"type": "object", "properties": {"named": names}, "required": ["named"], "additionalProperties": False}
+        return {"anyOf": [{"type": "string", "enum": ["driver", "all"]}, named]}
+
+
+class CombineConfig(Model):
+    """The condition, and what each pair becomes."""
+
+    where: Words
+    """The CXL condition of the join; columns are written input.column."""
+    match: Literal["first", "all", "collect"] = "first"
+    """One record per match, for the first match only, or with all matches in an array."""
+    on_miss: Literal["null_fields", "skip", "error"] = "null_fields"
+    """What happens to a record without a match: nulls, leave it out, or fail."""
+    cxl: Text
+    """The program for each pair; empty when matches are collected."""
+    drive: Words | None = None
+    """The input whose records are looked up in the others; by default the first."""
+    strategy: Literal["auto", "grace_hash"] = "auto"
+    """How the join is run."""
+    propagate_ck: Annotated[PropagateCk, _Keys(_read_keys)]
+    """Which correlation keys the result carries: driver, all, or { named: [..] }."""
+    correlation_fanout_policy: FanoutPolicy | None = None
+    """Which records of a failed group are held back."""
+    max_output_rows: Count | None = None
+    """Fail when the join makes more records than this."""
+
+    def check(self) -> Iterator[Finding]:
+        if self.match == "collect" and self.cxl.strip():
+            help_text = "write cxl: \"\" here, and compute in a transform after this node"
+            yield Finding("E311", "'match: collect' takes no program", ("cxl",), help_text, on_key=True)
+        if self.propagate_ck.keys == "named" and not self.propagate_ck.named:
+            yield Finding("E007", "'named' lists no key", ("propagate_ck",), "write { named: [column] }, driver or all")
+
+
+class CombineNode(NodeModel):
+    """Joins the records of two to eight nodes."""
+
+    type: Literal["combine"]
+    input: dict[str, Words]
+    """The name of each input and the node it is; the first drives the join unless 'drive' says otherwise."""
+    config: CombineConfig
+
+    gone: ClassVar[dict[str, Gone]] = {
+        "inputs": Gone("a combine names its inputs", "write 'input:' with a mapping: { orders: orders, products: products }")
+    }
+
+    def check(self) -> Iterator[Finding]:
+        if not MIN_INPUTS <= len(self.input) <= MAX_INPUTS:
+            message = f"a combine takes {MIN_INPUTS} to {MAX_INPUTS} inputs, not {len(self.input)}"
+            yield Finding("E300", message, ("input",), "write 'input: { orders: orders, products: products }'", on_key=True)
+        for name in self.input:
+            if name in RESERVED:
+                message = f"'{name}' cannot name an input: programs use the word for something else"
+                yield Finding("E301", message, ("input", name), "give the input another name", on_key=True)
+            elif not NAME.fullmatch(name):
+                help_text = "use letters, digits and '_': programs write input.column"
+                yield Finding("E301", f"'{name}' cannot name an input", ("input", name), help_text, on_key=True)
+        drive = self.config.drive
+        if drive is not None and drive not in self.input:
+            help_text = did_you_mean(drive, self.input) or f"the inputs are {', '.join(self.input)}"
+            yield Finding("E306", f"there is no input '{drive}'", ("config", "drive"), help_text)
+
+    @property
+    def driver(self) -> str:
+        """The input whose records are looked up in the others."""
+        return self.config.drive or next(iter(self.input))

@@ -1,0 +1,136 @@
+"""`type: composition`, a call of a reusable part, and `_compose:`, the interface of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from clinker_spark.config.model.base import Finding, Gone, Model
+from clinker_spark.config.model.node import NodeModel
+from clinker_spark.config.model.pipeline import check_default, check_names
+from clinker_spark.config.model.schema import Column, SchemaSpec, check_columns
+from clinker_spark.config.values import Anything, Bool, Float, Text, Words
+from clinker_spark.config.variables import NAME, VarType, read_value
+
+_PORTS = Gone("a composition is read by its ports", "remove it; other nodes read node.port")
+
+
+class CompositionNode(NodeModel):
+    """Puts the nodes of a *.comp.yaml file in this place."""
+
+    type: Literal["composition"]
+    use: Words
+    """The path of the *.comp.yaml file."""
+    input: Words | None = None
+    """The node that is read, when the composition has one input port."""
+    inputs: dict[str, Words] | None = None
+    """Each input port and the node that feeds it."""
+    config: dict[str, Anything] = Field(default_factory=dict)
+    """Values for the parameters of the composition."""
+
+    gone: ClassVar[dict[str, Gone]] = {"outputs": _PORTS, "alias": _PORTS}
+    later: ClassVar[dict[str, str]] = {"resources": "resources of compositions"}
+
+
+class Port(Model):
+    """An input of the composition."""
+
+    schema_: SchemaSpec | None = Field(default=None, alias="schema")
+    """The columns that the stream must have at least."""
+    description: Text | None = None
+
+    def check(self) -> Iterator[Finding]:
+        if self.schema_ is not None and not isinstance(self.schema_, str):
+            yield from self.check_schema(self.schema_)
+
+    def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
+        """What is wrong with the columns. Also for columns that came from a file."""
+        for finding in check_columns(columns):
+            yield finding.under("schema")
+
+
+class Parameter(Model):
+    """A parameter that the program reads as $config.name."""
+
+    type: VarType
+    """string, int, float, bool, date or date_time."""
+    default: Any = None
+    """Its value, when the call gives none."""
+    required: Bool | None = None
+    """Must the call give a value? By default when there is no default."""
+    range: tuple[Float, Float] | None = None
+    """The lowest and the highest number allowed."""
+    enum: tuple[Words, ...] | None = None
+    """The texts that are allowed."""
+    description: Text | None = None
+
+    @property
+    def value(self) -> Any:
+        """The default as a value of the declared type; None when there is none."""
+        return None if self.default is None else read_value(self.type, self.default)
+
+    @property
+    def is_required(self) -> bool:
+        return self.default is None if self.required is None else self.required
+
+    def check(self) -> Iterator[Finding]:
+        bad = list(check_default(self.type, self.default))
+        yield from bad
+        if self.range is not None and self.range[0] > self.range[1]:
+            yield Finding("E007", "the range ends before it begins", ("range",), "write [lowest, highest]")
+        elif self.range is not None and self.type not in ("int", "float"):
+            yield Finding("E007", f"a {self.type} has no range", ("range",), "remove it", on_key=True)
+        elif not bad and (reason := self.refuses(self.value)):
+            yield Finding("E014", f"the default {reason}", ("default",), "choose one that is allowed")
+
+    def refuses(self, value: Any) -> str | None:
+        """Why a value of the right type is not allowed, or None."""
+        if value is None:
+            return None
+        if self.range is not None and isinstance(value, int | float) and not self.range[0] <= value <= self.range[1]:
+            return f"lies outside {self.range[0]} to {self.range[1]}"
+        if self.enum is not None and str(value) not in self.enum:
+            return f"is none of {', '.join(self.enum)}"
+        return None
+
+
+class ScopedVar(Model):
+    """A variable of the caller that the body may read."""
+
+    type: VarType
+
+
+class ScopedVars(Model):
+    """Variables of the caller that the body may read, by scope."""
+
+    pipeline: dict[str, ScopedVar] = Field(default_factory=dict)
+    source: dict[str, ScopedVar] = Field(default_factory=dict)
+    record: dict[str, ScopedVar] = Field(default_factory=dict)
+
+
+class Interface(Model):
+    """What a composition takes and gives."""
+
+    name: Words
+    """The name of the composition."""
+    description: Text | None = None
+    inputs: dict[str, Port]
+    """The input ports; nodes of the body read them by name."""
+    outputs: Annotated[dict[str, Words], Field(min_length=1)]
+    """Each output port and the node of the body it is, or node.port."""
+    config_schema: dict[str, Parameter] = Field(default_factory=dict)
+    """The parameters, read as $config.name."""
+    scoped_vars: ScopedVars = Field(default_factory=ScopedVars)
+
+    later: ClassVar[dict[str, str]] = {"resources_schema": "resources of compositions"}
+
+    def check(self) -> Iterator[Finding]:
+        for finding in check_names(list(self.config_schema), "parameter"):
+            yield finding.under("config_schema")
+        for section in ("inputs", "outputs"):
+            for name in getattr(self, section):
+                if not NAME.fullmatch(name):
+                    help_text = "use letters, digits and '_': other nodes read node.port"
+                    yield Finding("E101", f"'{name}' cannot name a port", (section, name), help_text, on_key=True)

@@ -1,0 +1,191 @@
+"""Declared columns: their names, types, formats and, for fixed-width files, their places in the line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from clinker_spark.config.column_types import read_type
+from clinker_spark.config.model.base import Finding, Model
+from clinker_spark.config.values import Bool, Count, FlagText, Natural, Text, Words, problem, read_text
+from clinker_spark.core.types import Kind, Type
+from clinker_spark.cxl.dateformats import check_format
+from clinker_spark.cxl.values import MAX_SCALE
+
+_DECIMAL_DIGITS = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*[0-9]+\s*\)", re.ASCII)
+MAX_PRECISION = 38
+
+
+def _type_text(text: str) -> str:
+    read_type(text)
+    return text
+
+
+TypeText = Annotated[Text, AfterValidator(_type_text)]
+
+
+class Column(Model):
+    """A column that a file has."""
+
+    name: Words
+    """The name that programs use."""
+    type: TypeText
+    """string, int, float, decimal, decimal(scale), bool, date, date_time, array(T), map(T), any or nullable(T)."""
+    source_name: Words | None = None
+    """The name in the file, if it is another one."""
+    nullable: Bool = False
+    """May the value be empty? The same as type nullable(T)."""
+    format: Words | None = None
+    """The format of a date or date_time, such as %d/%m/%Y. No other is tried then."""
+    precision: Annotated[Count, Field(le=MAX_PRECISION)] | None = None
+    """The most digits a decimal may have."""
+    scale: Annotated[Natural, Field(le=MAX_SCALE)] | None = None
+    """The digits of a decimal after the point."""
+    start: Natural | None = None
+    """Fixed width: the first byte, counted from 0."""
+    width: Count | None = None
+    """Fixed width: the number of bytes."""
+    end: Count | None = None
+    """Fixed width: the byte after the last one; instead of width."""
+    justify: Literal["left", "right"] | None = None
+    """Fixed width: the side of the field on which the text stands."""
+    pad: FlagText | None = None
+    """Fixed width: the character that fills the field, a blank if not given."""
+    trim: Bool | None = None
+    """Fixed width: remove the padding on reading."""
+    truncation: Literal["error", "warn", "silent"] | None = None
+    """Fixed width: what happens to a text that is too long for its field."""
+    long_unique: Bool = False
+    """A hint that values are long and never repeat. It changes nothing here."""
+
+    later: ClassVar[dict[str, str]] = {"multiple": "columns with several values"}
+
+    @property
+    def data_type(self) -> Type:
+        """The type, with the scale and the nullability that stand beside it."""
+        found = read_type(self.type)
+        if found.kind is Kind.DECIMAL and self.scale is not None:
+            found = replace(found, scale=self.scale)
+        return found.as_nullable() if self.nullable else found
+
+    @property
+    def digits(self) -> int | None:
+        """The most digits a decimal may have, from `precision` or from decimal(precision, scale)."""
+        match = _DECIMAL_DIGITS.search(self.type)
+        return self.precision or (int(match[1]) if match else None)
+
+    def check(self) -> Iterator[Finding]:
+        kind = self.data_type.kind
+        if self.name.startswith("$"):
+            yield Finding("E226", f"column '{self.name}' has a reserved name", ("name",), "names do not start with '$'")
+        if kind is not Kind.DECIMAL:
+            for key in ("precision", "scale"):
+                if getattr(self, key) is not None:
+                    help_text = f"remove it, or declare the column as decimal; its type is {self.type}"
+                    yield Finding("E226", f"'{key}' belongs to decimals", (key,), help_text, on_key=True)
+        elif (self.digits or MAX_PRECISION) < (self.data_type.scale or 0) or (self.digits or 1) > MAX_PRECISION:
+            message = f"a decimal of {self.digits} digits cannot have {self.data_type.scale or 0} after the point"
+            yield Finding("E226", message, ("type",), f"the precision counts all digits, at most {MAX_PRECISION}")
+        yield from self._check_format(kind)
+        if self.pad is not None and (len(self.pad) > 1 or not self.pad.isascii()):
+            yield Finding("E226", "'pad' must be one ASCII character", ("pad",), "write pad: \"0\" or pad: \" \"")
+        if self.end is not None and (self.start is None or self.width is not None or self.end <= self.start):
+            help_text = "give start with either width or end, and an end after the start"
+            yield Finding("E226", f"the place of column '{self.name}' is not clear", ("end",), help_text, on_key=True)
+
+    def _check_format(self, kind: Kind) -> Iterator[Finding]:
+        if self.format is None:
+            return
+        if kind not in (Kind.DATE, Kind.DATETIME):
+            help_text = f"remove it, or declare the column as date or date_time; its type is {self.type}"
+            yield Finding("E226", "'format' belongs to dates", ("format",), help_text, on_key=True)
+        elif (reason := check_format(self.format, kind)) is not None:
+            yield Finding("E226", reason, ("format",), "write a strftime format, such as %d/%m/%Y")
+
+
+Columns = tuple[Column, ...]
+
+
+class _ColumnsOrPath:
+    """`schema:` is a list of columns, a mapping of names to types, or the path of a file with either."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        columns = handler.generate_schema(Columns)
+
+        def read(value: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Any:
+            return read_text(value) if isinstance(value, str) else validate(column_list(value))
+
+        return core_schema.no_info_wrap_validator_function(read, columns)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        columns = handler(schema["schema"])  # type: ignore[typeddict-item]  # the wrapped schema
+        path = {"type": "string", "description": "The path of a *.schema.yaml file."}
+        types = {"type": "object", "additionalProperties": {"type": "string"}, "description": "Names and their types."}
+        return {"anyOf": [columns, types, path]}
+
+
+SchemaSpec = Annotated[Columns | str, _ColumnsOrPath()]
+"""Columns, or the path of a file that has them."""
+
+
+def column_list(value: Any) -> Any:
+    """A mapping of names to types as a list of columns."""
+    if not isinstance(value, dict):
+        return value
+    if value.keys() & {"discriminator", "records", "structure"}:
+        raise problem("E009", "schemas with several kinds of records are not supported yet", "declare one list of columns")
+    return [
+        {"name": name, **body} if isinstance(body, dict) and "name" not in body else {"name": name, "type": body}
+        for name, body in value.items()
+    ]
+
+
+def check_columns(columns: Sequence[Column], *, fixed_width: bool = False) -> Iterator[Finding]:
+    """What is wrong between the columns of one schema; `at` starts with the column's position."""
+    if not columns:
+        yield Finding("E201", "the schema has no columns", (), "list the columns: - { name: id, type: int }")
+    seen: dict[str, int] = {}
+    physical: dict[str, int] = {}
+    for i, column in enumerate(columns):
+        for finding in column.check():
+            yield finding.under(i)
+        if column.name in seen:
+            see = ((seen[column.name], "name"), "first declared here")
+            yield Finding("E226", f"column '{column.name}' is declared twice", (i, "name"), "rename one of them", see=see)
+        elif (column.source_name or column.name) in physical:
+            read = column.source_name or column.name
+            see = ((physical[read],), "read here as well")
+            yield Finding("E226", f"two columns read '{read}' of the file", (i,), "read it once", on_key=True, see=see)
+        seen.setdefault(column.name, i)
+        physical.setdefault(column.source_name or column.name, i)
+    if fixed_width:
+        yield from _check_layout(columns)
+
+
+def layout(columns: Sequence[Column]) -> list[tuple[int, int]]:
+    """The bytes (from, to) of each column of a fixed-width line. One without a start follows the one before."""
+    places: list[tuple[int, int]] = []
+    for column in columns:
+        start = column.start if column.start is not None else (places[-1][1] if places else 0)
+        places.append((start, column.end if column.end is not None else start + (column.width or 0)))
+    return places
+
+
+def _check_layout(columns: Sequence[Column]) -> Iterator[Finding]:
+    for i, column in enumerate(columns):
+        if column.width is None and column.end is None:
+            help_text = "give it start and width, both in bytes: { start: 0, width: 12 }"
+            yield Finding("E226", f"column '{column.name}' has no place in the line", (i, "name"), help_text)
+            return
+    places = sorted((place, i) for i, place in enumerate(layout(columns)))
+    for ((_, end), before), ((start, _), after) in zip(places, places[1:], strict=False):
+        if start < end:
+            names = f"'{columns[before].name}' and '{columns[after].name}'"
+            see = ((before, "name"), f"ends before byte {end}")
+            message = f"columns {names} overlap"
+            yield Finding("E226", message, (after, "name"), f"start the later one at byte {end}", see=see)

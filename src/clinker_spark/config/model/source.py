@@ -1,0 +1,240 @@
+"""`type: source`: where records come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from clinker_spark.config.model.base import ONE_OR_MORE, Finding, Gone, Model, not_yet
+from clinker_spark.config.model.node import NodeModel
+from clinker_spark.config.model.order import SortOrder
+from clinker_spark.config.model.schema import Column, SchemaSpec, check_columns
+from clinker_spark.config.model.source_formats import (
+    CsvRead,
+    FixedWidthRead,
+    JsonRead,
+    ParquetRead,
+    XmlRead,
+    check_json_path,
+    check_xml_path,
+)
+from clinker_spark.config.patterns import glob_problem, regex_problem
+from clinker_spark.config.values import Bool, Count, Duration, Moment, Size, Words
+from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.types import Kind
+
+MATCHERS = ("path", "glob", "regex", "paths")
+_REST = {"rest": "sources that read from a web service are", "{}": "sources that read from a web service are"}
+_DOCUMENTS = {"document": "holding back a whole file for one bad record is"}
+
+
+class Files(Model):
+    """Which of the files that were found are read, and in what order."""
+
+    sort_by: Literal["name", "created", "modified"] = "name"
+    """The order of the files."""
+    sort_order: Literal["asc", "desc"] = "asc"
+    """Upward or downward."""
+    take_first: Count | None = None
+    """Read only the first so many files."""
+    take_last: Count | None = None
+    """Read only the last so many files."""
+    recursive: Bool | None = None
+    """Look into folders inside folders; by default where the pattern asks for it."""
+    on_no_match: Literal["error", "warn", "skip"] = "error"
+    """What happens when there is no file."""
+
+    def check(self) -> Iterator[Finding]:
+        if self.take_first is not None and self.take_last is not None:
+            see = (("take_first",), "and here the first")
+            message = "'take_first' and 'take_last' cannot both be given"
+            yield Finding("E218", message, ("take_last",), "keep one of them", on_key=True, see=see)
+
+
+class OnUnmapped(Model):
+    """What happens to columns of the file that the schema does not name."""
+
+    mode: Literal["auto_widen", "drop", "reject"] = "auto_widen"
+    """Carry them along to the output, leave them out, or fail."""
+
+
+class Watermark(Model):
+    """The time of an event, for windows over time."""
+
+    column: Words
+    """The column with the time: a date or a date_time."""
+    delay: Duration | None = None
+    """How late a record may come."""
+    idle_timeout: Duration | None = None
+    """After this time without records, the source no longer holds up the others."""
+
+
+class SourceConfig(Model):
+    """What all file formats share."""
+
+    name: Words | None = None
+    """The name of the source in $source.name and in dead letters; by default that of the node."""
+    transport: Annotated[Literal["file"], not_yet(_REST)] = "file"
+    """How the data is reached: files."""
+    path: Words | None = None
+    """The file to read."""
+    glob: Words | None = None
+    """A pattern of files to read: data/*.csv, or data/**/*.csv with folders."""
+    regex: Words | None = None
+    """A regular expression that the path of a file must match as a whole."""
+    paths: Annotated[tuple[Words, ...], Field(min_length=1)] | None = None
+    """The files to read, in this order."""
+    exclude: tuple[Words, ...] = ()
+    """Patterns of files to leave out."""
+    modified_after: Moment | None = None
+    """Only files changed after this date, or within this time: 2026-01-31, 7d."""
+    modified_before: Moment | None = None
+    """Only files changed before this date, or longer ago than this."""
+    min_size: Size | None = None
+    """Only files of at least this size."""
+    max_size: Size | None = None
+    """Only files of at most this size."""
+    files: Files = Field(default_factory=Files)
+    compression: Literal["auto", "none", "gzip", "bz2", "zstd"] = "auto"
+    """How the files are compressed; auto goes by the end of their names."""
+    schema_: SchemaSpec = Field(alias="schema")
+    """The columns: a list of { name, type }, or the path of a *.schema.yaml file."""
+    on_unmapped: OnUnmapped = Field(default_factory=OnUnmapped)
+    correlation_key: Annotated[tuple[Words, ...], Field(min_length=1), ONE_OR_MORE] | None = None
+    """The column or columns whose values make records belong together: if one fails, all are held back."""
+    sort_order: SortOrder = ()
+    """The order in which each file is sorted already."""
+    on_unsorted: Literal["warn", "error"] = "warn"
+    """What happens to a file that is not: sort it, or fail."""
+    watermark: Watermark | None = None
+    dlq_granularity: Annotated[Literal["record"], not_yet(_DOCUMENTS)] = "record"
+    """What one bad record sends to the dead letters: itself."""
+
+    gone: ClassVar[dict[str, Gone]] = {
+        "array_paths": Gone("'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"),
+        "format_schema": Gone("'format_schema' was replaced", "give the columns their start and width in 'schema'"),
+    }
+    later: ClassVar[dict[str, str]] = {
+        "envelope": "envelopes ($doc)",
+        "split_to_rows": "splitting a column into rows",
+        "split_values": "splitting a column into values",
+        "resource": "resources of compositions",
+    }
+
+    def check(self) -> Iterator[Finding]:
+        yield from self._check_matchers()
+        yield from self._check_filters()
+        if not isinstance(self.schema_, str):
+            yield from self.check_schema(self.schema_)
+
+    def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
+        """What is wrong with the columns, and with what refers to them. Also for columns that came from a file."""
+        for finding in check_columns(columns, fixed_width=getattr(self, "type", None) == "fixed_width"):
+            yield finding.under("schema")
+        types = {column.name: column.data_type for column in columns}
+        known = ", ".join(types)
+        for i, name in enumerate(self.correlation_key or ()):
+            if name not in types:
+                help_text = did_you_mean(name, types) or f"the schema has {known}"
+                yield Finding("E153", f"the schema has no column '{name}'", ("correlation_key", i), help_text)
+        for i, item in enumerate(self.sort_order):
+            if item.field not in types:
+                help_text = did_you_mean(item.field, types) or f"the schema has {known}"
+                yield Finding("E007", f"the schema has no column '{item.field}'", ("sort_order", i, "field"), help_text)
+            if item.null_order == "drop":
+                help_text = "write first or last; a filter can leave records out"
+                yield Finding("E007", "a source cannot drop records", ("sort_order", i, "null_order"), help_text)
+        if self.watermark is not None:
+            column = types.get(self.watermark.column)
+            at = ("watermark", "column")
+            if column is None:
+                help_text = did_you_mean(self.watermark.column, types) or f"the schema has {known}"
+                yield Finding("E154", f"the schema has no column '{self.watermark.column}'", at, help_text)
+            elif column.kind not in (Kind.DATE, Kind.DATETIME):
+                message = f"the time of an event must be a date or a date_time, not {column}"
+                yield Finding("E155", message, at, f"declare '{self.watermark.column}' as date_time")
+
+    def _check_matchers(self) -> Iterator[Finding]:
+        given = [key for key in MATCHERS if getattr(self, key) is not None]
+        if not given:
+            message = "the source does not say what to read"
+            yield Finding("E211", message, (), "add one of path, glob, regex or paths", on_key=True)
+        for key in given[1:]:
+            see = ((given[0],), "the first one")
+            message = f"a source takes one of path, glob, regex and paths; here are {' and '.join(given)}"
+            yield Finding("E210", message, (key,), "keep one of them", on_key=True, see=see)
+        for at, text in [(("glob",), self.glob), *((("exclude", i), text) for i, text in enumerate(self.exclude))]:
+            if text is not None and (reason := glob_problem(text)) is not None:
+                yield Finding("E212", f"'{text}' is not a pattern: {reason}", at, "patterns are *, **, ?, [a-z] and {a,b}")
+        if self.regex is not None and (reason := regex_problem(self.regex)) is not None:
+            help_text = "'.' stands for any character, '.*' for any text; write '\\.' for a dot"
+            yield Finding("E213", f"'{self.regex}' is not a regular expression: {reason}", ("regex",), help_text)
+
+    def _check_filters(self) -> Iterator[Finding]:
+        if self.min_size is not None and self.max_size is not None and self.min_size > self.max_size:
+            yield Finding("E215", "'min_size' is larger than 'max_size': no file fits", ("min_size",), "swap them")
+
+
+class CsvSource(SourceConfig):
+    """Delimited text with a header line."""
+
+    type: Literal["csv"]
+    options: CsvRead = Field(default_factory=CsvRead)
+
+
+class JsonSource(SourceConfig):
+    """JSON: an array of objects, one object per line, or an object with the records inside."""
+
+    type: Literal["json"]
+    options: JsonRead = Field(default_factory=JsonRead)
+
+    def check(self) -> Iterator[Finding]:
+        yield from super().check()
+        yield from check_json_path(self.options)
+
+
+class XmlSource(SourceConfig):
+    """XML: one record per element of a path."""
+
+    type: Literal["xml"]
+    options: XmlRead = Field(default_factory=XmlRead)
+
+    def check(self) -> Iterator[Finding]:
+        yield from super().check()
+        yield from check_xml_path(self.options)
+
+
+class FixedWidthSource(SourceConfig):
+    """Lines whose columns stand at fixed bytes."""
+
+    type: Literal["fixed_width"]
+    options: FixedWidthRead = Field(default_factory=FixedWidthRead)
+
+
+class ParquetSource(SourceConfig):
+    """Parquet files."""
+
+    type: Literal["parquet"]
+    options: ParquetRead = Field(default_factory=ParquetRead)
+
+
+AnySource = CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource
+
+
+class SourceNode(NodeModel):
+    """Reads records from files."""
+
+    type: Literal["source"]
+    config: Annotated[AnySource, Field(discriminator="type")]
+
+    gone: ClassVar[dict[str, Gone]] = {
+        key: Gone("a source reads files, not other nodes", f"remove '{key}'; the files stand in 'config:'")
+        for key in ("input", "inputs")
+    }
+
+    @property
+    def source_name(self) -> str:
+        """What $source.name says."""
+        return self.config.name or self.name

@@ -1,0 +1,131 @@
+"""`type: transform`: a CXL program over each record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from clinker_spark.config.model.base import Finding, Gone, Model
+from clinker_spark.config.model.node import InputNode
+from clinker_spark.config.model.order import SortOrder
+from clinker_spark.config.model.pipeline import check_default, check_names
+from clinker_spark.config.values import Anything, Count, Text, Words
+from clinker_spark.config.variables import VarType, read_value
+from clinker_spark.cxl.system import PIPELINE_MEMBERS, RUNNING_TOTALS, SOURCE_MEMBERS
+
+MAX_LOG_MESSAGE = 1024
+_RESERVED = {"pipeline": {*PIPELINE_MEMBERS, *RUNNING_TOTALS}, "source": set(SOURCE_MEMBERS), "record": set[str]()}
+
+
+class AnalyticWindow(Model):
+    """The records that $window functions see."""
+
+    group_by: tuple[Words, ...]
+    """The columns whose values make a partition; [] is one for all."""
+    sort_by: SortOrder = ()
+    """The order inside a partition."""
+    source: Words | None = None
+    """Another source to look into."""
+    on: Text | None = None
+    """The expression that finds the partition in the other source."""
+
+
+class Validation(Model):
+    """A test that every record must pass."""
+
+    name: Words | None = None
+    """The name in dead letters; by default made of the field and the check."""
+    field: Words | None = None
+    """The column that a named check looks at."""
+    check_: Words = Field(alias="check")
+    """A named check, such as not_empty, or a CXL condition."""
+    args: dict[str, Anything] | None = None
+    """What a named check needs besides the column."""
+    severity: Literal["error", "warn"] = "error"
+    """error sends the record to the dead letters, warn only reports it."""
+    message: Text | None = None
+    """What the dead letter says."""
+
+
+class Declaration(Model):
+    """A variable that this transform writes with emit $scope.name."""
+
+    name: Words
+    scope: Literal["pipeline", "source", "record"]
+    """How long it lives: for the run, for one source, with the record."""
+    type: VarType
+    """string, int, float, bool, date or date_time."""
+    default: Any = None
+    """Its value before it is written."""
+
+    @property
+    def value(self) -> Any:
+        """The default as a value of the declared type; None when there is none."""
+        return None if self.default is None else read_value(self.type, self.default)
+
+    def check(self) -> Iterator[Finding]:
+        for finding in check_names([self.name], "variable"):
+            yield Finding(finding.code, finding.message, ("name",), finding.help)
+        if self.name in _RESERVED[self.scope]:
+            message = f"${self.scope}.{self.name} is built in"
+            yield Finding("E014", message, ("name",), "give the variable another name")
+        yield from check_default(self.type, self.default)
+
+
+class LogRule(Model):
+    """A line in the log of the run."""
+
+    name: Words | None = None
+    """The name of the event."""
+    level: Literal["trace", "debug", "info", "warn", "error"]
+    when: Literal["before_transform", "after_transform", "per_record", "on_error"]
+    """Once before, once after, for records, or for records that fail."""
+    message: Text
+    every: Count | None = None
+    """per_record: one line for every so many records."""
+    fields: tuple[Words, ...] = ()
+    """The columns whose values are shown."""
+    condition: Text | None = None
+    """per_record: a CXL condition on the record that comes in."""
+
+    gone: ClassVar[dict[str, Gone]] = {"log_rule": Gone("'log_rule' is not supported", "write the rule out here", "E124")}
+
+    def check(self) -> Iterator[Finding]:
+        if self.when == "per_record" and self.every is None:
+            yield Finding("E011", "'per_record' needs 'every'", ("when",), "add every: 1000, or every: 1 for all")
+        if self.when != "per_record":
+            for key in ("every", "condition"):
+                if getattr(self, key) is not None:
+                    message = f"'{key}' belongs to 'when: per_record', not to '{self.when}'"
+                    yield Finding("E011", message, (key,), "remove it, or write 'when: per_record'", on_key=True)
+        if len(self.message.encode()) > MAX_LOG_MESSAGE:
+            yield Finding("E007", "'message' is too long", ("message",), f"{MAX_LOG_MESSAGE} bytes are allowed")
+
+
+class TransformConfig(Model):
+    """The program, and what goes with it."""
+
+    cxl: Text
+    """The program: emit, let, filter, distinct, emit each."""
+    analytic_window: AnalyticWindow | None = None
+    validations: tuple[Validation, ...] = ()
+    """Tests that every record must pass."""
+    declares: tuple[Declaration, ...] = ()
+    """Variables that this transform writes with emit $scope.name."""
+    phase: Literal["runtime", "init"] = "runtime"
+    """init: run before everything else; such a transform feeds no other node."""
+    max_expansion: Count = 10_000
+    """The most records that emit each makes of one."""
+    batch_size: Count | None = None
+    """The number of records that are handled together."""
+    log: tuple[LogRule, ...] = ()
+    """Lines in the log of the run."""
+
+
+class TransformNode(InputNode):
+    """Runs a CXL program over each record."""
+
+    type: Literal["transform"]
+    config: TransformConfig

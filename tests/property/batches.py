@@ -1,0 +1,111 @@
+"""Records into Spark and results out of it with the order of map keys kept (rows of PySpark lose it), and hundreds of
+programs in one Spark job, their projections merged level by level.
+
+A filter becomes a kept-or-not column here instead of dropping rows, so that programs do not disturb each other; real
+dropping, exploding and grouping is tested through `Program.apply`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from clinker_spark.core.types import ANY, Kind, Type
+from clinker_spark.cxl.builtins.physical import physical
+from clinker_spark.cxl.ir import TEmit
+from clinker_spark.cxl.lower.plan import Project, PythonColumn, Where, quote
+from clinker_spark.cxl.lower.statements import lower_program
+from clinker_spark.cxl.program import Program
+from clinker_spark.cxl.system import Context
+from clinker_spark.spark.python_columns import arrow_type, python_column, to_arrow
+from clinker_spark.spark.values import from_row
+from tests.support.batch import Result
+
+
+def frame(spark: SparkSession, schema: Mapping[str, Type], rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """A DataFrame of the interpreter's values in their physical types, maps in their order."""
+    arrays = [pa.array([to_arrow(row.get(name), t) for row in rows], arrow_type(t)) for name, t in schema.items()]
+    table = pa.table(arrays, names=list(schema))
+    ddl = ", ".join(f"{quote(name)} {physical(t)}" for name, t in schema.items())
+    return spark.createDataFrame(table, ddl)
+
+
+def run_batch(df: DataFrame, programs: Sequence[Program], context: Context) -> list[list[Result]]:
+    """The results of every program on every row, in their orders."""
+    lowered = [lower_program(p.typed, context, tag=f"{i}_") for i, p in enumerate(programs)]
+    keeps: list[list[str]] = [[] for _ in programs]
+    for level in range(max((len(p.steps) for p in lowered), default=0)):
+        columns: list[tuple[str, str]] = []
+        python: list[PythonColumn] = []
+        for i, program in enumerate(lowered):
+            match program.steps[level] if level < len(program.steps) else None:
+                case Project(columns=more):
+                    columns += more
+                case PythonColumn() as column:
+                    python.append(column)
+                case Where(condition=condition):
+                    keeps[i].append(f"$keep{i}_{level}")
+                    columns.append((keeps[i][-1], f"coalesce({condition}, FALSE)"))
+        if columns:
+            df = df.select("*", *[F.expr(text).alias(name) for name, text in columns])
+        if python:
+            df = df.select("*", *[python_column(column, context).alias(column.name) for column in python])
+    outputs = []
+    for i, (program, p) in enumerate(zip(lowered, programs, strict=True)):
+        keep = " AND ".join(map(quote, keeps[i])) or "TRUE"
+        columns = [(f"{k}", entries_sql(text, p.output[name])) for k, (name, text) in enumerate(program.outputs)]
+        types = scoped_types(p)
+        columns += [(f"s{k}", entries_sql(text, types[name])) for k, (name, text) in enumerate(program.scoped)]
+        columns += [("error", program.error or "CAST(NULL AS STRING)"), ("keep", keep)]
+        outputs.append(F.struct(*[F.expr(text).alias(name) for name, text in columns]).alias(f"r{i}"))
+    rows = df.select(*outputs).collect()
+    return [[_result(row[i], lowered[i], program) for row in rows] for i, program in enumerate(programs)]
+
+
+def _result(row: Any, lowered: Any, program: Program) -> Result:
+    if not row["keep"]:
+        return Result(skipped=True)
+    if row["error"] is not None:
+        return Result(error=row["error"].asDict())
+    values = {n: from_entries(row[k], program.output[n]) for k, (n, _) in enumerate(lowered.outputs)}
+    types = scoped_types(program)
+    scoped = {n: from_entries(row[f"s{k}"], types[n]) for k, (n, _) in enumerate(lowered.scoped)}
+    return Result(values, scoped=scoped)
+
+
+def scoped_types(program: Program) -> dict[str, Type]:
+    """The types of the scoped variables a program writes, by `$scope.name`."""
+    return {f"${s.scope}.{s.name}": s.value.type for s in program.typed.statements if isinstance(s, TEmit) and s.scope}
+
+
+def entries_sql(text: str, t: Type, depth: int = 0) -> str:
+    """The value with every map in it as an array of its entries."""
+    if not _has_map(t):
+        return text
+    inner = entries_sql(f"cxl_e{depth}", t.element or ANY, depth + 1)
+    if t.kind is Kind.ARRAY:
+        return f"transform({text}, cxl_e{depth} -> {inner})"
+    entries = f"map_entries({text})"
+    if inner == f"cxl_e{depth}":
+        return entries
+    value = f"named_struct('key', cxl_m{depth}.key, 'value', {inner.replace(f'cxl_e{depth}', f'cxl_m{depth}.value')})"
+    return f"transform({entries}, cxl_m{depth} -> {value})"
+
+
+def from_entries(value: Any, t: Type) -> Any:
+    """What `entries_sql` gives, as the interpreter has it."""
+    if value is None or not _has_map(t):
+        return from_row(value, t)
+    if t.kind is Kind.ARRAY:
+        return [from_entries(v, t.element or ANY) for v in value]
+    return {entry["key"]: from_entries(entry["value"], t.element or ANY) for entry in value}
+
+
+def _has_map(t: Type) -> bool:
+    if t.is_dynamic:
+        return False
+    return t.kind is Kind.MAP or (t.kind is Kind.ARRAY and _has_map(t.element or ANY))
