@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import select
+import signal
 import sys
 import time
 from pathlib import Path
@@ -368,7 +369,7 @@ def test_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class Terminal:
-    """A process on a pseudo-terminal."""
+    """A process on a pseudo-terminal. It is ended if it does not answer in time."""
 
     def __init__(self, command: list[str], env: dict[str, str]) -> None:
         self.seen = b""
@@ -376,28 +377,38 @@ class Terminal:
         if self.pid == 0:
             os.execve(command[0], command, env)
 
-    def wait_for(self, text: bytes) -> None:
-        start, end = len(self.seen), time.monotonic() + 20
-        while text not in self.seen[start:]:
-            assert time.monotonic() < end, self.seen
-            if select.select([self.fd], [], [], 0.2)[0]:
-                read = os.read(self.fd, 65536)
-                if b"\x1b[6n" in read:  # where is the cursor?
-                    os.write(self.fd, b"\x1b[1;1R")
-                self.seen += read
+    def _read(self, end: float) -> bool:
+        """More output, or False at the end of it."""
+        if time.monotonic() > end:
+            os.kill(self.pid, signal.SIGKILL)
+            pytest.fail(f"no answer; seen so far: {self.seen!r}")
+        if not select.select([self.fd], [], [], 0.2)[0]:
+            return True
+        try:
+            read = os.read(self.fd, 65536)
+        except OSError:  # Linux: the other side is closed
+            return False
+        if b"\x1b[6n" in read:  # where is the cursor?
+            os.write(self.fd, b"\x1b[1;1R")
+        self.seen += read
+        return bool(read)
 
-    def send(self, keys: bytes, expected: bytes) -> None:
-        os.write(self.fd, keys)
-        self.wait_for(expected)
+    def expect(self, *texts: bytes) -> None:
+        """Wait until the texts have come, one after the other."""
+        end = time.monotonic() + 20
+        for text in texts:
+            while text not in self.seen:
+                assert self._read(end), self.seen
+            self.seen = self.seen.partition(text)[2]
 
-    def end(self, keys: bytes) -> int:
+    def send(self, keys: bytes, *expected: bytes) -> None:
         os.write(self.fd, keys)
-        while True:
-            try:
-                if not os.read(self.fd, 65536):
-                    break
-            except OSError:  # Linux: the other side is closed
-                break
+        self.expect(*expected)
+
+    def exit_code(self) -> int:
+        end = time.monotonic() + 20
+        while self._read(end):
+            pass
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
@@ -405,9 +416,10 @@ def test_a_real_terminal(tmp_path: Path) -> None:
     pytest.importorskip("prompt_toolkit")
     env = {**os.environ, "TERM": "xterm", "XDG_STATE_HOME": str(tmp_path), "NO_COLOR": "1"}
     terminal = Terminal([sys.executable, "-m", "clinker_spark.cli.cxl", "repl", "--record", RECORD], env)
-    terminal.wait_for(b"cxl>")
+    terminal.expect(b"cxl>")
     terminal.send(b"qty * (2 +\r", b"...>")
-    terminal.send(b"3)\r", b"20 : Int")
-    terminal.send(b"nonsense\r", b"E203")
-    assert terminal.end(b"\x04") == 0
+    terminal.send(b"3)\r", b"20 : Int", b"cxl>")
+    terminal.send(b"nonsense\r", b"E203", b"cxl>")
+    terminal.send(b"\x04")
+    assert terminal.exit_code() == 0
     assert "+3)" in (tmp_path / "clinker" / "cxl_history").read_text()

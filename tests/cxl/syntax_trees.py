@@ -33,7 +33,7 @@ def show(node: Any) -> str:
         return f"({node.op} {show(node.left)} {show(node.right)})"
     if isinstance(node, ast.Unary):
         return f"({node.op} {show(node.operand)})"
-    return _SHOW[type(node)](node)
+    return str(_SHOW[type(node)](node))
 
 
 def _form(head: str, *parts: Any) -> str:

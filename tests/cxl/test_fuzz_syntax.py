@@ -165,7 +165,7 @@ def shapes(text: str) -> list[str]:
     return [show(statement) for statement in program.statements]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(relaid())
 def test_formatting_keeps_meaning_comments_and_itself(text: str) -> None:
     formatted = format_source(Source("fuzz", text))

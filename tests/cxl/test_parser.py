@@ -113,8 +113,10 @@ PROGRAMS = [
     ("use a.b.c\nuse d as e\nlet x = 1", "(use a.b.c) ; (use d e) ; (let x 1)"),
     ("emit each = 1", "(emit each 1)"),
     ("emit outer = info let warn = each", "(emit outer info) ; (let warn each)"),
-    ("emit $pipeline.x = 1\nemit $source.y = 2\nemit $record.z = 3", "(emit $pipeline.x 1) ; (emit $source.y 2) ; "
-     "(emit $record.z 3)"),
+    (
+        "emit $pipeline.x = 1\nemit $source.y = 2\nemit $record.z = 3",
+        "(emit $pipeline.x 1) ; (emit $source.y 2) ; (emit $record.z 3)",
+    ),
     ("distinct by k\ndistinct", "(distinct k) ; (distinct)"),
     ('trace "m"', "(trace debug 'm')"),
     ('trace warn "m"', "(trace warn 'm')"),
@@ -128,8 +130,10 @@ PROGRAMS = [
     ("emit each x in xs outer { emit v = x emit w = 1 }", "(each x xs outer (emit v x) (emit w 1))"),
     ("emit each x in outer { }", "(each x outer)"),
     ("emit each x in xs { filter x > 1 distinct by x use m }", "(each x xs (filter (> x 1)) (distinct x) (use m))"),
-    ("emit each a in b {\n emit each c in a {\n emit d = c\n }\n}\nemit e = 1",
-     "(each a b (each c a (emit d c))) ; (emit e 1)"),
+    (
+        "emit each a in b {\n emit each c in a {\n emit d = c\n }\n}\nemit e = 1",
+        "(each a b (each c a (emit d c))) ; (emit e 1)",
+    ),
     ("fn f(a, b) = a + b\nfn g() = 1", "(fn f [a b] (+ a b)) ; (fn g [] 1)"),
     ("a.debug()\n[1]\n(2)", "(bare (.debug a)) ; (bare (array 1)) ; (bare 2)"),
     ("emit a = b\n(c)", "(emit a b) ; (bare c)"),

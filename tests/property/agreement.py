@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from clinker_spark.cxl.errors import EvalError
+from clinker_spark.cxl.execution import Execution
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context
 from tests.property.batches import run_batch
@@ -53,7 +54,7 @@ def identical(a: Any, b: Any) -> bool:
 def same_result(a: Result, b: Result) -> bool:
     """Both skipped, both failed alike, or both with identical rows and scoped variables."""
     if a.error is not None or b.error is not None:
-        return a.error == b.error
+        return a.error == b.error and "message" in (a.error or {})
     if a.skipped or b.skipped:
         return a.skipped == b.skipped
     return identical(a.row, b.row) and identical(a.scoped or {}, b.scoped or {})
@@ -72,20 +73,40 @@ def error_of(error: EvalError) -> dict[str, Any]:
     return {"kind": error.kind, "field": error.field, "value": error.value, "message": error.message}
 
 
+def crash(error: BaseException) -> Result:
+    """An engine that raised: never right, and never the same as the other engine's result."""
+    text = next((line for line in str(error).splitlines() if line.strip()), "")
+    return Result(error={"kind": f"{type(error).__name__}: {text[:500]}"})
+
+
 def interpret(program: Program, records: Sequence[Mapping[str, Any]], context: Context) -> list[Result]:
     """The interpreter's results; records are already of the schema's types."""
     execution = program.execution(context)
-    results = []
-    for record in records:
-        try:
-            outcome = execution.run(record)
-        except EvalError as error:
-            results.append(Result(error=error_of(error)))
-            continue
-        scoped = {f"${scope}.{name}": v for scope, written in outcome.scoped.items() for name, v in written.items()}
-        skipped = outcome.skipped is not None
-        results.append(Result(None if skipped else outcome.rows[0], None, skipped, scoped))
-    return results
+    return [_interpret_one(execution, record) for record in records]
+
+
+def _interpret_one(execution: Execution, record: Mapping[str, Any]) -> Result:
+    try:
+        outcome = execution.run(record)
+    except EvalError as error:
+        return Result(error=error_of(error))
+    except Exception as error:
+        return crash(error)
+    scoped = {f"${scope}.{name}": v for scope, written in outcome.scoped.items() for name, v in written.items()}
+    skipped = outcome.skipped is not None
+    return Result(None if skipped else outcome.rows[0], None, skipped, scoped)
+
+
+def run_on_spark(df: DataFrame, programs: Sequence[Program], context: Context, rows: int) -> list[list[Result]]:
+    """Spark's results. When the job fails, its programs run in halves until the one is found that makes it fail."""
+    try:
+        return run_batch(df, programs, context)
+    except Exception as error:
+        if len(programs) == 1:
+            return [[crash(error)] * rows]
+    middle = len(programs) // 2
+    first, second = (run_on_spark(df, part, context, rows) for part in (programs[:middle], programs[middle:]))
+    return first + second
 
 
 def disagreements(
@@ -93,7 +114,7 @@ def disagreements(
 ) -> tuple[list[Disagreement], list[list[Result]]]:
     """Where the engines differ, and the interpreter's results. `df` holds `records`."""
     ours = [interpret(p, records, context) for p in programs]
-    theirs = run_batch(df, programs, context)
+    theirs = run_on_spark(df, programs, context, len(records))
     found = [
         Disagreement(i, n, a, b)
         for i, (mine, spark) in enumerate(zip(ours, theirs, strict=True))

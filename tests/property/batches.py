@@ -7,7 +7,9 @@ dropping, exploding and grouping is tested through `Program.apply`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +19,7 @@ from pyspark.sql import functions as F
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.ir import TEmit
-from clinker_spark.cxl.lower.plan import Project, PythonColumn, Where, quote
+from clinker_spark.cxl.lower.plan import LoweredProgram, Project, PythonColumn, Where, quote
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context
@@ -37,36 +39,68 @@ def frame(spark: SparkSession, schema: Mapping[str, Type], rows: Sequence[Mappin
 def run_batch(df: DataFrame, programs: Sequence[Program], context: Context) -> list[list[Result]]:
     """The results of every program on every row, in their orders."""
     lowered = [lower_program(p.typed, context, tag=f"{i}_") for i, p in enumerate(programs)]
+    levels: list[_Level] = [_Level() for _ in range(max((len(p.steps) for p in lowered), default=0))]
     keeps: list[list[str]] = [[] for _ in programs]
-    for level in range(max((len(p.steps) for p in lowered), default=0)):
-        columns: list[tuple[str, str]] = []
-        python: list[PythonColumn] = []
-        for i, program in enumerate(lowered):
-            match program.steps[level] if level < len(program.steps) else None:
+    for i, program in enumerate(lowered):
+        for level, step in zip(levels, program.steps, strict=False):
+            match step:
                 case Project(columns=more):
-                    columns += more
-                case PythonColumn() as column:
-                    python.append(column)
+                    level.columns += more
+                case PythonColumn():
+                    level.python.append(step)
                 case Where(condition=condition):
-                    keeps[i].append(f"$keep{i}_{level}")
-                    columns.append((keeps[i][-1], f"coalesce({condition}, FALSE)"))
-        if columns:
-            df = df.select("*", *[F.expr(text).alias(name) for name, text in columns])
-        if python:
-            df = df.select("*", *[python_column(column, context).alias(column.name) for column in python])
-    outputs = []
-    for i, (program, p) in enumerate(zip(lowered, programs, strict=True)):
-        keep = " AND ".join(map(quote, keeps[i])) or "TRUE"
-        columns = [(f"{k}", entries_sql(text, p.output[name])) for k, (name, text) in enumerate(program.outputs)]
-        types = scoped_types(p)
-        columns += [(f"s{k}", entries_sql(text, types[name])) for k, (name, text) in enumerate(program.scoped)]
-        columns += [("error", program.error or "CAST(NULL AS STRING)"), ("keep", keep)]
-        outputs.append(F.struct(*[F.expr(text).alias(name) for name, text in columns]).alias(f"r{i}"))
-    rows = df.select(*outputs).collect()
+                    keeps[i].append(f"$keep{i}_{len(keeps[i])}")
+                    level.columns.append((keeps[i][-1], f"coalesce({condition}, FALSE)"))
+    outputs = [_output(p, program, keeps[i]) for i, (p, program) in enumerate(zip(programs, lowered, strict=True))]
+    needed = _mentioned(text for columns in outputs for text in columns.values())
+    kept: list[set[str]] = []
+    for level in reversed(levels):  # what no later step reads is dropped, or hundreds of columns ride along
+        kept.append(set(needed))
+        needed |= _mentioned(level.texts())
+    for level, names in zip(levels, reversed(kept), strict=True):
+        df = level.add_to(df, names, context)
+    structs = [F.struct(*[F.expr(t).alias(n) for n, t in columns.items()]) for columns in outputs]
+    rows = df.select(*[struct.alias(f"r{i}") for i, struct in enumerate(structs)]).collect()
     return [[_result(row[i], lowered[i], program) for row in rows] for i, program in enumerate(programs)]
 
 
-def _result(row: Any, lowered: Any, program: Program) -> Result:
+@dataclass
+class _Level:
+    """One projection for all programs."""
+
+    columns: list[tuple[str, str]] = field(default_factory=list)
+    python: list[PythonColumn] = field(default_factory=list)
+
+    def texts(self) -> Iterator[str]:
+        yield from (text for _, text in self.columns)
+        yield from (text for p in self.python for _, text, _ in p.inputs)
+
+    def add_to(self, df: DataFrame, names: set[str], context: Context) -> DataFrame:
+        names = names | _mentioned(text for p in self.python for _, text, _ in p.inputs)
+        kept = [quote(name) for name in df.columns if name in names]
+        if self.columns:
+            df = df.selectExpr(*kept, *[f"{text} AS {quote(name)}" for name, text in self.columns])
+        if self.python:
+            df = df.select("*", *[python_column(p, context).alias(p.name) for p in self.python])
+        return df
+
+
+_NAME = re.compile(r"`([^`]+)`")
+
+
+def _mentioned(texts: Iterable[str]) -> set[str]:
+    return {name for text in texts for name in _NAME.findall(text)}
+
+
+def _output(program: Program, lowered: LoweredProgram, keeps: Sequence[str]) -> dict[str, str]:
+    """What is read of one program: its columns, scoped variables, error, and whether the record was kept."""
+    types = scoped_types(program)
+    columns = {f"{k}": entries_sql(text, program.output[name]) for k, (name, text) in enumerate(lowered.outputs)}
+    columns |= {f"s{k}": entries_sql(text, types[name]) for k, (name, text) in enumerate(lowered.scoped)}
+    return columns | {"error": lowered.error or "CAST(NULL AS STRING)", "keep": " AND ".join(map(quote, keeps)) or "TRUE"}
+
+
+def _result(row: Any, lowered: LoweredProgram, program: Program) -> Result:
     if not row["keep"]:
         return Result(skipped=True)
     if row["error"] is not None:

@@ -9,6 +9,7 @@ from clinker_spark.cli.app import Lazy, LazyGroup, run
 
 COMMANDS = {
     "explain": Lazy("clinker_spark.cli.explain", "Explain a diagnostic code, or list them all."),
+    "schema": Lazy("clinker_spark.cli.schema", "Print the JSON Schema of pipeline files, for editors."),
 }
 
 

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, TypeAlias
 
 from clinker_spark.cli.sources import given_text, read_text
@@ -39,6 +40,7 @@ _TYPES_HELP = f"the types are {', '.join(_WORDS)} and nullable(T)"
 _SHAPE_HELP = "write one `column: type` per line"
 _LISTS = ("fields", "columns", "schema")
 _MAX_TYPE_LENGTH = 200
+_MAX_TEXT, _MAX_DEPTH = 2**20, 50
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,9 @@ class _Reader:
         # JSON may be indented with tabs, which YAML refuses; one blank for each keeps every place where it is.
         text = self.source.text
         text = text.replace("\t", " ") if text.lstrip()[:1] in ("{", "[") else text
+        if len(text) > _MAX_TEXT or max(accumulate(map(_nesting, text)), default=0) > _MAX_DEPTH:
+            # PyYAML takes quadratic time for nested brackets, and a schema has two levels.
+            raise InputError([_shape(self.source, None, "the file is too large or nested too deeply for a schema")])
         try:
             return yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
@@ -204,6 +209,10 @@ class _Reader:
             return
         at = value if value.id == "scalar" else parts["type"]
         yield _Entry(str(key.value), _span(key), spelled, _span(at))
+
+
+def _nesting(char: str) -> int:
+    return (char in "[{") - (char in "]}")
 
 
 def _only_list(root: Node) -> Node | None:

@@ -48,6 +48,8 @@ def read_type(text: str) -> Type:
 
 def type_help(spelled: str) -> str:
     """The nearest type word to the first one that is none."""
+    if spelled.count("(") > spelled.count(")"):
+        return "put the type in quotes: a comma ends a value between { and }"
     known = {*TYPE_NAMES, "datetime", "null", "nullable"}
     for word in re.findall(r"\w+", spelled[:_MAX_LENGTH]):
         if word not in known and not word.isdigit():

@@ -44,7 +44,11 @@ def as_bool(value: Any) -> bool | None:
 def as_int(value: Any) -> int | None:
     """The integer that a value is, or None. `1_000` counts, `012` does not: YAML once read it as ten."""
     if isinstance(value, str):
-        if isinstance(value, Plain) and len(value) <= _MAX_DIGITS and (_INT.fullmatch(value) or _GROUPED.fullmatch(value)):
+        if (
+            isinstance(value, Plain)
+            and len(value) <= _MAX_DIGITS
+            and (_INT.fullmatch(value) or _GROUPED.fullmatch(value))
+        ):
             return int(value)
         return None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -55,7 +59,12 @@ def as_float(value: Any) -> float | None:
     whole = as_int(value)
     if whole is not None:
         return float(whole) if abs(whole) < 10**300 else None
-    if isinstance(value, Plain) and len(value) <= _MAX_DIGITS and _FLOAT.fullmatch(value) and any(map(str.isdigit, value)):
+    if (
+        isinstance(value, Plain)
+        and len(value) <= _MAX_DIGITS
+        and _FLOAT.fullmatch(value)
+        and any(map(str.isdigit, value))
+    ):
         return _finite(float(value))
     return _finite(value) if isinstance(value, float) else None
 

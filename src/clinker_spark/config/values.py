@@ -30,7 +30,7 @@ _MAX_DAYS = 36_500
 def problem(code: str, message: str, help_text: str | None = None) -> PydanticCustomError:
     """A finding that pydantic collects with its own; `translate.py` turns both into diagnostics."""
     context = {"message": message, "help": help_text or ""}
-    return PydanticCustomError(code, "{message}", context)  # type: ignore[arg-type]  # not a literal: the code is data
+    return PydanticCustomError(code, "{message}", context)
 
 
 def shown(value: Any) -> str:
@@ -59,7 +59,11 @@ def read_text(value: Any) -> str:
 def _text_help(value: Any) -> str:
     if value is None:
         return "write the text after the colon, or remove the key"
-    return "put the text in quotes if it starts with '{' or '['" if isinstance(value, dict | list) else "write a text"
+    if isinstance(value, list):
+        return "write one value without brackets, or put the text in quotes"
+    if isinstance(value, dict):
+        return "write '|' after the colon and the text below it, or put the text in quotes"
+    return "write a text"
 
 
 def read_bool(value: Any) -> bool:
@@ -96,13 +100,13 @@ def read_float(value: Any) -> float:
 
 
 Text = Annotated[str, BeforeValidator(read_text)]
-Words = Annotated[str, BeforeValidator(read_text), Field(min_length=1)]
+Words = Annotated[str, Field(min_length=1), BeforeValidator(read_text)]
 """A text that must not be empty."""
 Bool = Annotated[bool, BeforeValidator(read_bool)]
 Int = Annotated[int, BeforeValidator(read_int)]
-Count = Annotated[int, BeforeValidator(read_int), Field(ge=1)]
+Count = Annotated[int, Field(ge=1), BeforeValidator(read_int)]
 """1, 2, 3, ..."""
-Natural = Annotated[int, BeforeValidator(read_int), Field(ge=0)]
+Natural = Annotated[int, Field(ge=0), BeforeValidator(read_int)]
 """0, 1, 2, ..."""
 Float = Annotated[float, BeforeValidator(read_float)]
 Anything = Annotated[Any, BeforeValidator(resolve)]
@@ -126,7 +130,9 @@ def read_size(value: Any) -> int:
         whole = int(match[1]) * base ** " KMGT".index(unit or " ")
     if whole is None or not 0 <= whole <= _MAX_BYTES:
         raise problem(
-            "E215", f"'{{key}}' must be a size, not {shown(value)}", "write bytes, or a unit: 512M (binary), 10MB (decimal)"
+            "E215",
+            f"'{{key}}' must be a size, not {shown(value)}",
+            "write bytes, or a unit: 512M (binary), 10MB (decimal)",
         )
     return whole
 
@@ -138,7 +144,10 @@ def read_duration(value: Any) -> dt.timedelta:
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is not None and len(match[1]) <= 15:
         amount = int(match[1])
-        if amount * {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[match[2]] <= _MAX_DAYS * 86_400_000:
+        if (
+            amount * {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[match[2]]
+            <= _MAX_DAYS * 86_400_000
+        ):
             return dt.timedelta(**{_UNITS[match[2]]: amount})
     help_text = "write a whole number and a unit: 500ms, 30s, 5m, 2h, 7d"
     if as_int(value) is not None:

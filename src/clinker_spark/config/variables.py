@@ -87,7 +87,9 @@ def parse_overrides(declared: Mapping[str, VarDecl], given: Iterable[str]) -> di
         name = target.strip().removeprefix("$").removeprefix("vars.")
         if not equals or not NAME.fullmatch(name):
             help_text = "write --set vars.name=value"
-            found.append(_problem(source, Span(0, len(text)), f"'{text}' is not of the form vars.name=value", help_text))
+            found.append(
+                _problem(source, Span(0, len(text)), f"'{text}' is not of the form vars.name=value", help_text)
+            )
         elif name not in declared:
             at = target.find(name)
             known = ", ".join(declared) or "none"

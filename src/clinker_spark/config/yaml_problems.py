@@ -12,10 +12,11 @@ from clinker_spark.core.span import Source, Span
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 
+_VALUES = "mapping values are not allowed"
 # Part of the parser's message -> our message and help. libyaml and the parser in Python word some differently.
 _PROBLEMS: tuple[tuple[str, str, str], ...] = (
     (
-        "mapping values are not allowed",
+        _VALUES,
         "a ': ' is not expected here",
         "check the indentation of this line and the one above; a text with ': ' in it must stand in quotes",
     ),
@@ -24,7 +25,11 @@ _PROBLEMS: tuple[tuple[str, str, str], ...] = (
         "this line does not fit the lines above it",
         "give all keys of one mapping the same indentation",
     ),
-    ("expected <block end>", "this line does not fit the lines above it", "give all parts of one block one indentation"),
+    (
+        "expected <block end>",
+        "this line does not fit the lines above it",
+        "give all parts of one block one indentation",
+    ),
     (
         "did not find expected '-' indicator",
         "an item of the list is expected here",
@@ -90,8 +95,21 @@ def _words(problem: str, source: Source, at: int) -> tuple[str, str]:
         return f"a value cannot start with '{here}'", "put the value in quotes"
     for part, message, help_text in _PROBLEMS:
         if part in problem:
-            return message, help_text
+            return message, (_line_above(source, line_start) or help_text) if part == _VALUES else help_text
     return f"this is not YAML: {problem}", "check the indentation, the quotes and the brackets around this place"
+
+
+def _line_above(source: Source, line_start: int) -> str | None:
+    """Why a key is not expected: often the line above is the one to blame."""
+    above = source.text[:line_start].rstrip().rpartition("\n")[2]
+    here = source.text[line_start:].partition("\n")[0]
+    content = above.strip().removeprefix("- ")
+    if not content or content.startswith("#") or len(here) - len(here.lstrip()) <= len(above) - len(above.lstrip()):
+        return None
+    if ":" not in content:
+        return f"the line above has no ':'; write '{content[:40]}:'"
+    has_value = not content.endswith(":") and ": " in content
+    return "this line is indented more than the one above, which has a value already" if has_value else None
 
 
 def _labels(error: yaml.MarkedYAMLError, source: Source, at: int) -> tuple[Label, ...]:

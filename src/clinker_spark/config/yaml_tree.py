@@ -27,7 +27,7 @@ from clinker_spark.config.yaml_problems import forbidden_character, syntax_probl
 from clinker_spark.core.diagnostics import Diagnostic, Label
 from clinker_spark.core.span import Source, Span
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """The way from the top of a document to a value: keys and positions."""
 
 MAX_DEPTH = 64
@@ -107,6 +107,10 @@ class Document:
         """The value at a path, or None when there is none."""
         found = list(self._walk(path))
         return found[-1][1] if len(found) == len(path) + 1 else None
+
+    def nearest(self, path: Sequence[str | int]) -> Node | None:
+        """The value at a path, or the last one on the way to it."""
+        return self._deepest(path)[1]
 
     def span_of(self, path: Sequence[str | int]) -> Span:
         """The span of a value; of the nearest one around it when the path goes further than the file."""
@@ -366,7 +370,7 @@ class _Builder:
 
     def _tag(self, event: Any, allowed: tuple[str, ...]) -> bool:
         if event.tag is None or event.tag == "!":
-            return event.tag == "!"
+            return bool(event.tag)
         if event.tag not in allowed:
             start = event.start_mark.index
             span = Span(start, max(start + 1, min(event.end_mark.index, start + len(event.tag))))
@@ -381,4 +385,3 @@ class _Builder:
         span = Span(start, min(start + 1, len(self.source.text)))
         self._problem("E000", message, span, help_text)
         raise _Stop
-

@@ -36,6 +36,232 @@ class Entry:
 
 
 ENTRIES: tuple[Entry, ...] = (
+    # ------------------------------------------------------------ reading files
+    Entry(
+        "E000",
+        "not YAML",
+        "A file is not YAML, or uses a part of YAML that has no meaning here.",
+        "Mend the marked place: most often indentation, a tab, or a text that needs quotes.",
+    ),
+    Entry(
+        "E012",
+        "key given twice",
+        "A mapping has the same key two times, and only one of the values could be meant.",
+        "Remove one of them.",
+    ),
+    Entry(
+        "E013",
+        "not TOML",
+        "The file `clinker.toml` is not TOML.",
+        "Mend the marked place.",
+    ),
+    Entry(
+        "E157",
+        "schema file cannot be used",
+        "A schema is given as the path of a file that cannot be read or has no columns.",
+        "Correct the path, which starts from the folder of the pipeline, or list the columns in the pipeline.",
+    ),
+    # ------------------------------------------------------------ keys and values of configuration files
+    Entry(
+        "E005",
+        "unknown key",
+        "A mapping has a key that nothing reads.",
+        "Take the suggested spelling, or move the key to where it belongs.",
+    ),
+    Entry(
+        "E006",
+        "missing key",
+        "A key is missing that has no default.",
+        "Add it.",
+    ),
+    Entry(
+        "E007",
+        "value cannot be used",
+        "A value is of the wrong kind, is not one of those allowed, or does not fit another one.",
+        "Write one of the values that the message names.",
+    ),
+    Entry(
+        "E008",
+        "unknown node type",
+        "`type:` of a node names no type that exists.",
+        "Take the suggested type.",
+    ),
+    Entry(
+        "E009",
+        "not supported yet",
+        "The file uses a feature that this version does not have.",
+        "Remove it, or do the same with the nodes there are.",
+    ),
+    Entry(
+        "E011",
+        "log rule without a rhythm",
+        "A log rule for records does not say how often it writes, or another one does.",
+        "Add `every:` to rules with `when: per_record`, and to no others.",
+    ),
+    Entry(
+        "E014",
+        "variable declared wrongly",
+        "A variable has a name that cannot be used, a default of another type, or two declarations.",
+        "Correct the declaration.",
+    ),
+    Entry(
+        "E015",
+        "variable cannot be set",
+        "A value given on the command line names no variable, or is not of its type.",
+        "Write `--set vars.name=value` with a declared name and a value of its type.",
+    ),
+    Entry(
+        "E119",
+        "date_locale is not supported",
+        "`pipeline.date_locale` asks for names of months and days in another language.",
+        "Remove the key; give dates a format in numbers.",
+    ),
+    Entry(
+        "E124",
+        "log rules in files are not supported",
+        "A pipeline names a file of log rules.",
+        "Write the rules in the `log:` of a transform.",
+    ),
+    Entry(
+        "E125",
+        "include_provenance is not supported",
+        "`pipeline.include_provenance` has no effect.",
+        "Remove the key; set `write_meta: true` on an output.",
+    ),
+    Entry(
+        "E214",
+        "duration cannot be read",
+        "A value is not a duration or not a date.",
+        "Write a whole number and a unit, such as `30s`, `5m`, `2h` or `7d`.",
+    ),
+    Entry(
+        "E215",
+        "size cannot be read",
+        "A value is not a number of bytes, or is outside what is allowed.",
+        "Write bytes, or a number and a unit such as `512M` or `10MB`.",
+    ),
+    Entry(
+        "E324",
+        "resume threshold out of range",
+        "`memory.resume_threshold` does not lie between 0 and 0.80.",
+        "Write a fraction below 0.80; 0.70 is the default.",
+    ),
+    # ------------------------------------------------------------ the graph of nodes
+    Entry(
+        "E001",
+        "two nodes with one name",
+        "Two nodes have the same name.",
+        "Rename one of them.",
+    ),
+    Entry(
+        "E002",
+        "node reads itself",
+        "The input of a node is the node itself.",
+        "Write the name of the node whose records it should read.",
+    ),
+    Entry(
+        "E003",
+        "nodes in a circle",
+        "Nodes read each other in a circle, so that none could run first.",
+        "Let one of them read a node outside the circle.",
+    ),
+    Entry(
+        "E004",
+        "unknown input",
+        "A node reads a node or a port that does not exist, or that has no records to read.",
+        "Take the suggested name.",
+    ),
+    Entry(
+        "E010",
+        "dot in a name",
+        "The name of a node or of a branch has a dot in it.",
+        "Write `_` instead.",
+    ),
+    Entry(
+        "E101",
+        "composition cannot be used",
+        "A file is not a composition where one is expected, or the ports it declares cannot be used.",
+        "Give the file a `_compose:` section with name, inputs and outputs, and names of ports that are words.",
+    ),
+    Entry(
+        "E102",
+        "output port of nothing",
+        "An output port of a composition names a node or a branch that its body does not have.",
+        "Write the name of a node of the body.",
+    ),
+    Entry(
+        "E111",
+        "empty composition",
+        "A composition has no nodes.",
+        "Add at least one node to `nodes:`.",
+    ),
+    # ------------------------------------------------------------ sources
+    Entry(
+        "E153",
+        "correlation key without a column",
+        "`correlation_key` of a source names a column that its schema does not have.",
+        "Take the suggested column, or add it to the schema.",
+    ),
+    Entry(
+        "E154",
+        "watermark without a column",
+        "`watermark.column` of a source names a column that its schema does not have.",
+        "Take the suggested column, or add it to the schema.",
+    ),
+    Entry(
+        "E155",
+        "watermark on a column that is no time",
+        "The column of a watermark is neither a date nor a date_time.",
+        "Declare the column as `date_time`, with a `format` if it needs one.",
+    ),
+    Entry(
+        "E201",
+        "missing schema",
+        "A source has no schema, or one without columns.",
+        "List the columns with their types.",
+    ),
+    Entry(
+        "E210",
+        "several matchers",
+        "A source says in more than one way which files to read.",
+        "Keep one of `path`, `glob`, `regex` and `paths`.",
+    ),
+    Entry(
+        "E211",
+        "no matcher",
+        "A source does not say which files to read.",
+        "Add one of `path`, `glob`, `regex` and `paths`.",
+    ),
+    Entry(
+        "E212",
+        "pattern cannot be used",
+        "A glob pattern is not well formed.",
+        "Close the brackets, and let `**` stand alone between slashes.",
+    ),
+    Entry(
+        "E213",
+        "regular expression cannot be used",
+        "The regular expression of a source is not well formed.",
+        "Mend the expression; a backslash keeps a character from being special.",
+    ),
+    Entry(
+        "E218",
+        "take_first and take_last",
+        "`files` of a source asks for the first and for the last files.",
+        "Keep one of the two.",
+    ),
+    Entry(
+        "E360",
+        "array_paths was replaced",
+        "A source uses `array_paths`.",
+        "Read the array as a value and use `emit each` in a transform.",
+    ),
+    Entry(
+        "E363",
+        "record path cannot be used",
+        "`record_path` is not a path in the form of its file format.",
+        "JSON: keys with dots (`result.items`). XML: elements with slashes (`catalog/product`).",
+    ),
     # ------------------------------------------------------------ schemas
     Entry(
         "E158",
@@ -85,8 +311,9 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "E226",
         "unusable schema",
-        "A schema file cannot be read, is not a mapping of column names to types, or names a type that does not exist.",
-        "Write one `column: type` per line; the message lists the types.",
+        "A schema cannot be read, is not made of column names and types, names a type that does not exist, or declares "
+        "columns that do not fit together.",
+        "Write one `column: type` per line, or a list of columns; the message says what is wrong with one.",
     ),
     # ------------------------------------------------------------ modules and limits
     Entry(
@@ -101,7 +328,88 @@ ENTRIES: tuple[Entry, ...] = (
         "The program is larger, or nested more deeply, than the compiler accepts.",
         "Split the program, or give parts of a deep expression a name with `let`.",
     ),
-    # ------------------------------------------------------------ warnings
+    # ------------------------------------------------------------ combine
+    Entry(
+        "E300",
+        "number of inputs",
+        "A combine has fewer than two inputs, or more than eight.",
+        "Give it two to eight inputs.",
+    ),
+    Entry(
+        "E301",
+        "name of an input",
+        "An input of a combine has a name that programs cannot use.",
+        "Name it with a word that is not `pipeline`, `window`, `meta` or `doc`.",
+    ),
+    Entry(
+        "E306",
+        "unknown driver",
+        "`drive` of a combine names no input.",
+        "Take one of the names in `input:`.",
+    ),
+    Entry(
+        "E311",
+        "program for collected matches",
+        "A combine with `match: collect` has a program.",
+        'Write `cxl: ""`, and compute in a transform after it.',
+    ),
+    # ------------------------------------------------------------ outputs and dead letters
+    Entry(
+        "E317",
+        "dead letters of an unknown source",
+        "`dlq.per_source` names a source that does not exist.",
+        "Take the suggested name.",
+    ),
+    Entry(
+        "E318",
+        "dead-letter settings",
+        "A rate of dead letters is not above 0 and at most 1, or two kinds of dead letters go to one file.",
+        "Write a rate such as `0.05` or `5%`, and give each file one writer.",
+    ),
+    Entry(
+        "E322",
+        "two writers of one file",
+        "Two outputs, or an output and the dead letters, are written to one path.",
+        "Give each its own path.",
+    ),
+    Entry(
+        "E364",
+        "mapping cannot be used",
+        "`mapping` of an output is empty, writes a column twice, or uses one that is excluded.",
+        "List each column once: `- column` or `- new_name: column`.",
+    ),
+    Entry(
+        "E367",
+        "names of split files",
+        "`split.naming` does not give every file a name of its own.",
+        "Use exactly one `{seq:04}`, with `{stem}` and `{ext}` if you like.",
+    ),
+    # ------------------------------------------------------------ warnings about pipelines
+    Entry(
+        "W002",
+        "names that differ in capital letters",
+        "Two nodes have names that differ only in capital letters.",
+        "Rename one of them.",
+    ),
+    Entry(
+        "W003",
+        "nothing reads a node",
+        "No node reads the records of a node, or of a branch of a route.",
+        "Add an output, or remove the node.",
+    ),
+    Entry(
+        "W004",
+        "no output",
+        "The pipeline has no output.",
+        "Add a node of `type: output`.",
+    ),
+    Entry(
+        "W005",
+        "table without effect",
+        "`clinker.toml` has a table that nothing reads.",
+        "Remove it, or ignore the warning if another tool reads it.",
+    ),
+    # ------------------------------------------------------------ warnings about programs
     Entry(
         "W200",
         "nothing is emitted",

@@ -125,7 +125,8 @@ def _unify_bare(a: Type, b: Type) -> Type | None:
         return _unify_same_kind(a, b)
     if Kind.ANY in kinds:  # 2. Any absorbs
         other = b if a.kind is Kind.ANY else a
-        return NULL.as_nullable() if other.kind is Kind.NULL else other
+        # Null says nothing about the other value, which may be of any type and must stay so.
+        return ANY.as_nullable() if other.kind is Kind.NULL else other
     if Kind.NUMERIC in kinds and kinds & {Kind.INT, Kind.FLOAT}:  # 3. Numeric resolves
         return b if a.kind is Kind.NUMERIC else a
     if kinds == {Kind.INT, Kind.FLOAT}:  # 4. Int promotes

@@ -9,6 +9,7 @@ from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl import values
 from clinker_spark.cxl.builtins.physical import narrow_value
 from clinker_spark.cxl.builtins.table import Builtin, Nulls, Overload
+from clinker_spark.cxl.errors import ErrorKind, Fail
 
 
 def run_overload(builtin: Builtin, overload: Overload, args: Sequence[Any]) -> Any:
@@ -18,7 +19,16 @@ def run_overload(builtin: Builtin, overload: Overload, args: Sequence[Any]) -> A
             return None
     elif builtin.nulls is Nulls.RECEIVER and args[0] is None:
         return None
-    return overload.run(*args)
+    try:
+        return overload.run(*args)
+    except Fail as fail:
+        raise Fail(fail.kind, _offending(overload, fail.kind, args)) from None
+
+
+def _offending(overload: Overload, kind: ErrorKind, args: Sequence[Any]) -> Any:
+    """The argument that the table names as the offending one, so that both engines report the same."""
+    position = next((f.value for f in overload.failures if f.kind is kind), None)
+    return args[position] if position is not None and position < len(args) else None
 
 
 def fits(value: Any, param: Type) -> bool:

@@ -7,7 +7,7 @@ Nothing here depends on the session's time zone or locale.
 from __future__ import annotations
 
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.builtins.sqltext import regex_quote, sql_string
 from clinker_spark.cxl.builtins.text import sql_let
 from clinker_spark.cxl.dateformats import (
     DAYS,
@@ -32,6 +32,8 @@ def sql_format(fmt: str, sql: str, kind: Kind) -> str | None:
     """The text of a DATE or TIMESTAMP_NTZ (`kind`); None for a format that fails. `sql` is repeated."""
     if check_format(fmt, kind) is not None:
         return None
+    timed = any(token.code in TIME_CODES for token in tokens(fmt))
+    source = sql if timed or kind is Kind.DATE else f"CAST({sql} AS DATE)"  # a date is written faster
     pieces: list[str] = []
     pending = list(tokens(fmt))
     while pending:
@@ -39,7 +41,7 @@ def sql_format(fmt: str, sql: str, kind: Kind) -> str | None:
         if cut is not None:
             count, start, length = cut
             del pending[:count]
-            pieces.append(f"substring(CAST({sql} AS STRING), {start + 1}, {length})")
+            pieces.append(f"substring(CAST({source} AS STRING), {start + 1}, {length})")
         else:
             pieces.append(_piece(pending.pop(0), sql, kind))
     if not pieces:
@@ -79,7 +81,8 @@ def _piece(token: Token, sql: str, kind: Kind) -> str:
             return f"substring('{''.join(n[:3] for n in names)}', ({number}) * 3 - 2, 3)"
         return f"elt({number}, {', '.join(repr(n) for n in names)})"
     if code in "pP":
-        return f"IF(hour({sql}) < 12, 'AM', 'PM')" if code == "p" else f"IF(hour({sql}) < 12, 'am', 'pm')"
+        am, pm = ("AM", "PM") if code == "p" else ("am", "pm")
+        return f"elt(1 + hour({sql}) div 12, '{am}', '{pm}')"
     if code[-1] == "f":
         return _fraction(token, sql)
     text = f"CAST({_number(code, sql, date)} AS STRING)"
@@ -133,6 +136,10 @@ def _number(code: str, sql: str, date: str) -> str:
 
 # ---------------------------------------------------------------- parsing
 
+ISO_DATE = "%Y-%m-%d"
+ISO_DATETIME = "%Y-%m-%dT%H:%M:%S%.f"
+_ISO_FORMS = (ISO_DATE, "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S%.f")
+_END = "\\z"
 _MONTH_KEYS = "".join(name[:3].lower() for name in MONTHS)
 _DAY_KEYS = "".join(name[:3].lower() for name in DAYS)
 _NATIVE = frozenset("YymbdjaHIpMS")
@@ -144,7 +151,7 @@ class _Parse:
     def __init__(self, fmt: str, sql: str) -> None:
         found = reader(fmt)
         self.sql = sql
-        self.pattern = sql_string(f"^{found.pattern}\\z")
+        self.pattern = sql_string(f"^{found.pattern}{_END}")
         self.fraction = next((code for code in found.groups if code[-1] == "f"), None)
         self.group = {code: number for number, code in enumerate(found.groups, 1)}
 
@@ -221,15 +228,51 @@ def sql_parse(fmt: str, sql: str, want: Kind) -> str | None:
         groups = reader(fmt).groups
     except BadFormat:
         return None
-    if want is Kind.DATETIME and not set(groups) & TIME_CODES:
+    timed = bool(set(groups) & TIME_CODES)
+    if want is Kind.DATETIME and not timed:
         return "CAST(NULL AS TIMESTAMP_NTZ)"  # a date alone is no DateTime
     if not _is_native(groups):
         return None
+
+    def cast(text: str) -> str:
+        moment = f"try_cast({text} AS {'TIMESTAMP_NTZ' if timed else 'DATE'})"
+        return f"CAST({moment} AS DATE)" if timed and want is Kind.DATE else moment
+
     parse = _Parse(fmt, sql)
-    if not set(groups) & TIME_CODES:
-        return parse.on_weekday(f"try_cast({parse.assemble(*parse.day())} AS DATE)")
-    moment = f"try_cast({parse.assemble(*parse.day(), *parse.time())} AS TIMESTAMP_NTZ)"
-    return parse.on_weekday(f"CAST({moment} AS DATE)" if want is Kind.DATE else moment)
+    general = parse.on_weekday(cast(parse.assemble(*parse.day(), *(parse.time() if timed else ()))))
+    usual = _usual(fmt, sql)
+    return general if usual is None else f"CASE WHEN {usual[0]} THEN {cast(usual[1])} ELSE {general} END"
+
+
+_ORDER = (("Y", ""), ("m", "-"), ("d", "-"), ("H", "T"), ("M", ":"), ("S", ":"), (".f", ""))
+
+
+def _usual(fmt: str, sql: str) -> tuple[str, str] | None:
+    """For formats of fixed width: a test that all digits are there, and the ISO text cut out by position.
+
+    Most columns are written in full, and one plain pattern is several times faster than the general way.
+    """
+    pattern, at, places = "", 1, {}
+    for token in tokens(fmt):
+        if token.code in ("", " "):
+            pattern, at = pattern + regex_quote(token.text), at + len(token.text)
+        elif token.code in _CUTS and token.code not in "Cy":
+            width = NUMBERS[token.code][0]
+            places[token.code] = f"substring({sql}, {at}, {width})"
+            pattern, at = pattern + ("(?!0000)" if token.code == "Y" else "") + f"[0-9]{{{width}}}", at + width
+        elif token.code == ".f" and token is tokens(fmt)[-1]:
+            places[".f"] = f"substring({sql}, {at})"
+            pattern += "([.][0-9]{1,9})?"
+        else:
+            return None
+    iso = fmt.replace("T%H", " %H") in _ISO_FORMS
+    parts = [
+        part
+        for code, lead in _ORDER
+        if code in places
+        for part in ((f"'{lead}'", places[code]) if lead else (places[code],))
+    ]
+    return f"{sql} RLIKE {sql_string(f'^{pattern}' + _END)}", sql if iso else f"concat({', '.join(parts)})"
 
 
 def _is_native(groups: tuple[str, ...]) -> bool:
@@ -243,16 +286,3 @@ def _is_native(groups: tuple[str, ...]) -> bool:
         return False
     whole = not time or time - {"S", "f"} in (set("HM"), set("IpM"))
     return whole and ("S" in time or "f" not in time)
-
-
-ISO_DATE = "%Y-%m-%d"
-ISO_DATETIME = "%Y-%m-%dT%H:%M:%S%.f"
-
-
-def sql_iso(sql: str, want: Kind) -> str:
-    """`sql_parse` of the ISO form, with a short way for the usual spelling of it."""
-    date, time = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?"
-    usual = sql_string(f"^(?!0000){date}{'' if want is Kind.DATE else 'T' + time}\\z")
-    cast = f"try_cast({sql} AS {'DATE' if want is Kind.DATE else 'TIMESTAMP_NTZ'})"
-    fmt = ISO_DATE if want is Kind.DATE else ISO_DATETIME
-    return f"CASE WHEN {sql} RLIKE {usual} THEN {cast} ELSE {sql_parse(fmt, sql, want)} END"

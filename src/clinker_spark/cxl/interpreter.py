@@ -18,6 +18,7 @@ from clinker_spark.cxl.builtins.text import to_text
 from clinker_spark.cxl.builtins.windows import WINDOWS, Partition
 from clinker_spark.cxl.calls import run_dynamic, run_overload
 from clinker_spark.cxl.errors import ErrorKind, EvalError, Fail
+from clinker_spark.cxl.overloads import may_overflow
 from clinker_spark.cxl.system import Context
 
 ORDERINGS: Mapping[str, Callable[[int], bool]] = {
@@ -32,6 +33,7 @@ NULL_SOURCE = "a comprehension needs an array, but its source is null"
 NULL_CONDITION = "the condition of a comprehension is null"
 DUPLICATE_KEY = "the map literal has this key twice"
 NULL_KEY = "a map key is null"
+DECIMAL_OVERFLOW = f"decimal overflow: more than {values.DECIMAL_DIGITS} digits"
 
 
 @dataclass
@@ -125,8 +127,18 @@ def _dynamic_call(e: ir.DynamicCall) -> Evaluator:
 
 
 def _widen(e: ir.Widen) -> Evaluator:
-    arg, a, b = compile_expr(e.arg), e.arg.type, e.type
-    return lambda frame: widen_value(arg(frame), a, b)
+    arg, a, b, span = compile_expr(e.arg), e.arg.type, e.type, e.span
+    if not may_overflow(a, b):
+        return lambda frame: widen_value(arg(frame), a, b)
+
+    def run(frame: Frame) -> Any:
+        value = arg(frame)
+        try:
+            return widen_value(value, a, b)
+        except Fail as fail:
+            raise failure(fail.kind, DECIMAL_OVERFLOW, span, value) from None
+
+    return run
 
 
 def _narrow(e: ir.Narrow) -> Evaluator:

@@ -13,6 +13,7 @@ from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Overload
 from clinker_spark.cxl.calls import run_overload
 from clinker_spark.cxl.errors import Fail
 from clinker_spark.cxl.ir import Call, Const, DynamicCall, Narrow, TExpr, Widen
+from clinker_spark.cxl.values import DECIMAL_DIGITS
 
 Candidate = tuple[int, Overload, tuple[Type, ...]]
 """How far an overload is from the arguments, the overload, and its parameters for as many arguments."""
@@ -24,10 +25,26 @@ def widen(arg: TExpr, to: Type) -> TExpr:
     """`arg` as the wider type `to`; no node when nothing changes."""
     to = replace(to, nullable=to.nullable or arg.type.nullable)
     if isinstance(arg, Const):
-        return Const(arg.span, to, False, widen_value(arg.value, arg.type, to))
+        try:
+            return Const(arg.span, to, False, widen_value(arg.value, arg.type, to))
+        except Fail:
+            return Widen(arg.span, to, True, arg)  # it fails on every record that reaches it
     if same_representation(arg.type, to):
         return arg if arg.type == to else _retyped(arg, to)
-    return Widen(arg.span, to, arg.fallible, arg)
+    return Widen(arg.span, to, arg.fallible or may_overflow(arg.type, to), arg)
+
+
+def may_overflow(a: Type, b: Type) -> bool:
+    """Can a value be too large for the type it is widened to? More decimal places leave fewer digits before the point."""
+    if a.is_dynamic or b.is_dynamic:
+        return False
+    if b.kind is Kind.DECIMAL and b.scale is not None:
+        if a.kind is Kind.INT:
+            return b.scale > DECIMAL_DIGITS - 19  # an Int has up to 19 digits
+        return a.kind is Kind.DECIMAL and (a.scale is None or a.scale < b.scale)
+    if a.kind is b.kind and a.kind in (Kind.ARRAY, Kind.MAP):
+        return may_overflow(a.element or ANY, b.element or ANY)
+    return False
 
 
 def _retyped(arg: TExpr, to: Type) -> TExpr:
@@ -222,4 +239,7 @@ def promote(a: TExpr, b: TExpr) -> tuple[TExpr, TExpr] | None:
     merged = merged.as_static().unwrap()
     if merged.kind is Kind.NULL:
         return a, b
+    if merged.kind is Kind.DECIMAL:  # compared exactly at their own scales: the common one may not hold both
+        exact = [x if x.type.kind is Kind.DECIMAL else widen(x, decimal(0)) for x in (a, b)]
+        return exact[0], exact[1]
     return widen(a, merged), widen(b, merged)

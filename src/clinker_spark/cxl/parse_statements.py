@@ -74,6 +74,7 @@ class StatementParser(ExpressionParser):
         """Statements up to the end of the text, or of an `emit each` body."""
         found: list[ast.Statement] = []
         unclosed = 0
+        level = self._each_depth
         while self.token.kind != "end":
             if self.token.kind == "}" and unclosed:
                 # Belongs to a statement that was given up on; not worth another diagnostic.
@@ -93,6 +94,7 @@ class StatementParser(ExpressionParser):
                 self.diagnostics.append(bail.diagnostic)
                 unclosed += self._recover(start, body) + bail.block_follows
             except RecursionError:
+                self._each_depth = level
                 self._stack_exhausted()
                 unclosed += self._recover(start, body)
         return tuple(found)

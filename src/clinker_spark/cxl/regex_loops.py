@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from clinker_spark.cxl import charclasses as cc
-from clinker_spark.cxl.regex_parser import END, Alternatives, Assertion, Char, Group, Node, Repeat, Sequence, expanded
+from clinker_spark.cxl.regex_tree import END, Alternatives, Assertion, Char, Group, Node, Repeat, Sequence, expanded
 
 _DEPTH = 500
 """How many characters and assertions may lie on Java's stack. It fails at some thousands."""

@@ -6,70 +6,32 @@ Flags do not survive parsing: `(?i)`, `(?m)`, `(?s)`, `(?U)` and `(?x)` have don
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NoReturn
 
 from clinker_spark.cxl import charclasses as cc
+from clinker_spark.cxl.charclass_names import named, perl, posix
+from clinker_spark.cxl.regex_tree import (
+    END,
+    START,
+    Assertion,
+    Char,
+    Group,
+    Node,
+    RegexError,
+    Repeat,
+    alternatives,
+    expanded,
+    never_moves,
+    sequence,
+)
 
 _MAX_DEPTH = 100
 _MAX_EXPANDED = 100_000
 """How many characters and assertions a pattern may have once its counted repetitions are written out."""
 
 
-class RegexError(ValueError):
-    """A pattern that is not valid, or that this dialect does not have. `offset` counts its characters from 0."""
-
-    def __init__(self, message: str, offset: int) -> None:
-        self.message = message
-        self.offset = offset
-        super().__init__(f"{message} (at character {offset + 1})")
-
-
-@dataclass(frozen=True, slots=True)
-class Char:
-    """One character out of a set."""
-
-    chars: cc.CharClass
-
-
-@dataclass(frozen=True, slots=True)
-class Assertion:
-    """A condition on a position."""
-
-    text: cc.Text
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    index: int
-    body: Node
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    items: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Alternatives:
-    branches: tuple[Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    body: Node
-    low: int
-    high: int | None
-    lazy: bool
-    possessive: bool = False  # never out of the parser: see regex_loops
-
-
-Node = Char | Assertion | Group | Sequence | Alternatives | Repeat
-
-EMPTY = Sequence(())
-START = Assertion((r"\A", r"\A"))
-END = Assertion((r"\z", r"\Z"))
 _LINE_START = Assertion((r"(?:\A|(?<=\n))", r"(?:\A|(?<=\n))"))  # Java's own one does not hold at the very end
 _LINE_END = Assertion((r"(?=\n|\z)", r"(?=\n|\Z)"))
 
@@ -94,22 +56,6 @@ _SET_OPERATORS: dict[str, Callable[[cc.CharClass, cc.CharClass], cc.CharClass]] 
     "--": cc.subtract,
     "~~": cc.symmetric_difference,
 }
-
-
-def sequence(items: Iterable[Node]) -> Node:
-    items = tuple(items)
-    return items[0] if len(items) == 1 else Sequence(items)
-
-
-def alternatives(branches: list[Node]) -> Node:
-    """Neighbouring branches of one character become one set: cheaper, and Java's stack does not grow with them."""
-    merged: list[Node] = []
-    for branch in branches:
-        if merged and isinstance(branch, Char) and isinstance(merged[-1], Char):
-            merged[-1] = Char(cc.union(merged[-1].chars, branch.chars))
-        else:
-            merged.append(branch)
-    return merged[0] if len(merged) == 1 else Alternatives(tuple(merged))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +152,7 @@ class _Parser:
             self.fail("the second count of a repetition is smaller than the first", start)
         if self.skip_blanks() and self.at("+"):
             self.fail("possessive quantifiers are not supported", start)
-        if _never_moves(body):  # however often, it is the same place
+        if never_moves(body):  # however often, it is the same place
             low, high = min(low, 1), 1 if high is None else min(high, 1)
         if low == high == 1:
             return body
@@ -309,7 +255,7 @@ class _Parser:
             return self.hex_escape(c, start)
         if c in "dwsDWS":
             self.needs_unicode = self.needs_unicode or ("u" in self.flags and c in "wW")
-            found = cc.perl(c.lower(), unicode="u" in self.flags)
+            found = perl(c.lower(), unicode="u" in self.flags)
             return self.within_text(cc.negate(found) if c.isupper() else found, start)
         if c in "pP":
             return self.property_escape(negated=c == "P", start=start)
@@ -346,7 +292,7 @@ class _Parser:
         if "u" not in self.flags:
             self.fail("'\\p' cannot be used where (?-u) is set", start)
         self.pos = braced.end() if braced else self.pos + 1
-        found = cc.named(name)
+        found = named(name)
         if found is None:
             self.fail(f"unknown or unsupported Unicode property '{name}'", start)
         if "i" in self.flags:
@@ -384,11 +330,11 @@ class _Parser:
     def with_variants(self, found: cc.CharClass, start: int) -> cc.CharClass:
         """The set for (?i). With (?-u) case variants are those of ASCII."""
         folded = self.folded(self.within_text(found, start), start)
-        return folded if "u" in self.flags else cc.intersect(folded, cc.posix("ascii"))
+        return folded if "u" in self.flags else cc.intersect(folded, posix("ascii"))
 
     def within_text(self, found: cc.CharClass, start: int) -> cc.CharClass:
         """Without Unicode a set means bytes, and text is not made of single bytes beyond ASCII."""
-        if "u" not in self.flags and cc.subtract(found, cc.posix("ascii")) != cc.NOTHING:
+        if "u" not in self.flags and cc.subtract(found, posix("ascii")) != cc.NOTHING:
             self.fail("where (?-u) is set, only ASCII characters can be matched", start)
         return found
 
@@ -427,11 +373,11 @@ class _Parser:
         m = _POSIX.match(self.text, self.pos)
         if m is not None:
             try:
-                named = cc.posix(m[2])
+                members = posix(m[2])
             except KeyError:
                 self.fail(f"unknown class '[:{m[2]}:]'", start)
             self.pos = m.end()
-            found = self.with_variants(named, start) if "i" in self.flags else named
+            found = self.with_variants(members, start) if "i" in self.flags else members
             return cc.negate(found) if m[1] else found
         if self.at("["):
             return self.char_class(depth + 1)
@@ -469,30 +415,3 @@ class _Parser:
 
 def _star_of_star(*repeats: Repeat) -> bool:
     return all(r.high is None and r.low <= 1 for r in repeats) and len({r.lazy for r in repeats}) == 1
-
-
-def _never_moves(node: Node) -> bool:
-    match node:
-        case Char():
-            return False
-        case Assertion():
-            return True
-        case Group(_, body):
-            return _never_moves(body)
-        case Repeat(body, _, high):
-            return high == 0 or _never_moves(body)
-        case Sequence(parts) | Alternatives(parts):
-            return all(map(_never_moves, parts))
-
-
-def expanded(node: Node) -> int:
-    """The number of characters and assertions, counted repetitions written out."""
-    match node:
-        case Char() | Assertion():
-            return 1
-        case Group(_, body):
-            return expanded(body)
-        case Repeat(body, low, high):
-            return max(low, high or 0, 1) * expanded(body)
-        case Sequence(parts) | Alternatives(parts):
-            return sum(map(expanded, parts))

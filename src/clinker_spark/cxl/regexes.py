@@ -7,15 +7,14 @@ possessive quantifiers are not in the dialect and are refused.
 
 >>> r = compile_regex(r"(?i)id-(\d+)$")
 >>> print(r.java, r.groups, r.capture("ID-42", 1), r.full_match("xid-42"))
-(?U)[Ii][Dd]-(\d+)\z 1 42 False
+[Ii][Dd]-(\p{Nd}+)\z 1 42 False
 >>> compile_regex("a(?=b)")
 Traceback (most recent call last):
-clinker_spark.cxl.regex_parser.RegexError: look-around is not supported (at character 2)
+clinker_spark.cxl.regex_tree.RegexError: look-around is not supported (at character 2)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
@@ -23,7 +22,8 @@ import regex
 
 from clinker_spark.cxl import charclasses as cc
 from clinker_spark.cxl.regex_loops import NotIterative, for_java
-from clinker_spark.cxl.regex_parser import (
+from clinker_spark.cxl.regex_parser import parse
+from clinker_spark.cxl.regex_tree import (
     END,
     START,
     Alternatives,
@@ -34,7 +34,11 @@ from clinker_spark.cxl.regex_parser import (
     RegexError,
     Repeat,
     Sequence,
-    parse,
+    can_be_empty,
+    find_group,
+    has_empty_rounds,
+    is_certain,
+    outside_loops,
     sequence,
 )
 
@@ -75,12 +79,12 @@ class Regex:
 
     def can_be_empty(self, group: int) -> bool:
         """May this group (0: the match) be the empty string?"""
-        body = self._tree if group == 0 else _find(self._tree, group)
-        return body is not None and _can_be_empty(body)
+        body = self._tree if group == 0 else find_group(self._tree, group)
+        return body is not None and can_be_empty(body)
 
     def is_certain(self, group: int) -> bool:
         """Does this group take part in every match?"""
-        return group == 0 or _is_certain(self._tree, group)
+        return group == 0 or is_certain(self._tree, group)
 
     def java_if_set(self, group: int) -> str:
         """A Java pattern for a search that succeeds when `group` takes part in the match.
@@ -100,13 +104,13 @@ def compile_regex(pattern: str) -> Regex:
     java, full = _java(tree, full=False), _java(_bare(tree), full=True)
     # Java looks for an empty match between the halves of a surrogate pair too, unless the pattern has a character
     # beyond the first plane: a branch that never matches gives it one.
-    beyond = r"|(?!)\x{10000}" if _can_be_empty(tree) else ""
+    beyond = r"|(?!)\x{10000}" if can_be_empty(tree) else ""
     return Regex(
         pattern=pattern,
         java=None if java is None else flags + _emit(java)[0] + beyond,
         java_full=None if full is None else rf"{flags}\A{_group(full)[0]}\z",
         groups=parsed.groups,
-        extractable=frozenset() if java is None else frozenset((0, *_outside_loops(tree))),
+        extractable=frozenset() if java is None else frozenset((0, *outside_loops(tree))),
         literal=_literal(tree),
         _tree=tree,
         _python=regex.compile(_emit(tree)[1]),
@@ -116,7 +120,7 @@ def compile_regex(pattern: str) -> Regex:
 def _java(tree: Node, *, full: bool) -> Node | None:
     """The tree as Java should run it, or None. About repetitions whose rounds may be empty the engines disagree."""
     try:
-        return None if _has_empty_rounds(tree) else for_java(tree, full=full)
+        return None if has_empty_rounds(tree) else for_java(tree, full=full)
     except NotIterative:
         return None
 
@@ -171,70 +175,3 @@ def _group(node: Node, *, always: bool = False) -> cc.Text:
 def _count(low: int, high: int | None) -> str:
     named = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((low, high))
     return named or (f"{{{low}}}" if low == high else f"{{{low},{'' if high is None else high}}}")
-
-
-# -------------------------------------------------------------------- questions
-
-
-def _can_be_empty(node: Node) -> bool:
-    match node:
-        case Char():
-            return False
-        case Assertion():
-            return True
-        case Group(_, body):
-            return _can_be_empty(body)
-        case Repeat(body, low):
-            return low == 0 or _can_be_empty(body)
-        case Sequence(items):
-            return all(map(_can_be_empty, items))
-        case Alternatives(branches):
-            return any(map(_can_be_empty, branches))
-
-
-def _has_empty_rounds(node: Node) -> bool:
-    """Is there a repetition that can go round without reading anything?"""
-    match node:
-        case Repeat(body, _, high):
-            return (high != 1 and _can_be_empty(body)) or _has_empty_rounds(body)
-        case Group(_, body):
-            return _has_empty_rounds(body)
-        case Sequence(parts) | Alternatives(parts):
-            return any(map(_has_empty_rounds, parts))
-    return False
-
-
-def _outside_loops(node: Node) -> Iterator[int]:
-    """The groups that take part at most once."""
-    match node:
-        case Group(index, body):
-            yield index
-            yield from _outside_loops(body)
-        case Repeat(body, _, 1):
-            yield from _outside_loops(body)
-        case Sequence(parts) | Alternatives(parts):
-            for part in parts:
-                yield from _outside_loops(part)
-
-
-def _is_certain(node: Node, group: int) -> bool:
-    match node:
-        case Group(index, body):
-            return index == group or _is_certain(body, group)
-        case Repeat(body, low):
-            return low > 0 and _is_certain(body, group)
-        case Sequence(items):
-            return any(_is_certain(i, group) for i in items)
-    return False
-
-
-def _find(node: Node, group: int) -> Node | None:
-    """The body of a group."""
-    match node:
-        case Group(index, body):
-            return body if index == group else _find(body, group)
-        case Repeat(body):
-            return _find(body, group)
-        case Sequence(parts) | Alternatives(parts):
-            return next((f for p in parts if (f := _find(p, group)) is not None), None)
-    return None

@@ -54,7 +54,9 @@ class TimeWindow(Model):
         if len(given) != 1:
             at = (given[1],) if given else ()
             help_text = "write one of tumbling: { size: 1h }, hopping: { size: 1h, slide: 5m }, session: { gap: 10m }"
-            yield Finding("E007", "a time window is exactly one of tumbling, hopping and session", at, help_text, on_key=True)
+            yield Finding(
+                "E007", "a time window is exactly one of tumbling, hopping and session", at, help_text, on_key=True
+            )
         for kind in given:
             model = getattr(self, kind)
             for key in type(model).model_fields:
@@ -84,7 +86,9 @@ class AggregateConfig(Model):
             seen.setdefault(name, i)
         if self.allowed_lateness is not None and self.time_window is None:
             help_text = "add 'time_window', or remove this"
-            yield Finding("E007", "'allowed_lateness' needs a 'time_window'", ("allowed_lateness",), help_text, on_key=True)
+            yield Finding(
+                "E007", "'allowed_lateness' needs a 'time_window'", ("allowed_lateness",), help_text, on_key=True
+            )
 
 
 class AggregateNode(InputNode):
@@ -92,4 +96,3 @@ class AggregateNode(InputNode):
 
     type: Literal["aggregate"]
     config: AggregateConfig
-

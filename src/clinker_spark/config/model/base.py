@@ -50,6 +50,9 @@ class Model(BaseModel):
     later: ClassVar[dict[str, str]] = {}
     """Keys that are not supported yet, and what they are about."""
 
+    example: ClassVar[str] = ""
+    """How it is written in one line, for those who wrote something else."""
+
     def check(self) -> Iterator[Finding]:
         """What is wrong between the fields. Called when all of them are right."""
         yield from ()

@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema
 from clinker_spark.config.model.base import Also, Finding, Gone, Model
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.pipeline import FanoutPolicy
-from clinker_spark.config.values import Count, Text, Words
+from clinker_spark.config.values import Count, Text, Words, problem, shown
 from clinker_spark.config.variables import NAME
 from clinker_spark.core.suggest import did_you_mean
 
@@ -27,11 +27,11 @@ class PropagateCk(Model):
 
 
 def _read_keys(value: Any) -> Any:
-    if isinstance(value, str):
+    if isinstance(value, str) and value in ("driver", "all"):
         return {"keys": value}
     if isinstance(value, dict) and set(value) == {"named"}:
         return {"keys": "named", **value}
-    return value
+    raise problem("E007", f"'{{key}}' must be driver, all or {{ named: [..] }}, not {shown(value)}", "driver is usual")
 
 
 class _Keys(Also):
@@ -67,7 +67,7 @@ class CombineConfig(Model):
 
     def check(self) -> Iterator[Finding]:
         if self.match == "collect" and self.cxl.strip():
-            help_text = "write cxl: \"\" here, and compute in a transform after this node"
+            help_text = 'write cxl: "" here, and compute in a transform after this node'
             yield Finding("E311", "'match: collect' takes no program", ("cxl",), help_text, on_key=True)
         if self.propagate_ck.keys == "named" and not self.propagate_ck.named:
             yield Finding("E007", "'named' lists no key", ("propagate_ck",), "write { named: [column] }, driver or all")
@@ -82,13 +82,17 @@ class CombineNode(NodeModel):
     config: CombineConfig
 
     gone: ClassVar[dict[str, Gone]] = {
-        "inputs": Gone("a combine names its inputs", "write 'input:' with a mapping: { orders: orders, products: products }")
+        "inputs": Gone(
+            "a combine names its inputs", "write 'input:' with a mapping: { orders: orders, products: products }"
+        )
     }
 
     def check(self) -> Iterator[Finding]:
         if not MIN_INPUTS <= len(self.input) <= MAX_INPUTS:
             message = f"a combine takes {MIN_INPUTS} to {MAX_INPUTS} inputs, not {len(self.input)}"
-            yield Finding("E300", message, ("input",), "write 'input: { orders: orders, products: products }'", on_key=True)
+            yield Finding(
+                "E300", message, ("input",), "write 'input: { orders: orders, products: products }'", on_key=True
+            )
         for name in self.input:
             if name in RESERVED:
                 message = f"'{name}' cannot name an input: programs use the word for something else"

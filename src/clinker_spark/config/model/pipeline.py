@@ -18,7 +18,7 @@ FanoutPolicy = Literal["any", "all", "primary"]
 class Memory(Model):
     """How much memory the run may use, and what happens when it comes near the limit."""
 
-    limit: Size = 512 * 1024**2
+    limit: Size = Field(default=512 * 1024**2, json_schema_extra={"default": "512M"})
     """The most memory of the whole process tree, such as 512M or 2G. On a cluster, that of each executor."""
     backpressure: Literal["pause", "spill", "both"] = "pause"
     """Near the limit: pause the sources, spill to disk, or both."""
@@ -41,6 +41,8 @@ class VarDecl(Model):
     default: Any = None
     """Its value, unless --set gives another one."""
     description: Text | None = None
+
+    example: ClassVar[str] = "{ type: int, default: 5 }"
 
     def check(self) -> Iterator[Finding]:
         yield from check_default(self.type, self.default)
@@ -104,10 +106,16 @@ class Settings(Model):
     metrics: Metrics = Field(default_factory=Metrics)
 
     gone: ClassVar[dict[str, Gone]] = {
-        "date_locale": Gone("'date_locale' is not supported", "give dates a 'format' in the schema; names are English", "E119"),
+        "date_locale": Gone(
+            "'date_locale' is not supported", "give dates a 'format' in the schema; names are English", "E119"
+        ),
         "log_rules": Gone("'log_rules' is not supported", "write 'log:' in the transform", "E124"),
-        "include_provenance": Gone("'include_provenance' is not supported", "set 'write_meta: true' on the output", "E125"),
-        "nodes": Gone("'nodes' does not belong in 'pipeline'", "write 'nodes:' at the start of a line, as 'pipeline:' is"),
+        "include_provenance": Gone(
+            "'include_provenance' is not supported", "set 'write_meta: true' on the output", "E125"
+        ),
+        "nodes": Gone(
+            "'nodes' does not belong in 'pipeline'", "write 'nodes:' at the start of a line, as 'pipeline:' is"
+        ),
         "error_handling": Gone(
             "'error_handling' does not belong in 'pipeline'", "write it at the start of a line, as 'pipeline:' is"
         ),
@@ -169,8 +177,7 @@ class ErrorHandling(Model):
 
     gone: ClassVar[dict[str, Gone]] = {
         "correlation_key": Gone(
-            "'correlation_key' does not belong in 'error_handling'", "write it in the 'config:' of the source it is about"
+            "'correlation_key' does not belong in 'error_handling'",
+            "write it in the 'config:' of the source it is about",
         ),
     }
-
-

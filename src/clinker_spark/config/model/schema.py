@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from clinker_spark.config.column_types import read_type
@@ -26,7 +27,17 @@ def _type_text(text: str) -> str:
     return text
 
 
-TypeText = Annotated[Text, AfterValidator(_type_text)]
+def _short_form(value: Any) -> Any:
+    """`{ nullable: int }` as `nullable(int)`."""
+    if isinstance(value, dict) and len(value) == 1:
+        (word, inner), *_ = value.items()
+        inner = _short_form(inner)
+        if word in ("nullable", "array", "map") and isinstance(inner, str):
+            return f"{word}({inner})"
+    return value
+
+
+TypeText = Annotated[Text, AfterValidator(_type_text), BeforeValidator(_short_form)]
 
 
 class Column(Model):
@@ -63,6 +74,7 @@ class Column(Model):
     long_unique: Bool = False
     """A hint that values are long and never repeat. It changes nothing here."""
 
+    example: ClassVar[str] = "{ name: id, type: int }"
     later: ClassVar[dict[str, str]] = {"multiple": "columns with several values"}
 
     @property
@@ -93,7 +105,7 @@ class Column(Model):
             yield Finding("E226", message, ("type",), f"the precision counts all digits, at most {MAX_PRECISION}")
         yield from self._check_format(kind)
         if self.pad is not None and (len(self.pad) > 1 or not self.pad.isascii()):
-            yield Finding("E226", "'pad' must be one ASCII character", ("pad",), "write pad: \"0\" or pad: \" \"")
+            yield Finding("E226", "'pad' must be one ASCII character", ("pad",), 'write pad: "0" or pad: " "')
         if self.end is not None and (self.start is None or self.width is not None or self.end <= self.start):
             help_text = "give start with either width or end, and an end after the start"
             yield Finding("E226", f"the place of column '{self.name}' is not clear", ("end",), help_text, on_key=True)
@@ -123,9 +135,10 @@ class _ColumnsOrPath:
         return core_schema.no_info_wrap_validator_function(read, columns)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        columns = handler(schema["schema"])  # type: ignore[typeddict-item]  # the wrapped schema
+        columns = handler(schema["schema"])
         path = {"type": "string", "description": "The path of a *.schema.yaml file."}
-        types = {"type": "object", "additionalProperties": {"type": "string"}, "description": "Names and their types."}
+        body = {"anyOf": [{"type": "string"}, {"type": "object"}]}
+        types = {"type": "object", "additionalProperties": body, "description": "Names and their types."}
         return {"anyOf": [columns, types, path]}
 
 
@@ -138,7 +151,9 @@ def column_list(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value.keys() & {"discriminator", "records", "structure"}:
-        raise problem("E009", "schemas with several kinds of records are not supported yet", "declare one list of columns")
+        raise problem(
+            "E009", "schemas with several kinds of records are not supported yet", "declare one list of columns"
+        )
     return [
         {"name": name, **body} if isinstance(body, dict) and "name" not in body else {"name": name, "type": body}
         for name, body in value.items()
@@ -156,10 +171,12 @@ def check_columns(columns: Sequence[Column], *, fixed_width: bool = False) -> It
             yield finding.under(i)
         if column.name in seen:
             see = ((seen[column.name], "name"), "first declared here")
-            yield Finding("E226", f"column '{column.name}' is declared twice", (i, "name"), "rename one of them", see=see)
+            yield Finding(
+                "E226", f"column '{column.name}' is declared twice", (i, "name"), "rename one of them", see=see
+            )
         elif (column.source_name or column.name) in physical:
             read = column.source_name or column.name
-            see = ((physical[read],), "read here as well")
+            see = ((physical[read], "name"), "read here as well")
             yield Finding("E226", f"two columns read '{read}' of the file", (i,), "read it once", on_key=True, see=see)
         seen.setdefault(column.name, i)
         physical.setdefault(column.source_name or column.name, i)
@@ -183,7 +200,7 @@ def _check_layout(columns: Sequence[Column]) -> Iterator[Finding]:
             yield Finding("E226", f"column '{column.name}' has no place in the line", (i, "name"), help_text)
             return
     places = sorted((place, i) for i, place in enumerate(layout(columns)))
-    for ((_, end), before), ((start, _), after) in zip(places, places[1:], strict=False):
+    for ((_, end), before), ((start, _), after) in pairwise(places):
         if start < end:
             names = f"'{columns[before].name}' and '{columns[after].name}'"
             see = ((before, "name"), f"ends before byte {end}")

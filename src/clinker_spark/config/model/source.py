@@ -113,7 +113,9 @@ class SourceConfig(Model):
     """What one bad record sends to the dead letters: itself."""
 
     gone: ClassVar[dict[str, Gone]] = {
-        "array_paths": Gone("'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"),
+        "array_paths": Gone(
+            "'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"
+        ),
         "format_schema": Gone("'format_schema' was replaced", "give the columns their start and width in 'schema'"),
     }
     later: ClassVar[dict[str, str]] = {
@@ -167,7 +169,9 @@ class SourceConfig(Model):
             yield Finding("E210", message, (key,), "keep one of them", on_key=True, see=see)
         for at, text in [(("glob",), self.glob), *((("exclude", i), text) for i, text in enumerate(self.exclude))]:
             if text is not None and (reason := glob_problem(text)) is not None:
-                yield Finding("E212", f"'{text}' is not a pattern: {reason}", at, "patterns are *, **, ?, [a-z] and {a,b}")
+                yield Finding(
+                    "E212", f"'{text}' is not a pattern: {reason}", at, "patterns are *, **, ?, [a-z] and {a,b}"
+                )
         if self.regex is not None and (reason := regex_problem(self.regex)) is not None:
             help_text = "'.' stands for any character, '.*' for any text; write '\\.' for a dot"
             yield Finding("E213", f"'{self.regex}' is not a regular expression: {reason}", ("regex",), help_text)
@@ -181,6 +185,7 @@ class CsvSource(SourceConfig):
     """Delimited text with a header line."""
 
     type: Literal["csv"]
+    """The file format."""
     options: CsvRead = Field(default_factory=CsvRead)
 
 
@@ -188,6 +193,7 @@ class JsonSource(SourceConfig):
     """JSON: an array of objects, one object per line, or an object with the records inside."""
 
     type: Literal["json"]
+    """The file format."""
     options: JsonRead = Field(default_factory=JsonRead)
 
     def check(self) -> Iterator[Finding]:
@@ -199,6 +205,7 @@ class XmlSource(SourceConfig):
     """XML: one record per element of a path."""
 
     type: Literal["xml"]
+    """The file format."""
     options: XmlRead = Field(default_factory=XmlRead)
 
     def check(self) -> Iterator[Finding]:
@@ -210,6 +217,7 @@ class FixedWidthSource(SourceConfig):
     """Lines whose columns stand at fixed bytes."""
 
     type: Literal["fixed_width"]
+    """The file format."""
     options: FixedWidthRead = Field(default_factory=FixedWidthRead)
 
 
@@ -217,6 +225,7 @@ class ParquetSource(SourceConfig):
     """Parquet files."""
 
     type: Literal["parquet"]
+    """The file format."""
     options: ParquetRead = Field(default_factory=ParquetRead)
 
 

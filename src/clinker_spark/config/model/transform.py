@@ -90,7 +90,9 @@ class LogRule(Model):
     condition: Text | None = None
     """per_record: a CXL condition on the record that comes in."""
 
-    gone: ClassVar[dict[str, Gone]] = {"log_rule": Gone("'log_rule' is not supported", "write the rule out here", "E124")}
+    gone: ClassVar[dict[str, Gone]] = {
+        "log_rule": Gone("'log_rule' is not supported", "write the rule out here", "E124")
+    }
 
     def check(self) -> Iterator[Finding]:
         if self.when == "per_record" and self.every is None:

@@ -39,7 +39,7 @@ from clinker_spark.cxl.builtins.numbertext import (
 )
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Failure, Overload, SqlCall
 from clinker_spark.cxl.builtins.text import sql_text, to_text
-from clinker_spark.cxl.dateformats_sql import ISO_DATE, ISO_DATETIME, sql_iso, sql_parse
+from clinker_spark.cxl.dateformats_sql import ISO_DATE, ISO_DATETIME, sql_parse
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
 # ---------------------------------------------------------------- single conversions
@@ -184,7 +184,7 @@ def _date_row(name: str, want: Type, strict: bool, examples: Any) -> Builtin:
             return None
         if fmt is None:
             return f"CAST(NULL AS {_PHYSICAL[kind]})"
-        return sql_iso(call.args[0], kind) if fmt == default else sql_parse(fmt, call.args[0], kind)
+        return sql_parse(fmt, call.args[0], kind)
 
     def check(literals: Sequence[Any]) -> tuple[int, str] | None:
         fmt = literals[1] if len(literals) > 1 else None

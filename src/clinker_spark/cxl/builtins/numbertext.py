@@ -86,10 +86,11 @@ def _rebuilt_decimal(s: str) -> str:
     mantissa = f"ltrim('+-', substring_index({s}, 'E', 1))"
     exponent = f"IF(contains({s}, 'E'), try_cast(substring_index({s}, 'E', -1) AS INT), 0)"
     fraction = f"IF(contains({s}, '.'), length(substring_index(substring_index({s}, 'E', 1), '.', -1)), 0)"
+    padded = "lpad(_cxl_m, greatest(length(_cxl_m), _cxl_p + 1), '0')"
+    split = "concat(left(_cxl_w, length(_cxl_w) - _cxl_p), '.', right(_cxl_w, _cxl_p))"
     shown = (
         "CASE WHEN _cxl_p <= 0 THEN IF(_cxl_m = '', '0', concat(_cxl_m, repeat('0', -_cxl_p))) "
-        "ELSE concat(substring(lpad(_cxl_m, greatest(length(_cxl_m), _cxl_p + 1), '0'), 1, "
-        "greatest(length(_cxl_m), _cxl_p + 1) - _cxl_p), '.', right(lpad(_cxl_m, _cxl_p, '0'), _cxl_p)) END"
+        f"ELSE {sql_let(padded, '_cxl_w', split)} END"
     )
     most = values.DECIMAL_DIGITS
     fits = f"_cxl_p <= {values.MAX_SCALE} AND (_cxl_m = '' OR length(_cxl_m) - least(_cxl_p, 0) <= {most})"

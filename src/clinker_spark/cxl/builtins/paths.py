@@ -1,102 +1,116 @@
-"""File paths as text, with `/` between the parts. Nothing is looked up on disk."""
+"""Methods that take a file path apart, by the rules of Rust's `std::path` for paths with `/`.
+
+A path is a list of components: `//` is one separator, and a `.` counts only at the very start. The patterns
+below read a path from its end: the last component, then separators and dots that do not count.
+"""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Callable
 
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.table import Builtin, Overload
 
 
-def _parts(path: str) -> tuple[bool, list[str]]:
-    """Is it absolute, and its components: empty ones and inner dots do not count."""
-    absolute = path.startswith("/")
-    parts = [p for p in path.split("/") if p]
-    first_dot = not absolute and parts[:1] == ["."]
-    kept = [p for p in parts if p != "."]
-    return absolute, ["."] * first_dot + kept
+def _components(path: str) -> list[tuple[int, int]]:
+    """Where each component starts and ends, the root not included."""
+    found, start = [], 0
+    for part in path.split("/"):
+        if part and (part != "." or start == 0):
+            found.append((start, start + len(part)))
+        start += len(part) + 1
+    return found
+
+
+def _name(path: str, index: int) -> str | None:
+    parts = _components(path)
+    if len(parts) < -index:
+        return None
+    name = path[slice(*parts[index])]
+    return None if name in (".", "..") else name
 
 
 def _file_name(path: str) -> str | None:
-    _, parts = _parts(path)
-    return parts[-1] if parts and parts[-1] not in (".", "..") else None
+    return _name(path, -1)
 
 
 def _file_stem(path: str) -> str | None:
-    name = _file_name(path)
-    if name is None:
-        return None
-    stem, dot, _ = name.rpartition(".")
-    return stem if dot and stem else name
+    name = _name(path, -1)
+    return name and (name.rpartition(".")[0] or name)
 
 
 def _extension(path: str) -> str | None:
-    name = _file_name(path)
-    stem, dot, extension = (name or "").rpartition(".")
+    stem, dot, extension = (_name(path, -1) or "").rpartition(".")
     return extension if dot and stem else None
 
 
-_LAST = re.compile(r"(?:^|/)(?:[^/]+)(?:/+\.?)*/*$")
-
-
 def _parent(path: str) -> str | None:
-    absolute, parts = _parts(path)
+    parts = _components(path)
     if not parts:
         return None
-    # The text up to the last component, as it was written.
-    cut = _ends(path)
-    while cut and path[:cut].endswith("/") or path[:cut].endswith("/."):
-        cut -= 1
-    head = path[:cut]
-    return head if head or not absolute else "/"
-
-
-def _ends(path: str) -> int:
-    """Where the last component starts."""
-    end = len(path)
-    while True:
-        trimmed = path[:end].rstrip("/")
-        if trimmed.endswith("/.") or (trimmed == "." and False):
-            end = len(trimmed) - 1
-            continue
-        end = len(trimmed)
-        break
-    return path[:end].rfind("/") + 1
+    if len(parts) == 1:
+        return "/" if path.startswith("/") else ""
+    return path[: parts[-2][1]]
 
 
 def _parent_name(path: str) -> str | None:
-    parent = _parent(path)
-    return None if parent is None else _file_name(parent)
+    return _name(path, -2)
 
 
-# One normal form makes the patterns short: single slashes, no inner or trailing `/.`, no trailing slash.
-_NORMAL = (
-    "regexp_replace(regexp_replace(regexp_replace({0}, '/+', '/'), '(/[.])+(?=/|$)', ''), '(?<=.)/$', '')"
-)
-_NAME = "nullif(nullif(nullif(substring_index({n}, '/', -1), ''), '.'), '..')"
+_BEGIN = r"(?:\A|/)"
+_NAME_FOLLOWS = r"(?!\.\.?(?:/|\z))"
+_END = r"(?:/\.?)*\z"
 
 
-def _name_sql() -> str:
-    return _NAME.replace("{n}", _NORMAL)
+def _extract(pattern: str) -> str:
+    return f"nullif(regexp_extract({{0}}, {sql_string(pattern)}, 1), '')"
 
 
-_STEM_PATTERN = sql_string("^(.+)[.][^.]*$")
-_EXTENSION_PATTERN = sql_string("^.+[.]([^.]*)$")
+_FILE_NAME = _extract(f"{_BEGIN}{_NAME_FOLLOWS}([^/]+){_END}")
+_FILE_STEM = _extract(rf"{_BEGIN}{_NAME_FOLLOWS}([^/]+?)(?:\.[^/.]*)?{_END}")
+# With its dot, because an extension may be empty ("a.") and is then not missing.
+_EXTENSION = "substring(" + _extract(rf"{_BEGIN}{_NAME_FOLLOWS}[^/]+(\.[^/.]*){_END}") + ", 2)"
+_PARENT_NAME = _extract(rf"{_BEGIN}{_NAME_FOLLOWS}([^/]+)(?:/\.?)*/(?!\.(?:/|\z))[^/]+{_END}")
+_NO_COMPONENT = sql_string(rf"\A{_END}")
+# All that is not the parent, and the root before it, which stays.
+_LAST = sql_string(rf"(?:\A(?:(/)(?:\.?/)*)?|(?:/\.?)*/)[^/]+{_END}")
+_PARENT = f"CASE WHEN NOT rlike({{0}}, {_NO_COMPONENT}) THEN regexp_replace({{0}}, {_LAST}, '$1') END"
 
-
-def _row(name: str, doc: str, run: Callable[[str], str | None], sql: str | None, *examples: tuple[str, str]) -> Builtin:
-    reason = "" if sql else "the text up to the last component is kept as written"
-    return Builtin(
-        name, "path", doc, (Overload((STRING,), STRING.as_nullable(), run, sql, python_reason=reason),), examples=examples
-    )
-
+_MISSING = STRING.as_nullable()
 
 BUILTINS: tuple[Builtin, ...] = (
-    _row("file_name", "The last part.", _file_name, None, ('"/data/sales.csv".file_name()', '"sales.csv"')),
-    _row("file_stem", "The last part without its extension.", _file_stem, None, ('"a/b.tar.gz".file_stem()', '"b.tar"')),
-    _row("extension", "What follows the last dot of the last part.", _extension, None, ('"a/b.csv".extension()', '"csv"')),
-    _row("parent", "Everything before the last part.", _parent, None, ('"data/batch/o.csv".parent()', '"data/batch"')),
-    _row("parent_name", "The last part of the parent.", _parent_name, None, ('"data/batch/o.csv".parent_name()', '"batch"')),
+    Builtin(
+        "file_name",
+        "path",
+        "The last component of a path; null when there is none or it is '..'.",
+        (Overload((STRING,), _MISSING, _file_name, _FILE_NAME),),
+        examples=(('"/data/sales.csv".file_name()', '"sales.csv"'), ('"/data/..".file_name()', "null")),
+    ),
+    Builtin(
+        "file_stem",
+        "path",
+        "The file name without its extension.",
+        (Overload((STRING,), _MISSING, _file_stem, _FILE_STEM),),
+        examples=(('"/data/a.tar.gz".file_stem()', '"a.tar"'), ('".bashrc".file_stem()', '".bashrc"')),
+    ),
+    Builtin(
+        "extension",
+        "path",
+        "What follows the last dot of the file name; null without one.",
+        (Overload((STRING,), _MISSING, _extension, _EXTENSION),),
+        examples=(('"/data/a.tar.gz".extension()', '"gz"'), ('"README".extension()', "null")),
+    ),
+    Builtin(
+        "parent",
+        "path",
+        "The path without its last component; empty for a bare name, null for the root.",
+        (Overload((STRING,), _MISSING, _parent, _PARENT),),
+        examples=(('"/data/in/a.csv".parent()', '"/data/in"'), ('"a.csv".parent()', '""'), ('"/".parent()', "null")),
+    ),
+    Builtin(
+        "parent_name",
+        "path",
+        "The last component of the parent; null when there is none.",
+        (Overload((STRING,), _MISSING, _parent_name, _PARENT_NAME),),
+        examples=(('"/data/in/a.csv".parent_name()', '"in"'), ('"a.csv".parent_name()', "null")),
+    ),
 )

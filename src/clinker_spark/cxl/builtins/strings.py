@@ -1,4 +1,4 @@
-"""Text. Positions and lengths count characters (code points), never bytes."""
+"""Methods on strings. Positions and lengths count Unicode characters (code points)."""
 
 from __future__ import annotations
 
@@ -6,370 +6,526 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from clinker_spark.core.types import ANY, ARRAY, BOOL, INT, STRING, Kind, Type, array_of
-from clinker_spark.cxl.builtins.sqltext import MAX_INT, clamped, regex_quote, sql_string
+from clinker_spark.cxl.builtins.sqltext import MAX_INT, NULL_STRING, clamped, regex_quote, sql_string
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Failure, Nulls, Overload, SqlCall
-from clinker_spark.cxl.builtins.text import sql_text, to_text
+from clinker_spark.cxl.charclasses import later_case_pairs
 from clinker_spark.cxl.errors import ErrorKind, Fail
-from clinker_spark.cxl.limits import MAX_STRING_BYTES
-from clinker_spark.cxl.regexes import RegexError, compile_regex
+from clinker_spark.cxl.regexes import Regex, RegexError, compile_regex
 
-# Unicode's White_Space, which is what trim removes; Python's own idea of it differs.
-_SPACES = "".join(map(chr, [*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]))
-_SPACES_SQL = f"decode(X'{_SPACES.encode().hex()}', 'UTF-8')"
+MAX_BYTES = 10 * 1024 * 1024
+"""The largest string that padding or repeating may build, in UTF-8."""
 
-_TOO_LARGE = "the text would be longer than 10 MiB"
+# Unicode's White_Space. Python's own strip() also takes the separators U+001C to U+001F.
+BLANKS = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 
-
-def _size(call_size: Callable[..., int]) -> Callable[..., None]:
-    def check(*args: Any) -> None:
-        if call_size(*args) > MAX_STRING_BYTES:
-            raise Fail(ErrorKind.STRING_TOO_LARGE)
-
-    return check
+_UPPER_LATER = {lower: upper for upper, lower in later_case_pairs()}
+_LOWER_LATER = dict(later_case_pairs())
 
 
-def _count_sql(call: SqlCall, index: int) -> str:
-    """A count or position as an INT between 0 and the largest one; negative ones are 0."""
-    literal = call.literal(index)
-    if isinstance(literal, int):
-        return str(max(0, min(literal, MAX_INT)))
-    return clamped(call.args[index])
+def _upper(s: str) -> str:
+    return s.upper() if s.isascii() else s.upper().translate(_UPPER_LATER)
 
 
-# ------------------------------------------------------------------- parts
+def _lower(s: str) -> str:
+    return s.lower() if s.isascii() else s.lower().translate(_LOWER_LATER)
 
 
-def _substring(text: str, start: int | None, length: int | None = None) -> str:
-    start = max(0, start or 0)
-    return text[start:] if length is None or length < 0 else text[start : start + length]
+# ----------------------------------------------------------------- replace, split
 
 
-def _substring_sql(call: SqlCall) -> str:
-    # Beyond the end is the empty string; the largest INT must not overflow by the shift to 1-based.
-    start = _count_sql(call, 1)
-    first = str(min(int(start) + 1, MAX_INT)) if start.isdigit() else f"(least({start}, {MAX_INT - 1}) + 1)"
-    if len(call.args) < 3 or call.literal(2) is None:
-        return f"substring({call.args[0]}, {first})"
-    length = call.literal(2)
-    if isinstance(length, int):
-        taken = f", {min(length, MAX_INT)}" if length >= 0 else ""
-        return f"substring({call.args[0]}, {first}{taken})"
-    rest = f"CASE WHEN {call.args[2]} >= 0L THEN {clamped(call.args[2])} ELSE {MAX_INT} END"
-    return f"substring({call.args[0]}, {first}, {rest})"
-
-
-def _left_sql(call: SqlCall) -> str:
-    n = call.literal(1)
-    if isinstance(n, int):
-        return f"left({call.args[0]}, {min(n, MAX_INT)})" if n >= 0 else "CAST(NULL AS STRING)"
-    return f"CASE WHEN {call.args[1]} >= 0L THEN left({call.args[0]}, {clamped(call.args[1])}) END"
-
-
-def _right_sql(call: SqlCall) -> str:
-    n = call.literal(1)
-    if isinstance(n, int):
-        return f"right({call.args[0]}, {min(n, MAX_INT)})" if n >= 0 else "CAST(NULL AS STRING)"
-    return f"CASE WHEN {call.args[1]} >= 0L THEN right({call.args[0]}, {clamped(call.args[1])}) END"
+def _characters(text: str) -> str:
+    """An array of the characters of a string that is not empty."""
+    return f"split({text}, '', -1)"
 
 
 def _replace_sql(call: SqlCall) -> str:
-    text, find, with_ = call.args
-    if isinstance(call.literal(1), str) and call.literal(1):
-        return f"replace({text}, {find}, {with_})"
-    # An empty search text stands before every character and at the end.
-    everywhere = f"concat({with_}, array_join(transform(split({text}, ''), cxl_c -> concat(cxl_c, {with_})), ''))"
-    plain = f"replace({text}, {find}, {with_})"
-    empty = f"CASE WHEN {text} = '' THEN {with_} ELSE {everywhere} END"
-    return f"CASE WHEN {find} = '' THEN {empty} ELSE {plain} END"
+    text, find, replacement = call.args
+    # Spark leaves the text alone when there is nothing to find; Rust finds nothing between all characters.
+    between = (
+        f"CASE WHEN {text} = '' THEN {replacement} "
+        f"ELSE concat({replacement}, array_join({_characters(text)}, {replacement}), {replacement}) END"
+    )
+    plain = f"replace({text}, {find}, {replacement})"
+    literal = call.literal(1)
+    if literal is not NOT_LITERAL:
+        return between if literal == "" else plain
+    return f"CASE WHEN {find} = '' THEN {between} ELSE {plain} END"
 
 
-def _split(text: str, delimiter: str) -> list[str]:
-    return text.split(delimiter) if delimiter else ["", *text, ""]
+def _split(s: str, delimiter: str) -> list[str]:
+    return s.split(delimiter) if delimiter else ["", *s, ""]
 
 
 def _split_sql(call: SqlCall) -> str:
     text, delimiter = call.args
     literal = call.literal(1)
-    if isinstance(literal, str) and literal:
-        return f"split({text}, {sql_string(regex_quote(literal))}, -1)"
-    letters = f"CASE WHEN {text} = '' THEN array('', '') ELSE concat(array(''), split({text}, '', -1), array('')) END"
-    if literal == "":
-        return letters
-    # \\Q...\\E takes the delimiter literally; the end mark inside it is written as two quotations.
-    quoted = (
-        f"concat(chr(92), 'Q', replace({delimiter}, concat(chr(92), 'E'), "
-        f"concat(chr(92), 'E', chr(92), chr(92), 'E', chr(92), 'Q')), chr(92), 'E')"
-    )
-    return f"CASE WHEN {delimiter} = '' THEN {letters} ELSE split({text}, {quoted}, -1) END"
+    apart = f"CASE WHEN {text} = '' THEN array('', '') ELSE concat(array(''), {_characters(text)}, array('')) END"
+    if isinstance(literal, str):
+        return f"split({text}, {sql_string(regex_quote(literal))}, -1)" if literal else apart
+    # Java's quoting: \Q...\E, and a \E inside ends it, stands for itself and begins anew.
+    begin, end = sql_string(r"\Q"), sql_string(r"\E")
+    quoted = f"concat({begin}, replace({delimiter}, {end}, {sql_string(r'\E\\E\Q')}), {end})"
+    return f"CASE WHEN {delimiter} = '' THEN {apart} ELSE split({text}, {quoted}, -1) END"
 
 
-def _join_sql(call: SqlCall) -> str:
-    element = call.types[0].element or ANY
-    if element.kind is Kind.STRING and not element.is_dynamic:
-        texts = f"transform({call.args[0]}, cxl_e -> coalesce(cxl_e, ''))"
+# ---------------------------------------------------------- substring, left, right
+
+
+def _substring(s: str, start: int | None, length: int | None = None) -> str:
+    first = max(start or 0, 0)
+    return s[first:] if length is None or length < 0 else s[first : first + length]
+
+
+def _substring_sql(call: SqlCall) -> str:
+    start, length = call.literal(1), call.literal(2)
+    if start is NOT_LITERAL:
+        first = f"{clamped(call.args[1], MAX_INT - 1)} + 1"
     else:
-        texts = f"transform({call.args[0]}, cxl_e -> coalesce({sql_text('cxl_e', element)}, ''))"
-    return f"array_join({texts}, {call.args[1]})"
+        first = str(min(max(start or 0, 0), MAX_INT - 1) + 1)
+    if length is not NOT_LITERAL:
+        count = "" if length is None or length < 0 else f", {min(length, MAX_INT)}"
+    elif len(call.args) > 2:
+        count = f", CASE WHEN {call.args[2]} >= 0L THEN {clamped(call.args[2])} ELSE {MAX_INT} END"
+    else:
+        count = ""
+    return f"substring({call.args[0]}, {first}{count})"
 
 
-def _concat_sql(call: SqlCall) -> str:
-    parts = [call.args[0]]
-    for sql, t, literal in zip(call.args[1:], call.types[1:], call.literals[1:], strict=True):
-        text = sql if t.kind is Kind.STRING and not t.is_dynamic else sql_text(sql, t)
-        parts.append(text if literal is not NOT_LITERAL and literal is not None else f"coalesce({text}, '')")
-    return f"concat({', '.join(parts)})"
+class _NullIfNegative:
+    """The result type of methods that count: a String, which is null for a negative count."""
+
+    def __call__(self, types: Sequence[Type]) -> Type:
+        return STRING.as_nullable()
+
+    def with_literals(self, types: Sequence[Type], literals: Sequence[Any]) -> Type:
+        return STRING if isinstance(literals[1], int) and literals[1] >= 0 else STRING.as_nullable()
 
 
-# ----------------------------------------------------------------- padding
+_COUNTED = _NullIfNegative()
 
 
-def _pad_char(char: str | None) -> str:
-    return char[0] if char else " "
-
-
-def _padding(text: str, width: int | None, char: str | None) -> str | None:
-    if width is None or width < 0:
-        return None
-    missing = max(0, width - len(text))
-    # Counted in characters first: a huge width must not be built to be measured.
-    if missing + len(text.encode()) > MAX_STRING_BYTES or missing * len(_pad_char(char).encode()) > MAX_STRING_BYTES:
-        raise Fail(ErrorKind.STRING_TOO_LARGE, text)
-    return _pad_char(char) * missing
-
-
-def _pad_left(text: str, width: int | None, char: str | None = None) -> str | None:
-    padding = _padding(text, width, char)
-    return None if padding is None else padding + text
-
-
-def _pad_right(text: str, width: int | None, char: str | None = None) -> str | None:
-    padding = _padding(text, width, char)
-    return None if padding is None else text + padding
-
-
-def _pad_parts(call: SqlCall) -> tuple[str, str]:
-    char = "' '"
-    if len(call.args) > 2:
-        literal = call.literal(2)
-        if literal is NOT_LITERAL:
-            char = f"CASE WHEN coalesce({call.args[2]}, '') = '' THEN ' ' ELSE left({call.args[2]}, 1) END"
-        else:
-            char = sql_string(_pad_char(literal))
-    return call.args[1], char
-
-
-def _too_large(text: str, width: str, char: str) -> str:
-    missing = f"greatest({width} - CAST(length({text}) AS BIGINT), 0L)"
-    bytes_ = f"({missing} + octet_length({text}) > {MAX_STRING_BYTES}L OR {missing} > {MAX_STRING_BYTES}L)"
-    if len(char) == 3:  # one quoted ASCII character
-        return bytes_
-    return f"({bytes_} OR {missing} * octet_length({char}) > {MAX_STRING_BYTES}L)"
-
-
-def _pad_sql(function: str) -> Callable[[SqlCall], str]:
+def _end_sql(function: str) -> Callable[[SqlCall], str]:
     def sql(call: SqlCall) -> str:
-        text = call.args[0]
-        width, char = _pad_parts(call)
-        bad = f"{width} IS NULL OR {width} < 0L OR {_too_large(text, width, char)}"
-        whole = f"CAST(greatest({width}, CAST(length({text}) AS BIGINT)) AS INT)"
-        return f"CASE WHEN {bad} THEN NULL ELSE {function}({text}, {whole}, {char}) END"
+        text, count = call.args
+        literal = call.literal(1)
+        if isinstance(literal, int):
+            return f"{function}({text}, {min(literal, MAX_INT)})" if literal >= 0 else NULL_STRING
+        return f"CASE WHEN {count} >= 0L THEN {function}({text}, {clamped(count)}) END"
 
     return sql
 
 
-_PAD_FAILURE = Failure(
-    ErrorKind.STRING_TOO_LARGE, _TOO_LARGE, f"{{r}} IS NULL AND {{0}} IS NOT NULL AND {{1}} > {MAX_STRING_BYTES // 4}L", 0
-)
+# ------------------------------------------------------------------ pad and repeat
+
+_TOO_LARGE = "the string would be larger than 10 MiB"
+_SAFE_WIDTH = MAX_BYTES // 4  # no character takes more than four bytes
 
 
-def _repeat(text: str, n: int) -> str | None:
-    if n < 0:
+def _pad(*, left: bool) -> Callable[..., str | None]:
+    def run(s: str, width: int | None, fill: str | None = None) -> str | None:
+        if width is None or width < 0:
+            return None
+        missing, char = width - len(s), (fill or " ")[0]
+        if missing <= 0:
+            return s
+        if len(s.encode()) + missing * len(char.encode()) > MAX_BYTES:
+            raise Fail(ErrorKind.STRING_TOO_LARGE, width)
+        return char * missing + s if left else s + char * missing
+
+    return run
+
+
+def _pad_too_large(char_bytes: str) -> str:
+    # No sum here can overflow, whatever the width is.
+    missing = "greatest({1}, 0L) - char_length({0})"
+    bytes_ = f"octet_length({{0}}) + least({missing}, {MAX_BYTES + 1}L) * {char_bytes}"
+    return f"{missing} > 0L AND {bytes_} > {MAX_BYTES}L"
+
+
+def _pad_sql(function: str, too_large: str) -> Callable[[SqlCall], str]:
+    def sql(call: SqlCall) -> str:
+        text, width = call.args[:2]
+        fill = _fill_sql(call)
+        literal = call.literal(1)
+        if isinstance(literal, int) and literal <= _SAFE_WIDTH:
+            # lpad and rpad cut what is longer than the width.
+            return f"{function}({text}, greatest({literal}, char_length({text})), {fill})" if literal >= 0 else NULL_STRING
+        padded = f"{function}({text}, greatest({clamped(width, MAX_BYTES)}, char_length({text})), {fill})"
+        return f"CASE WHEN {width} >= 0L AND NOT ({too_large.format(*call.args)}) THEN {padded} END"
+
+    return sql
+
+
+def _fill_sql(call: SqlCall) -> str:
+    fill = call.literal(2)
+    if fill is NOT_LITERAL and len(call.args) > 2:
+        return f"coalesce(nullif(left({call.args[2]}, 1), ''), ' ')"
+    return sql_string(fill[0] if isinstance(fill, str) and fill else " ")
+
+
+def _pad_builtin(name: str, function: str, doc: str, examples: tuple[tuple[str, str], ...]) -> Builtin:
+    run = _pad(left=function == "lpad")
+
+    def overload(params: tuple[Type, ...], char_bytes: str) -> Overload:
+        when = _pad_too_large(char_bytes)
+        return Overload(
+            params,
+            _COUNTED,
+            run,
+            _pad_sql(function, when),
+            (Failure(ErrorKind.STRING_TOO_LARGE, _TOO_LARGE, when, 1),),
+            safe=lambda literals: literals[1] is None or isinstance(literals[1], int) and literals[1] <= _SAFE_WIDTH,
+        )
+
+    with_fill = overload((STRING, INT, STRING), "greatest(octet_length(left({2}, 1)), 1)")
+    return Builtin(name, "string", doc, (overload((STRING, INT), "1"), with_fill), Nulls.RECEIVER, examples)
+
+
+def _repeat(s: str, count: int) -> str | None:
+    if count < 0:
         return None
-    if len(text.encode()) * n > MAX_STRING_BYTES:
-        raise Fail(ErrorKind.STRING_TOO_LARGE, text)
-    return text * n
+    if len(s.encode()) * count > MAX_BYTES:
+        raise Fail(ErrorKind.STRING_TOO_LARGE, count)
+    return s * count if s else ""
 
 
-_REPEAT_BYTES = f"try_multiply(CAST(octet_length({{0}}) AS BIGINT), {{1}})"
-_REPEAT_FITS = f"coalesce({_REPEAT_BYTES} <= {MAX_STRING_BYTES}L, FALSE)"
+_REPEAT_TOO_LARGE = f"octet_length({{0}}) * least({{1}}, {MAX_BYTES + 1}L) > {MAX_BYTES}L"
 
 
-# ------------------------------------------------------------------- regex
+def _repeat_sql(call: SqlCall) -> str:
+    text, count = call.args
+    literal = call.literal(1)
+    if isinstance(literal, int):
+        if literal < 0:
+            return NULL_STRING
+        fits = f"octet_length({text}) <= {MAX_BYTES // max(literal, 1)}"
+        return f"CASE WHEN {fits} THEN repeat({text}, {min(literal, MAX_BYTES)}) END"
+    fits = f"NOT ({_REPEAT_TOO_LARGE.format(*call.args)})"
+    return f"CASE WHEN {count} >= 0L AND {fits} THEN repeat({text}, {clamped(count, MAX_BYTES)}) END"
+
+
+# ------------------------------------------------------------------- join and concat
+
+
+def _to_text(value: Any) -> str:
+    from clinker_spark.cxl.builtins.text import to_text
+
+    return "" if value is None else to_text(value)
+
+
+def _text_sql(sql: str, t: Type) -> str:
+    from clinker_spark.cxl.builtins.text import sql_text
+
+    return sql if t.kind is Kind.STRING and not t.is_dynamic else sql_text(sql, t)
+
+
+def _join(items: list[Any], delimiter: str) -> str:
+    return delimiter.join(map(_to_text, items))
+
+
+def _join_sql(call: SqlCall) -> str:
+    element = call.types[0].element or ANY
+    text = _text_sql("cxl_e", element)
+    items = call.args[0] if text == "cxl_e" else f"transform({call.args[0]}, cxl_e -> {text})"
+    return f"array_join({items}, {call.args[1]}, '')"
+
+
+def _concat(s: str, *values: Any) -> str:
+    return s + "".join(map(_to_text, values))
+
+
+def _concat_sql(call: SqlCall) -> str:
+    parts = [call.args[0]]
+    for i in range(1, len(call.args)):
+        literal = call.literal(i)
+        if literal is NOT_LITERAL:
+            parts.append(f"coalesce({_text_sql(call.args[i], call.types[i])}, '')")
+        elif text := _to_text(literal):
+            parts.append(sql_string(text))
+    return f"concat({', '.join(parts)})" if len(parts) > 1 else parts[0]
+
+
+# ---------------------------------------------------------------- regular expressions
+
+_PYTHON_ONLY = "Java cannot run this pattern on a text of any length, or not with the same result"
 
 
 def _check_pattern(literals: Sequence[Any]) -> tuple[int, str] | None:
     try:
-        compile_regex(literals[1])
-    except RegexError as error:
-        return 1, f"invalid regex pattern: {error}"
+        if isinstance(literals[1], str):
+            compile_regex(literals[1])
+    except RegexError as e:
+        return 1, f"invalid regex pattern: {e}"
     return None
 
 
+def _pattern(call: SqlCall) -> Regex | None:
+    literal = call.literal(1)
+    return compile_regex(literal) if isinstance(literal, str) else None
+
+
 def _matches_sql(call: SqlCall) -> str | None:
-    java = compile_regex(call.literal(1)).java_full
-    return None if java is None else f"rlike({call.args[0]}, {sql_string(java)})"
+    pattern = _pattern(call)
+    if pattern is None or pattern.java_full is None:
+        return None
+    if pattern.literal is not None:
+        return f"({call.args[0]} = {sql_string(pattern.literal)})"
+    return f"rlike({call.args[0]}, {sql_string(pattern.java_full)})"
 
 
 def _find_sql(call: SqlCall) -> str | None:
-    pattern = compile_regex(call.literal(1))
+    pattern = _pattern(call)
+    if pattern is None or pattern.java is None:
+        return None
     if pattern.literal is not None:
         return f"contains({call.args[0]}, {sql_string(pattern.literal)})"
-    return None if pattern.java is None else f"rlike({call.args[0]}, {sql_string(pattern.java)})"
+    return f"rlike({call.args[0]}, {sql_string(pattern.java)})"
 
 
 def _capture_sql(call: SqlCall) -> str | None:
-    pattern = compile_regex(call.literal(1))
-    group = call.literal(2) if len(call.args) > 2 else 0
-    if group is None or (isinstance(group, int) and not 0 <= group <= pattern.groups):
-        return "CAST(NULL AS STRING)"
-    if not isinstance(group, int) or pattern.java is None or group not in pattern.extractable:
+    pattern = _pattern(call)
+    if pattern is None:
         return None
-    java = sql_string(pattern.java)
-    found = f"regexp_extract({call.args[0]}, {java}, {group})"
+    group = call.literal(2) if len(call.args) > 2 else 0
+    if group is not NOT_LITERAL:
+        return _group_sql(call.args[0], pattern, group)
+    arms = [_group_sql(call.args[0], pattern, g) for g in range(pattern.groups + 1)]
+    if None in arms:
+        return None
+    return f"CASE {call.args[2]} {' '.join(f'WHEN {g}L THEN {arm}' for g, arm in enumerate(arms))} END"
+
+
+def _group_sql(text: str, pattern: Regex, group: int | None) -> str | None:
+    """`regexp_extract`, which gives '' both for an empty group and for none: told apart where there can be both."""
+    if group is None or not 0 <= group <= pattern.groups:
+        return NULL_STRING
+    if pattern.java is None or group not in pattern.extractable:
+        return None
+    found = f"regexp_extract({text}, {sql_string(pattern.java)}, {group})"
     if not pattern.can_be_empty(group):
-        return f"nullif({found}, '')"  # an empty result can only mean that there was none
-    if pattern.is_certain(group):
-        return f"CASE WHEN rlike({call.args[0]}, {java}) THEN {found} END"
-    return f"CASE WHEN rlike({call.args[0]}, {sql_string(pattern.java_if_set(group))}) THEN {found} END"
+        return f"nullif({found}, '')"
+    test = pattern.java if pattern.is_certain(group) else pattern.java_if_set(group)
+    return f"CASE WHEN rlike({text}, {sql_string(test)}) THEN {found} END"
 
 
-_REGEX_REASON = "Java's regular expressions cannot find this group or pattern exactly as CXL defines it"
-_PATTERN = frozenset({1})
+def _method(
+    name: str,
+    doc: str,
+    overload: Overload,
+    *examples: tuple[str, str],
+    nulls: Nulls = Nulls.PROPAGATE,
+) -> Builtin:
+    return Builtin(name, "string", doc, (overload,), nulls, examples)
 
 
-def _text_method(name: str, doc: str, run: Callable[[str], Any], sql: str, result: Type, *examples: tuple[str, str]) -> Builtin:
-    return Builtin(name, "string", doc, (Overload((STRING,), result, run, sql),), examples=examples)
-
-
-def _test(name: str, doc: str, run: Callable[[str, str], bool], sql: str, *examples: tuple[str, str]) -> Builtin:
-    return Builtin(name, "string", doc, (Overload((STRING, STRING), BOOL, run, sql),), examples=examples)
-
+_LITERAL_PATTERN = frozenset({1})
 
 BUILTINS: tuple[Builtin, ...] = (
-    _text_method("upper", "Upper case, by Unicode's rules.", str.upper, "upper({0})", STRING, ('"straße".upper()', '"STRASSE"')),
-    _text_method("lower", "Lower case, by Unicode's rules.", str.lower, "lower({0})", STRING, ('"ÄB".lower()', '"äb"')),
-    _text_method(
-        "trim", "Without white space at both ends.", lambda s: s.strip(_SPACES),
-        f"trim(BOTH {_SPACES_SQL} FROM {{0}})", STRING, ('"  a b ".trim()', '"a b"'),
+    _method(
+        "upper",
+        "In upper case, by Unicode's full mapping.",
+        Overload((STRING,), STRING, _upper, "upper({0})"),
+        ('"hello".upper()', '"HELLO"'),
+        ('"straße".upper()', '"STRASSE"'),
     ),
-    _text_method(
-        "trim_start", "Without white space at the start.", lambda s: s.lstrip(_SPACES),
-        f"trim(LEADING {_SPACES_SQL} FROM {{0}})", STRING, ('"  a ".trim_start()', '"a "'),
+    _method(
+        "lower",
+        "In lower case, by Unicode's full mapping.",
+        Overload((STRING,), STRING, _lower, "lower({0})"),
+        ('"Hello".lower()', '"hello"'),
+        ('"ΟΔΟΣ".lower()', '"οδος"'),
     ),
-    _text_method(
-        "trim_end", "Without white space at the end.", lambda s: s.rstrip(_SPACES),
-        f"trim(TRAILING {_SPACES_SQL} FROM {{0}})", STRING, ('"  a ".trim_end()', '"  a"'),
+    _method(
+        "trim",
+        "Without Unicode white space at both ends.",
+        Overload((STRING,), STRING, lambda s: s.strip(BLANKS), f"btrim({{0}}, {sql_string(BLANKS)})"),
+        ('"  a b ".trim()', '"a b"'),
+        ('"\\t".trim()', '""'),
     ),
-    _text_method("reverse", "The characters in reverse order.", lambda s: s[::-1], "reverse({0})", STRING, ('"abc".reverse()', '"cba"')),
+    _method(
+        "trim_start",
+        "Without Unicode white space at the start.",
+        Overload((STRING,), STRING, lambda s: s.lstrip(BLANKS), f"ltrim({sql_string(BLANKS)}, {{0}})"),
+        ('"  a ".trim_start()', '"a "'),
+        ('"".trim_start()', '""'),
+    ),
+    _method(
+        "trim_end",
+        "Without Unicode white space at the end.",
+        Overload((STRING,), STRING, lambda s: s.rstrip(BLANKS), f"rtrim({sql_string(BLANKS)}, {{0}})"),
+        ('"  a ".trim_end()', '"  a"'),
+        ('"a\\n".trim_end()', '"a"'),
+    ),
+    _method(
+        "starts_with",
+        "Does it start with this text? Case matters.",
+        Overload((STRING, STRING), BOOL, lambda s, t: s.startswith(t), "startswith({0}, {1})"),
+        ('"order-7".starts_with("order")', "true"),
+        ('"a".starts_with("")', "true"),
+    ),
+    _method(
+        "ends_with",
+        "Does it end with this text? Case matters.",
+        Overload((STRING, STRING), BOOL, lambda s, t: s.endswith(t), "endswith({0}, {1})"),
+        ('"report.csv".ends_with(".csv")', "true"),
+        ('"a".ends_with("A")', "false"),
+    ),
+    _method(
+        "contains",
+        "Does it contain this text? Case matters.",
+        Overload((STRING, STRING), BOOL, lambda s, t: t in s, "contains({0}, {1})"),
+        ('"hello world".contains("lo w")', "true"),
+        ('"a".contains(null)', "null"),
+    ),
+    _method(
+        "replace",
+        "With every occurrence of a text replaced. The empty text occurs before each character and at the end.",
+        Overload((STRING, STRING, STRING), STRING, lambda s, find, to: s.replace(find, to), _replace_sql),
+        ('"foo-bar-baz".replace("-", "_")', '"foo_bar_baz"'),
+        ('"ab".replace("", "-")', '"-a-b-"'),
+    ),
+    _method(
+        "substring",
+        "From a 0-based position, to the end or up to a length. A negative or null position is 0.",
+        Overload((STRING, INT, INT), STRING, _substring, _substring_sql, optional=1),
+        ('"hello".substring(1, 3)', '"ell"'),
+        ('"hello".substring(-2)', '"hello"'),
+        ('"hello".substring(9)', '""'),
+        nulls=Nulls.RECEIVER,
+    ),
+    _method(
+        "left",
+        "The first n characters; null for a negative n.",
+        Overload((STRING, INT), _COUNTED, lambda s, n: s[:n] if n >= 0 else None, _end_sql("left")),
+        ('"hello".left(2)', '"he"'),
+        ('"abc".left(-1)', "null"),
+    ),
+    _method(
+        "right",
+        "The last n characters; null for a negative n.",
+        Overload(
+            (STRING, INT), _COUNTED, lambda s, n: s[max(len(s) - n, 0) :] if n >= 0 else None, _end_sql("right")
+        ),
+        ('"hello".right(2)', '"lo"'),
+        ('"abc".right(99)', '"abc"'),
+    ),
+    _pad_builtin(
+        "pad_left",
+        "lpad",
+        "Filled on the left, up to a width, with a character (the first of the argument; a space if there is none).",
+        (('"7".pad_left(3, "0")', '"007"'), ('"long".pad_left(2)', '"long"'), ('"x".pad_left(-1)', "null")),
+    ),
+    _pad_builtin(
+        "pad_right",
+        "rpad",
+        "Filled on the right, up to a width, with a character (the first of the argument; a space if there is none).",
+        (('"hi".pad_right(6, ".")', '"hi...."'), ('"hi".pad_right(3, "")', '"hi "')),
+    ),
+    _method(
+        "repeat",
+        "The text n times over; null for a negative n.",
+        Overload(
+            (STRING, INT),
+            _COUNTED,
+            _repeat,
+            _repeat_sql,
+            (Failure(ErrorKind.STRING_TOO_LARGE, _TOO_LARGE, _REPEAT_TOO_LARGE, 1),),
+            safe=lambda literals: isinstance(literals[1], int) and literals[1] <= 0,
+        ),
+        ('"ab".repeat(3)', '"ababab"'),
+        ('"ab".repeat(0)', '""'),
+    ),
+    _method(
+        "reverse",
+        "The characters in reverse order.",
+        Overload((STRING,), STRING, lambda s: s[::-1], "reverse({0})"),
+        ('"hello".reverse()', '"olleh"'),
+        ('"".reverse()', '""'),
+    ),
     Builtin(
-        "length", "string", "The number of characters of a text, or of elements of an array.",
+        "length",
+        "string",
+        "The number of characters of a string, or of elements of an array.",
         (
-            Overload((STRING,), INT, len, "CAST(length({0}) AS BIGINT)"),
+            Overload((STRING,), INT, len, "CAST(char_length({0}) AS BIGINT)"),
             Overload((ARRAY,), INT, len, "CAST(array_size({0}) AS BIGINT)"),
         ),
-        examples=(('"né".length()', "2"), ("[1, 2, 3].length()", "3")),
+        examples=(('"hello".length()', "5"), ("[1, 2].length()", "2"), ('"".length()', "0")),
     ),
-    _test("starts_with", "Does the text start with another?", str.startswith, "startswith({0}, {1})", ('"abc".starts_with("ab")', "true")),
-    _test("ends_with", "Does the text end with another?", str.endswith, "endswith({0}, {1})", ('"a.csv".ends_with(".csv")', "true")),
-    _test("contains", "Does the text contain another?", lambda s, t: t in s, "contains({0}, {1})", ('"abc".contains("B")', "false")),
-    Builtin(
-        "replace", "string", "Every occurrence of a text replaced by another.",
-        (Overload((STRING, STRING, STRING), STRING, lambda s, a, b: s.replace(a, b), _replace_sql),),
-        examples=(('"a-b-c".replace("-", "_")', '"a_b_c"'), ('"ab".replace("", "-")', '"-a-b-"')),
+    _method(
+        "split",
+        "The parts between the occurrences of a literal delimiter.",
+        Overload((STRING, STRING), array_of(STRING), _split, _split_sql),
+        ('"a,b,c".split(",")', '["a", "b", "c"]'),
+        ('"ab".split("")', '["", "a", "b", ""]'),
     ),
-    Builtin(
-        "substring", "string", "From a 0-based position, to the end or as many characters as given.",
-        (Overload((STRING, INT, INT), STRING, _substring, _substring_sql, optional=1),),
+    _method(
+        "join",
+        "The elements of an array as text, with a delimiter between them; a null element is empty text.",
+        Overload((ARRAY, STRING), STRING, _join, _join_sql),
+        ('["a", "b"].join(" - ")', '"a - b"'),
+        ('[1, null, 2].join(",")', '"1,,2"'),
+    ),
+    _method(
+        "concat",
+        "Followed by the arguments as text; a null argument is empty text.",
+        Overload((STRING, ANY), STRING, _concat, _concat_sql, variadic=True),
+        ('"a".concat("b", 1)', '"ab1"'),
+        ('"a".concat(null)', '"a"'),
         nulls=Nulls.RECEIVER,
-        examples=(('"hello".substring(1, 3)', '"ell"'), ('"abc".substring(9)', '""'), ('"abc".substring(-2)', '"abc"')),
     ),
-    Builtin(
-        "left", "string", "The first n characters; null when n is negative.",
-        (Overload((STRING, INT), STRING, lambda s, n: s[:n] if n >= 0 else None, _left_sql),),
-        examples=(('"hello".left(2)', '"he"'), ('"abc".left(-1)', "null")),
-    ),
-    Builtin(
-        "right", "string", "The last n characters; null when n is negative.",
-        (Overload((STRING, INT), STRING, lambda s, n: (s[-n:] if n else "") if n >= 0 else None, _right_sql),),
-        examples=(('"hello".right(2)', '"lo"'), ('"abc".right(99)', '"abc"')),
-    ),
-    Builtin(
-        "pad_left", "string", "Filled up at the start to a width, with spaces or a character; never cut.",
-        (Overload((STRING, INT, STRING), STRING, _pad_left, _pad_sql("lpad"), (_PAD_FAILURE,), optional=1),),
+    _method(
+        "format",
+        "The value as text; the same as to_string(). The argument is ignored.",
+        Overload((ANY, STRING), STRING, lambda value, _: _to_text(value), lambda c: _text_sql(c.args[0], c.types[0])),
+        ('42.format("")', '"42"'),
+        ('"x".format("%s")', '"x"'),
         nulls=Nulls.RECEIVER,
-        examples=(('"42".pad_left(5, "0")', '"00042"'), ('"abc".pad_left(2)', '"abc"')),
     ),
-    Builtin(
-        "pad_right", "string", "Filled up at the end to a width, with spaces or a character; never cut.",
-        (Overload((STRING, INT, STRING), STRING, _pad_right, _pad_sql("rpad"), (_PAD_FAILURE,), optional=1),),
-        nulls=Nulls.RECEIVER,
-        examples=(('"hi".pad_right(6, ".")', '"hi...."'), ('"abc".pad_right(2)', '"abc"')),
-    ),
-    Builtin(
-        "repeat", "string", "The text n times; null when n is negative.",
-        (
-            Overload(
-                (STRING, INT), STRING, _repeat,
-                lambda call: (
-                    f"CASE WHEN {call.args[1]} >= 0L AND {_REPEAT_FITS.replace('{0}', call.args[0]).replace('{1}', call.args[1])} "
-                    f"THEN repeat({call.args[0]}, {clamped(call.args[1])}) END"
-                ),
-                (Failure(ErrorKind.STRING_TOO_LARGE, _TOO_LARGE, f"{{1}} >= 0L AND {{0}} IS NOT NULL AND NOT {_REPEAT_FITS}", 0),),
-            ),
+    _method(
+        "matches",
+        "Does the whole text match the regular expression?",
+        Overload(
+            (STRING, STRING),
+            BOOL,
+            lambda s, pattern: compile_regex(pattern).full_match(s),
+            _matches_sql,
+            literal=_LITERAL_PATTERN,
+            check=_check_pattern,
+            python_reason=_PYTHON_ONLY,
         ),
-        examples=(('"ab".repeat(3)', '"ababab"'), ('"ab".repeat(0)', '""')),
+        ('"abc123".matches("[a-z]+[0-9]+")', "true"),
+        ('"abc123".matches("[a-z]+")', "false"),
     ),
-    Builtin(
-        "split", "string", "The parts between a delimiter, taken literally.",
-        (Overload((STRING, STRING), array_of(STRING), _split, _split_sql),),
-        examples=(('"a,b,,c".split(",")', '["a", "b", "", "c"]'), ('"ab".split("")', '["", "a", "b", ""]')),
-    ),
-    Builtin(
-        "join", "string", "The elements of an array as one text; null elements are empty.",
-        (Overload((ARRAY, STRING), STRING, lambda xs, d: d.join(map(to_text, xs)), _join_sql),),
-        examples=(('["a", "b"].join(" - ")', '"a - b"'), ("[1, null, 2.5].join(\";\")", '"1;;2.5"')),
-    ),
-    Builtin(
-        "concat", "string", "The text with all arguments after it; nulls are empty, other values are written as text.",
-        (Overload((STRING, ANY), STRING, lambda s, *xs: s + "".join(map(to_text, xs)), _concat_sql, variadic=True),),
-        nulls=Nulls.RECEIVER,
-        examples=(('"a".concat("x", null, 5)', '"ax5"'), ('"n=".concat(2.0)', '"n=2"')),
-    ),
-    Builtin(
-        "format", "string", "The value as text; the format is not used.",
-        (Overload((ANY, STRING), STRING, lambda v, _: to_text(v), lambda call: sql_text(call.args[0], call.types[0])),),
-        nulls=Nulls.RECEIVER,
-        examples=(('42.format("x")', '"42"'), ('"a".format("x")', '"a"')),
-    ),
-    Builtin(
-        "matches", "string", "Does the whole text match a regular expression?",
-        (
-            Overload(
-                (STRING, STRING), BOOL, lambda s, p: compile_regex(p).full_match(s), _matches_sql,
-                literal=_PATTERN, check=_check_pattern, python_reason=_REGEX_REASON,
-            ),
+    _method(
+        "find",
+        "Does the regular expression match anywhere in the text?",
+        Overload(
+            (STRING, STRING),
+            BOOL,
+            lambda s, pattern: compile_regex(pattern).search(s) is not None,
+            _find_sql,
+            literal=_LITERAL_PATTERN,
+            check=_check_pattern,
+            python_reason=_PYTHON_ONLY,
         ),
-        examples=(('"abc".matches("[a-z]+")', "true"), ('"abc1".matches("[a-z]+")', "false")),
+        ('"abc123".find("[0-9]+")', "true"),
+        ('"abc".find("^b")', "false"),
     ),
-    Builtin(
-        "find", "string", "Is a regular expression found anywhere in the text?",
-        (
-            Overload(
-                (STRING, STRING), BOOL, lambda s, p: compile_regex(p).search(s) is not None, _find_sql,
-                literal=_PATTERN, check=_check_pattern, python_reason=_REGEX_REASON,
-            ),
+    _method(
+        "capture",
+        "What the regular expression (or one of its groups) matches first; null without a match or such a group.",
+        Overload(
+            (STRING, STRING, INT),
+            STRING.as_nullable(),
+            lambda s, pattern, group=0: compile_regex(pattern).capture(s, group),
+            _capture_sql,
+            optional=1,
+            literal=_LITERAL_PATTERN,
+            check=_check_pattern,
+            python_reason=_PYTHON_ONLY,
         ),
-        examples=(('"abc1".find("[0-9]")', "true"), ('"abc".find("[0-9]")', "false")),
-    ),
-    Builtin(
-        "capture", "string", "The text of a group of a regular expression (0, the default: the whole match), or null.",
-        (
-            Overload(
-                (STRING, STRING, INT), STRING.as_nullable(),
-                lambda s, p, g=0: compile_regex(p).capture(s, g), _capture_sql,
-                optional=1, literal=_PATTERN, check=_check_pattern, python_reason=_REGEX_REASON,
-            ),
-        ),
-        examples=(('"abc123".capture("([a-z]+)([0-9]+)", 2)', '"123"'), ('"abc".capture("[0-9]+")', "null")),
+        ('"id=42".capture("id=([0-9]+)", 1)', '"42"'),
+        ('"abc".capture("[0-9]+")', "null"),
     ),
 )

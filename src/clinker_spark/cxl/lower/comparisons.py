@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
+from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import Sql, combine
+from clinker_spark.cxl.values import DECIMAL_DIGITS
 
 if TYPE_CHECKING:
     from clinker_spark.cxl.lower.expressions import Lowering
@@ -49,13 +51,14 @@ def _equal(lowering: Lowering, e: ir.Compare, left: Sql, right: Sql) -> Sql:
     if a.kind is Kind.FLOAT:
         left = lowering.builder.bind(left)
         return combine(_negated(e.op, f"({left.text} <=> {right.text} AND NOT isnan({left.text}))"), [left, right])
-    if a.kind is Kind.DECIMAL and (a.scale is None or b.scale is None):
-        digits = "try_cast({} AS DECIMAL(38, 9))"
-        return combine(_negated(e.op, f"({digits.format(left.text)} <=> {digits.format(right.text)})"), [left, right])
+    if a.kind is Kind.DECIMAL:
+        left, right = _exact_sides(lowering, left, a, right, b)
     return combine(_negated(e.op, f"({left.text} <=> {right.text})"), [left, right])
 
 
 def _order(lowering: Lowering, e: ir.Compare, left: Sql, right: Sql) -> tuple[str, Sql, Sql]:
+    if e.left.type.kind is Kind.DECIMAL:
+        left, right = _exact_sides(lowering, left, e.left.type, right, e.right.type)
     if e.left.type.kind is not Kind.FLOAT:
         return f"({left.text} {e.op} {right.text})", left, right
     # Spark puts NaN above everything, so only the side that would be the greater one needs a guard.
@@ -67,6 +70,23 @@ def _order(lowering: Lowering, e: ir.Compare, left: Sql, right: Sql) -> tuple[st
         return f"({left.text} {e.op} {right.text} AND NOT isnan({left.text}))", left, right
     right = lowering.builder.bind(right)
     return f"({left.text} {e.op} {right.text} AND NOT isnan({right.text}))", left, right
+
+
+def _exact_sides(lowering: Lowering, left: Sql, a: Type, right: Sql, b: Type) -> tuple[Sql, Sql]:
+    """Two decimals as texts that Spark compares without losing a digit."""
+    if a.scale is not None and b.scale is not None and abs(a.scale - b.scale) <= 38 - DECIMAL_DIGITS:
+        return left, right  # one DECIMAL(38, s) holds both
+    left, right = lowering.builder.bind(left), lowering.builder.bind(right)
+    return combine(_digits(left.text, a), [left]), combine(_digits(right.text, b), [right])
+
+
+def _digits(text: str, t: Type) -> str:
+    """A decimal as a struct of its whole part and its fraction, which both have its sign: structs compare in order."""
+    shown = sql_text(text, t)
+    fraction = f"IF(contains({shown}, '.'), substring_index({shown}, '.', -1), '0')"
+    signed = f"concat(IF(startswith({shown}, '-'), '-0.', '0.'), {fraction})"
+    parts = f"'w', CAST(substring_index({shown}, '.', 1) AS DECIMAL(38, 0)), 'f', CAST({signed} AS DECIMAL(38, 28))"
+    return f"CASE WHEN {text} IS NOT NULL THEN named_struct({parts}) END"
 
 
 def _side(text: str, t: Type) -> tuple[str, Type]:

@@ -12,17 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clinker_spark.core.types import Kind, Type
+from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Failure, Nulls, Overload, SqlCall
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.interpreter import DUPLICATE_KEY, NULL_KEY
+from clinker_spark.cxl.interpreter import DECIMAL_OVERFLOW, DUPLICATE_KEY, NULL_KEY
 from clinker_spark.cxl.lower.comparisons import lower_compare
 from clinker_spark.cxl.lower.literals import literal_sql
 from clinker_spark.cxl.lower.plan import Failing, PlanBuilder, Sql, combine, quote
+from clinker_spark.cxl.overloads import may_overflow
 from clinker_spark.cxl.system import Context
 
 _HOLE = re.compile(r"\{([0-9]|r)\}")
@@ -134,6 +135,8 @@ class Lowering:
         template = sql_template(overload, types, literals)
         assert template is not None, f"{builtin.name} has no SQL for these arguments"
         safe = overload.safe is not None and overload.safe(literals)
+        if builtin.nulls is Nulls.PROPAGATE and any(value is None for value in literals):
+            safe = True  # a written null makes the result null before anything can fail
         failures = () if safe else overload.failures
         texts = [template, *(_when(f, builtin, literals) for f in failures)]
         uses = [0] * len(args)
@@ -168,9 +171,15 @@ class Lowering:
 
     def _Widen(self, e: ir.Widen) -> Sql:
         sql = self.lower(e.arg)
-        if e.arg.type.kind is Kind.DECIMAL:
+        a, b = e.arg.type, e.type
+        if a.kind is Kind.DECIMAL or may_overflow(a, b):
             sql = self.builder.bind(sql)
-        return combine(ph.widen_sql(sql.text, e.arg.type, e.type), [sql])
+        wide = combine(ph.widen_sql(sql.text, a, b), [sql])
+        if not may_overflow(a, b):
+            return wide
+        kind, value = _text(ErrorKind.INTEGER_OVERFLOW.value), sql_text(sql.text, a)
+        own = Failing(_overflowed(sql.text, a, b), kind, value, _text(DECIMAL_OVERFLOW), wide.level)
+        return combine(wide.text, [wide], [own])
 
     def _Narrow(self, e: ir.Narrow) -> Sql:
         sql = self.bound(e.arg)
@@ -304,6 +313,15 @@ def _guard(sql: Sql, guard: str, level: int) -> Sql:
 
 def _text(text: str) -> str:
     return sql_string(text)
+
+
+def _overflowed(sql: str, a: Type, b: Type) -> str:
+    """Is there a decimal in the value that widening would lose?"""
+    if a.kind in (Kind.ARRAY, Kind.MAP):
+        elements = sql if a.kind is Kind.ARRAY else f"map_values({sql})"
+        inner = _overflowed("cxl_e", a.element or ANY, b.element or ANY)
+        return f"coalesce(exists({elements}, cxl_e -> {inner}), FALSE)"
+    return f"({sql} IS NOT NULL AND {ph.widen_sql(sql, a, b)} IS NULL)"
 
 
 def first_repeated(array: str) -> str:

@@ -1,0 +1,276 @@
+"""`type: output` (or `sink`): where records go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from clinker_spark.config.model.base import STRING, Also, Finding, Gone, Model
+from clinker_spark.config.model.node import InputNode
+from clinker_spark.config.model.order import SortOrder
+from clinker_spark.config.model.pipeline import FanoutPolicy
+from clinker_spark.config.model.schema import Column, SchemaSpec, check_columns
+from clinker_spark.config.model.source_formats import Character
+from clinker_spark.config.templates import TemplateError, naming_problem, parse_template
+from clinker_spark.config.values import Bool, Count, Natural, Size, Text, Words, problem, shown
+
+DEFAULT_NAMING = "{stem}_{seq:04}.{ext}"
+
+
+class Mapped(Model):
+    """A column of the file and the column it comes from."""
+
+    output: Words
+    source: Words
+
+
+def _read_mapped(value: Any) -> Any:
+    if isinstance(value, str):
+        return {"output": value, "source": value}
+    if isinstance(value, dict):
+        if len(value) != 1:
+            raise problem("E364", "an item of 'mapping' is one column", "write '- column' or '- new_name: column'")
+        (output, source), *_ = value.items()
+        return {"output": output, "source": source}
+    raise problem(
+        "E364", f"an item of 'mapping' is a column, not {shown(value)}", "write '- column' or '- new_name: column'"
+    )
+
+
+def _read_mapping(value: Any) -> Any:
+    if isinstance(value, dict):
+        return [{output: source} for output, source in value.items()]
+    return value
+
+
+class _Item(Also):
+    """Only the written forms are for people; the model is not one of them."""
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        rename = {"type": "object", "additionalProperties": STRING, "minProperties": 1, "maxProperties": 1}
+        return {"anyOf": [STRING, rename]}
+
+
+_RENAMES = {
+    "type": "object",
+    "additionalProperties": STRING,
+    "description": "New names and the columns they come from.",
+}
+MappedColumns = Annotated[tuple[Annotated[Mapped, _Item(_read_mapped)], ...], Also(_read_mapping, _RENAMES)]
+
+
+class Split(Model):
+    """Several files instead of one."""
+
+    max_records: Count | None = None
+    """The most records of a file."""
+    max_bytes: Size | None = None
+    """The size after which a new file is begun."""
+    group_key: Words | None = None
+    """A column whose equal values stay in one file."""
+    naming: Words = DEFAULT_NAMING
+    """The names of the files."""
+    repeat_header: Bool = True
+    """Write the header line in every file."""
+    oversize_group: Literal["warn", "error", "allow"] = "warn"
+    """What happens when one group is larger than a file may be."""
+
+    def check(self) -> Iterator[Finding]:
+        if self.max_records is None and self.max_bytes is None:
+            help_text = "add max_records or max_bytes"
+            yield Finding("E007", "'split' does not say when to begin a new file", (), help_text, on_key=True)
+        if self.max_bytes == 0:
+            yield Finding("E215", "'max_bytes' must not be 0", ("max_bytes",), "write a size such as 100MB")
+        if (reason := naming_problem(self.naming)) is not None:
+            yield Finding("E367", f"'naming' cannot be used: {reason}", ("naming",), f"the default is {DEFAULT_NAMING}")
+
+
+class CsvWrite(Model):
+    """How CSV files are written."""
+
+    delimiter: Character = ","
+    """The character between two values."""
+
+    later: ClassVar[dict[str, str]] = {"envelope": "envelopes"}
+
+
+class JsonWrite(Model):
+    """How JSON files are written."""
+
+    format: Literal["array", "ndjson"] = "array"
+    """One array, or one record per line."""
+    pretty: Bool = False
+    """Write each record over several lines."""
+
+    def check(self) -> Iterator[Finding]:
+        if self.pretty and self.format == "ndjson":
+            yield Finding("E007", "ndjson has one record per line", ("pretty",), "remove 'pretty'", on_key=True)
+
+
+class XmlWrite(Model):
+    """How XML files are written."""
+
+    root_element: Words = "Root"
+    """The element around all records."""
+    record_element: Words = "Record"
+    """The element of a record."""
+    attribute_prefix: Text = "@"
+    """Columns whose name starts with this become attributes."""
+
+
+class FixedWidthWrite(Model):
+    """How fixed-width files are written."""
+
+    line_separator: Literal["lf", "crlf", "none"] = "lf"
+    """What ends a line."""
+
+
+class ParquetWrite(Model):
+    """How Parquet files are written."""
+
+    compression: Literal["snappy", "zstd", "gzip", "none"] = "snappy"
+
+
+class OutputConfig(Model):
+    """What all file formats share."""
+
+    name: Words | None = None
+    """The name of the output in reports; by default that of the node."""
+    path: Words
+    """The file to write; one that ends in / is a folder of parts. {tokens} such as {timestamp} are filled in."""
+    include_unmapped: Bool = True
+    """Write all columns, or only those that the node before this one emits."""
+    include_header: Bool = True
+    """CSV: write the names of the columns first."""
+    mapping: MappedColumns | None = None
+    """The columns to write, in order: - column, or - new_name: column."""
+    exclude: tuple[Words, ...] = ()
+    """Columns to leave out."""
+    order: Literal["source", "any"] = "source"
+    """Write records in the order of the sources, or in any."""
+    sort_order: SortOrder = ()
+    """Sort the records by these columns."""
+    preserve_nulls: Bool = False
+    """JSON: write columns without a value as null."""
+    include_correlation_keys: Bool = False
+    """Write the hidden columns of the correlation keys."""
+    schema_: SchemaSpec | None = Field(default=None, alias="schema")
+    """Columns with the scale or the place in the line they are written with."""
+    split: Split | None = None
+    correlation_fanout_policy: FanoutPolicy | None = None
+    """Which records of a failed group are held back."""
+    if_exists: Literal["overwrite", "error", "unique_suffix"] = "overwrite"
+    """What happens when the file is there already."""
+    unique_suffix_width: Natural = 0
+    """The digits of the number that unique_suffix adds."""
+    write_meta: Bool = False
+    """Write a .meta.json file beside the output."""
+
+    later: ClassVar[dict[str, str]] = {
+        "reconstruct_envelope": "envelopes",
+        "join_values": "joining several values into one",
+    }
+
+    def check(self) -> Iterator[Finding]:
+        try:
+            parse_template(self.path)
+        except TemplateError as error:
+            yield Finding("E007", f"'path' cannot be used: {error}", ("path",), error.help)
+        yield from self._check_mapping()
+        if self.order == "any" and self.sort_order:
+            see = (("sort_order",), "the order it is to have")
+            message = "'order: any' leaves the order open, and 'sort_order' asks for one"
+            yield Finding("E007", message, ("order",), "remove one of them", on_key=True, see=see)
+        if self.schema_ is not None and not isinstance(self.schema_, str):
+            yield from self.check_schema(self.schema_)
+
+    def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
+        """What is wrong with the columns. Also for columns that came from a file."""
+        for finding in check_columns(columns, fixed_width=getattr(self, "type", None) == "fixed_width"):
+            yield finding.under("schema")
+
+    def _check_mapping(self) -> Iterator[Finding]:
+        if self.mapping is None:
+            return
+        if not self.mapping:
+            yield Finding(
+                "E364", "'mapping' lists no column", ("mapping",), "remove the key to write all columns", on_key=True
+            )
+        seen: dict[str, int] = {}
+        for i, item in enumerate(self.mapping):
+            at = ("mapping", i)
+            if item.output in seen:
+                see = (("mapping", seen[item.output]), "first written here")
+                yield Finding("E364", f"column '{item.output}' is written twice", at, "rename one", see=see)
+            if item.source in self.exclude:
+                see = (("exclude", self.exclude.index(item.source)), "left out here")
+                message = f"column '{item.source}' is written and excluded"
+                yield Finding("E364", message, at, "remove it from one of the two", see=see)
+            seen.setdefault(item.output, i)
+
+
+class CsvOutput(OutputConfig):
+    """Delimited text with a header line."""
+
+    type: Literal["csv"]
+    """The file format."""
+    options: CsvWrite = Field(default_factory=CsvWrite)
+
+
+class JsonOutput(OutputConfig):
+    """JSON: an array of objects, or one object per line."""
+
+    type: Literal["json"]
+    """The file format."""
+    options: JsonWrite = Field(default_factory=JsonWrite)
+
+
+class XmlOutput(OutputConfig):
+    """XML: one element per record."""
+
+    type: Literal["xml"]
+    """The file format."""
+    options: XmlWrite = Field(default_factory=XmlWrite)
+
+
+class FixedWidthOutput(OutputConfig):
+    """Lines whose columns stand at fixed bytes; the schema gives the places."""
+
+    type: Literal["fixed_width"]
+    """The file format."""
+    options: FixedWidthWrite = Field(default_factory=FixedWidthWrite)
+
+    def check(self) -> Iterator[Finding]:
+        yield from super().check()
+        if self.schema_ is None:
+            help_text = "add 'schema:' with start and width of each column"
+            yield Finding("E201", "fixed-width output needs a schema", (), help_text, on_key=True)
+
+
+class ParquetOutput(OutputConfig):
+    """Parquet files."""
+
+    type: Literal["parquet"]
+    """The file format."""
+    options: ParquetWrite = Field(default_factory=ParquetWrite)
+
+
+AnyOutput = CsvOutput | JsonOutput | XmlOutput | FixedWidthOutput | ParquetOutput
+
+
+class OutputNode(InputNode):
+    """Writes records to files."""
+
+    type: Literal["output", "sink"]
+    config: Annotated[AnyOutput, Field(discriminator="type")]
+
+    gone: ClassVar[dict[str, Gone]] = {
+        "inputs": Gone("an output reads one node", "write 'input: node'; a merge before it brings several together")
+    }
+
+    @property
+    def output_name(self) -> str:
+        """The name of the output in reports."""
+        return self.config.name or self.name

@@ -1,0 +1,126 @@
+"""Declared schemas: columns in the pipeline itself, or in a `*.schema.yaml` file beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clinker_spark.config.errors import ConfigError
+from clinker_spark.config.files import Unreadable, read_text
+from clinker_spark.config.model.base import Finding
+from clinker_spark.config.model.schema import Column, Columns, column_list
+from clinker_spark.config.translate import finding_at, validate, value_span
+from clinker_spark.config.yaml_tree import Document, KeyPath, Mapping, parse_yaml
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.span import Source, Span
+from clinker_spark.core.types import Type
+
+LISTS = ("columns", "fields", "schema")
+"""Keys under which a schema file may have its list."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeclaredSchema:
+    """Columns and where they are declared: in `document`, at `path`."""
+
+    columns: Columns
+    document: Document
+    path: KeyPath
+
+    @property
+    def source(self) -> Source:
+        return self.document.source
+
+    def types(self) -> dict[str, Type]:
+        """The names and types, in order."""
+        return {column.name: column.data_type for column in self.columns}
+
+    def column(self, name: str) -> Column | None:
+        return next((column for column in self.columns if column.name == name), None)
+
+    def span_of(self, name: str, key: str = "name") -> Span:
+        """Where a column is declared, or one key of it."""
+        names = [column.name for column in self.columns]
+        return self.document.span_of((*self.path, names.index(name), key) if name in names else self.path)
+
+
+def declared_schema(
+    spec: Columns | str,
+    check: Callable[[Columns], Iterator[Finding]],
+    document: Document,
+    path: KeyPath,
+    folder: Path,
+    found: list[Diagnostic],
+) -> DeclaredSchema | None:
+    """The columns that a `schema:` at `path` means. `check` is what its owner has to say about them.
+
+    Columns in the file itself have been checked with everything else there.
+    """
+    if not isinstance(spec, str):
+        return DeclaredSchema(spec, document, path)
+    schema = _read_file(spec, document, path, folder, found)
+    if schema is None:
+        return None
+    before = len(found)
+    for finding in check(schema.columns):
+        if finding.at[:1] == ("schema",):
+            inside = None if finding.see is None else (finding.see[0][1:], finding.see[1])
+            moved = Finding(finding.code, finding.message, finding.at[1:], finding.help, finding.on_key, inside)
+            found.append(finding_at(moved, schema.document, schema.path))
+        else:
+            found.append(finding_at(finding, document, path[:-1]))
+    return schema if len(found) == before else None
+
+
+def _read_file(
+    spec: str, document: Document, path: KeyPath, folder: Path, found: list[Diagnostic]
+) -> DeclaredSchema | None:
+    place = value_span(document, path)
+    try:
+        text = read_text(folder / spec)
+    except Unreadable as error:
+        message = f"cannot read the schema '{spec}': {error.reason}"
+        help_text = error.help or "the path starts from the folder of this file"
+        found.append(Diagnostic("E157", message, document.source, place, help_text))
+        return None
+    try:
+        schema = parse_yaml(Source(str(folder / spec), text))
+    except ConfigError as error:
+        found += error.diagnostics
+        return None
+    where, data = _list(schema)
+    if data is None or isinstance(data, str):
+        message = f"the schema '{spec}' has no columns"
+        help_text = "write a list there: - { name: id, type: int }"
+        found.append(Diagnostic("E157", message, document.source, place, help_text))
+        return None
+    columns = _columns(data, schema, where, found)
+    return None if columns is None else DeclaredSchema(columns, schema, where)
+
+
+def _list(schema: Document) -> tuple[KeyPath, Any]:
+    """The path and the content of the list of columns in a schema file."""
+    root = schema.root
+    if isinstance(root, Mapping):
+        for key in LISTS:
+            value = root.get(key)
+            if value is not None and not isinstance(value.data(), str):
+                return (key,), value.data()
+    return (), schema.data()
+
+
+def _columns(data: Any, schema: Document, where: KeyPath, found: list[Diagnostic]) -> Columns | None:
+    result: list[Column] = []
+    before = len(found)
+    if isinstance(data, dict):
+        data = column_list({key: value for key, value in data.items() if key != "_notes"})
+    if not isinstance(data, list):
+        found.append(Diagnostic("E157", "a schema is a list of columns", schema.source, schema.head_span(where)))
+        return None
+    for i, item in enumerate(data):
+        column = validate(Column, schema, (*where, i), found, item, check=False)
+        if column is not None:
+            result.append(column)
+    return tuple(result) if len(found) == before else None
