@@ -29,7 +29,9 @@ RANK = {
     "cli": 9,
 }
 
-HANDOVERS: dict[tuple[str, str], str] = {}
+HANDOVERS: dict[tuple[str, str], str] = {
+    ("cxl.program", "spark"): "Program.apply(df) is the language's public face; pyspark loads only when it is called",
+}
 """(module, imported layer) -> why it may look down the stack. Only for a function that hands over to the engine."""
 
 

@@ -7,7 +7,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,11 +42,11 @@ def test_summaries_are_those_of_the_commands(name: str) -> None:
 
 
 @pytest.mark.parametrize("args", [("--help",), ("check", "--help"), ("eval", "-h"), ("fmt", "-h"), ("repl", "-h")])
-def test_help(cxl, args) -> None:
+def test_help(cxl: Callable[..., Any], args: tuple[str, ...]) -> None:
     assert cxl(*args).code == 0
 
 
-def test_unknown_command(cxl) -> None:
+def test_unknown_command(cxl: Callable[..., Any]) -> None:
     done = cxl("chekc")
     assert done.code == 2 and "did you mean 'check'?" in done.err
 
@@ -65,11 +67,11 @@ def test_check_as_a_process_loads_nothing_heavy(program: Path) -> None:
 # ------------------------------------------------------------------- programs
 
 
-def test_a_valid_program(cxl, program: Path) -> None:
+def test_a_valid_program(cxl: Callable[..., Any], program: Path) -> None:
     assert cxl("check", program) == (0, "", f"ok: {program} is valid\n")
 
 
-def test_a_schema_closes_the_world(cxl, program: Path) -> None:
+def test_a_schema_closes_the_world(cxl: Callable[..., Any], program: Path) -> None:
     done = cxl("check", program, "--schema", "prise: float, qty: int")
     assert done.code == 1 and done.out == ""
     assert "error[E203]: unresolved identifier 'price'" in done.err
@@ -77,27 +79,27 @@ def test_a_schema_closes_the_world(cxl, program: Path) -> None:
     assert f"{program}:1:11" in done.err and "ok:" not in done.err
 
 
-def test_all_errors_of_a_phase_at_once(cxl, tmp_path: Path) -> None:
+def test_all_errors_of_a_phase_at_once(cxl: Callable[..., Any], tmp_path: Path) -> None:
     file = tmp_path / "two.cxl"
     file.write_text('emit a = 1 + "x"\nemit b = true < false\n')
     done = cxl("check", file)
     assert done.code == 1 and done.err.count("error[E200]") == 2 and "2 errors" in done.err
 
 
-def test_warnings_are_no_failure(cxl, tmp_path: Path) -> None:
+def test_warnings_are_no_failure(cxl: Callable[..., Any], tmp_path: Path) -> None:
     file = tmp_path / "quiet.cxl"
     file.write_text("filter x > 0\n")
     done = cxl("check", file)
     assert done.code == 0 and "warning[W200]" in done.err and done.err.endswith(f"ok: {file} is valid\n")
 
 
-def test_standard_input(cxl) -> None:
+def test_standard_input(cxl: Callable[..., Any]) -> None:
     assert cxl("check", "-", stdin="emit a = 1") == (0, "", "ok: <stdin> is valid\n")
     done = cxl("check", "-", stdin="emit a = ")
     assert done.code == 1 and "<stdin>:1" in done.err
 
 
-def test_several_files_end_with_the_worst_code(cxl, program: Path, tmp_path: Path) -> None:
+def test_several_files_end_with_the_worst_code(cxl: Callable[..., Any], program: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.cxl"
     wrong.write_text("emit a = 1 +\n")
     done = cxl("check", program, wrong)
@@ -105,13 +107,13 @@ def test_several_files_end_with_the_worst_code(cxl, program: Path, tmp_path: Pat
     assert cxl("check", wrong, tmp_path / "none.cxl", program).code == 2
 
 
-def test_types(cxl, program: Path) -> None:
+def test_types(cxl: Callable[..., Any], program: Path) -> None:
     for option in ("--types", "--verbose", "-v"):
         done = cxl("check", program, "--schema", "price: float, qty: nullable(int)", option)
         assert (done.code, done.out) == (0, "total  Nullable(Float)\n")
 
 
-def test_json_has_the_findings(cxl, tmp_path: Path) -> None:
+def test_json_has_the_findings(cxl: Callable[..., Any], tmp_path: Path) -> None:
     file = tmp_path / "bad.cxl"
     file.write_text("emit a = nope\n")
     done = cxl("check", file, "--schema", "{}", "--json")
@@ -128,7 +130,9 @@ def test_json_has_the_findings(cxl, tmp_path: Path) -> None:
 # -------------------------------------------------------------------- modules
 
 
-def test_modules_come_from_the_rules_folder(cxl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_come_from_the_rules_folder(
+    cxl: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "rules" / "shared"
     folder.mkdir(parents=True)
     (folder / "money.cxl").write_text("let RATE = 0.5\nfn gross(x) = x * RATE\n")
@@ -142,7 +146,7 @@ def test_modules_come_from_the_rules_folder(cxl, tmp_path: Path, monkeypatch: py
     assert done.code == 1 and "E227" in done.err
 
 
-def test_a_module_is_checked_as_one(cxl, tmp_path: Path) -> None:
+def test_a_module_is_checked_as_one(cxl: Callable[..., Any], tmp_path: Path) -> None:
     file = tmp_path / "money.cxl"
     file.write_text("let RATE = 0.5\nfn gross(x) = x * RATE\n")
     assert cxl("check", file) == (0, "", f"ok: {file} is valid\n")
@@ -156,7 +160,7 @@ def test_a_module_is_checked_as_one(cxl, tmp_path: Path) -> None:
 # -------------------------------------------------------------- unusable files
 
 
-def test_files_that_cannot_be_read(cxl, tmp_path: Path, program: Path) -> None:
+def test_files_that_cannot_be_read(cxl: Callable[..., Any], tmp_path: Path, program: Path) -> None:
     done = cxl("check", tmp_path / "ordr.cxl")
     assert done.code == 2 and "error[E224]: cannot read" in done.err and f"did you mean '{program}'?" in done.err
     assert cxl("check", tmp_path / "no" / "folder.cxl").code == 2
@@ -169,12 +173,12 @@ def test_files_that_cannot_be_read(cxl, tmp_path: Path, program: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission(cxl, program: Path) -> None:
+def test_a_file_without_permission(cxl: Callable[..., Any], program: Path) -> None:
     program.chmod(0)
     assert cxl("check", program).code == 2
 
 
-def test_strange_but_readable_files(cxl, tmp_path: Path) -> None:
+def test_strange_but_readable_files(cxl: Callable[..., Any], tmp_path: Path) -> None:
     file = tmp_path / "f.cxl"
     file.write_bytes(b"")
     assert cxl("check", file).code == 0
@@ -187,7 +191,7 @@ def test_strange_but_readable_files(cxl, tmp_path: Path) -> None:
     assert done.code == 1 and "limit" in done.err
 
 
-def test_no_file_at_all(cxl) -> None:
+def test_no_file_at_all(cxl: Callable[..., Any]) -> None:
     assert cxl("check").code == 2
 
 
@@ -274,14 +278,14 @@ def test_wrong_schemas(given: str, code: str, advice: str) -> None:
         "[" * 3000,
     ],
 )
-def test_wrong_schema_files(cxl, tmp_path: Path, program: Path, text: str) -> None:
+def test_wrong_schema_files(cxl: Callable[..., Any], tmp_path: Path, program: Path, text: str) -> None:
     file = tmp_path / "schema.yaml"
     file.write_text(text)
     done = cxl("check", program, "--schema", file)
     assert done.code == 2 and "error[E226]" in done.err
 
 
-def test_all_wrong_types_at_once_with_their_places(cxl, tmp_path: Path, program: Path) -> None:
+def test_all_wrong_types_at_once_with_their_places(cxl: Callable[..., Any], tmp_path: Path, program: Path) -> None:
     file = tmp_path / "schema.yaml"
     file.write_text("a: number\nb: int\nc: numeric\n")
     done = cxl("check", program, "--schema", file)
@@ -289,7 +293,7 @@ def test_all_wrong_types_at_once_with_their_places(cxl, tmp_path: Path, program:
     assert "E226" in done.err and "E158" in done.err and "ok:" not in done.err
 
 
-def test_a_missing_schema_file(cxl, tmp_path: Path, program: Path) -> None:
+def test_a_missing_schema_file(cxl: Callable[..., Any], tmp_path: Path, program: Path) -> None:
     done = cxl("check", program, "--schema", tmp_path / "none.yaml")
     assert done.code == 2 and "error[E226]: cannot read" in done.err
     assert cxl("check", program, "--schema", tmp_path).code == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -36,41 +37,41 @@ from clinker_spark.core.types import parse_type
         ("let x = 2\nx * 21", "42"),
     ],
 )
-def test_a_bare_expression_prints_its_value(cxl, source: str, printed: str) -> None:
+def test_a_bare_expression_prints_its_value(cxl: Callable[..., Any], source: str, printed: str) -> None:
     assert cxl("eval", "-e", source) == (0, printed + "\n", "")
 
 
-def test_emits_are_an_object_and_several_texts_are_lines(cxl) -> None:
+def test_emits_are_an_object_and_several_texts_are_lines(cxl: Callable[..., Any]) -> None:
     done = cxl("eval", "-e", "let n = x * 2", "-e", "emit a = n", "-e", "emit b = a + 1.0", "--field", "x=4")
     assert done == (0, '{\n  "a": 8,\n  "b": 9.0\n}\n', "")
 
 
-def test_a_file(cxl, tmp_path: Path) -> None:
+def test_a_file(cxl: Callable[..., Any], tmp_path: Path) -> None:
     file = tmp_path / "p.cxl"
     file.write_text("emit from = $source.file\nemit row = $source.row\nemit run = $pipeline.name\n")
     assert json.loads(cxl("eval", file).out) == {"from": str(file), "row": 1, "run": "cxl-eval"}
     assert json.loads(cxl("eval", "-", stdin="emit a = 1").out) == {"a": 1}
 
 
-def test_emit_each_is_an_array(cxl) -> None:
+def test_emit_each_is_an_array(cxl: Callable[..., Any]) -> None:
     done = cxl("eval", "-e", "emit each i in items {\n emit n = i * 10\n}", "--record", '{"items": [1, 2]}')
     assert json.loads(done.out) == [{"n": 10}, {"n": 20}]
     done = cxl("eval", "-e", "emit each i in items {\n emit n = i\n}", "--record", '{"items": []}')
     assert json.loads(done.out) == []
 
 
-def test_a_filtered_record(cxl) -> None:
+def test_a_filtered_record(cxl: Callable[..., Any]) -> None:
     done = cxl("eval", "-e", "filter x > 3", "-e", "emit y = x", "--field", "x=1")
     assert done == (0, "{}\n", "note: the record is filtered out\n")
 
 
-def test_scoped_variables_are_notes(cxl) -> None:
+def test_scoped_variables_are_notes(cxl: Callable[..., Any]) -> None:
     done = cxl("eval", "-e", "emit $pipeline.best = 3", "-e", "emit $record.tag = 'a'", "-e", "emit a = 1")
     assert json.loads(done.out) == {"a": 1}
     assert done.err == 'note: $pipeline.best = 3\nnote: $record.tag = "a"\n'
 
 
-def test_traces_go_to_standard_error(cxl) -> None:
+def test_traces_go_to_standard_error(cxl: Callable[..., Any]) -> None:
     done = cxl("eval", "-e", "trace warn 'careful'", "-e", "emit a = 1")
     assert json.loads(done.out) == {"a": 1} and done.err == "trace[warn]: careful\n"
     done = cxl("eval", "-e", "[1, x].map(it => it.debug('each') + n.debug())", "--record", '{"x": 5, "n": null}')
@@ -78,7 +79,7 @@ def test_traces_go_to_standard_error(cxl) -> None:
     assert done.err == "debug[each]: 1\ndebug: null\ndebug[each]: 5\ndebug: null\n"
 
 
-def test_variables_and_modules(cxl, tmp_path: Path) -> None:
+def test_variables_and_modules(cxl: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "m.cxl").write_text("fn double(x) = x * 2\n")
     done = cxl("eval", "-e", "use m", "-e", "emit a = m.double($vars.n)", "--vars", "n=4", "--rules", tmp_path)
     assert json.loads(done.out) == {"a": 8}
@@ -86,19 +87,19 @@ def test_variables_and_modules(cxl, tmp_path: Path) -> None:
     assert done.code == 1 and "did you mean 'n'?" in done.err
 
 
-def test_warnings_are_shown_unless_there_is_a_value(cxl) -> None:
+def test_warnings_are_shown_unless_there_is_a_value(cxl: Callable[..., Any]) -> None:
     assert "W200" in cxl("eval", "-e", "let a = 1").err
     assert cxl("eval", "-e", "let a = 1\na").err == ""
 
 
-def test_errors_in_the_program(cxl) -> None:
+def test_errors_in_the_program(cxl: Callable[..., Any]) -> None:
     done = cxl("eval", "-e", "emit a = x", "--field", "y=1")
     assert done.code == 1 and done.out == "" and "error[E203]: unresolved identifier 'x'" in done.err
     assert cxl("eval", "-e", "emit a = ").code == 1
     assert cxl("eval", "-e", "emit a = 1 + 'x'").code == 1
 
 
-def test_a_record_that_fails(cxl) -> None:
+def test_a_record_that_fails(cxl: Callable[..., Any]) -> None:
     done = cxl("eval", "-e", "emit a = 1", "-e", "emit b = a / x", "--field", "x=0")
     assert done.code == 1 and done.out == ""
     assert "error[X002]: row 1: field 'b': division by zero" in done.err
@@ -116,11 +117,11 @@ def test_a_record_that_fails(cxl) -> None:
         ("-e", "1", "--nope"),
     ],
 )
-def test_wrong_usage(cxl, args: tuple[str, ...]) -> None:
+def test_wrong_usage(cxl: Callable[..., Any], args: tuple[str, ...]) -> None:
     assert cxl("eval", *args).code == 2
 
 
-def test_a_missing_program(cxl, tmp_path: Path) -> None:
+def test_a_missing_program(cxl: Callable[..., Any], tmp_path: Path) -> None:
     done = cxl("eval", tmp_path / "none.cxl")
     assert done.code == 2 and "E224" in done.err
     assert cxl("eval", "-e", "\udcff").code == 2  # bytes of the command line that are no text
@@ -129,7 +130,7 @@ def test_a_missing_program(cxl, tmp_path: Path) -> None:
 # -------------------------------------------------------------------- streams
 
 
-def test_a_stream_prints_lines_and_goes_on_after_errors(cxl) -> None:
+def test_a_stream_prints_lines_and_goes_on_after_errors(cxl: Callable[..., Any]) -> None:
     lines = '{"x": 1}\n{"x": 0}\n\n{"x": 1}\n{"x": 4}\n'
     program = ("-e", "distinct by x", "-e", "emit y = 8 / x", "-e", "emit row = $source.row")
     done = cxl("eval", *program, "--record", "-", stdin=lines)
@@ -139,7 +140,7 @@ def test_a_stream_prints_lines_and_goes_on_after_errors(cxl) -> None:
     assert "note: 1 of 4 records is a duplicate\nnote: 1 of 4 records failed\n" in done.err
 
 
-def test_a_stream_may_be_of_any_layout(cxl, tmp_path: Path) -> None:
+def test_a_stream_may_be_of_any_layout(cxl: Callable[..., Any], tmp_path: Path) -> None:
     program = ("eval", "-e", "emit y = x", "--record")
     assert cxl(*program, "-", stdin='{\n "x": 1\n}\n{"x": 2}').out == '{"y": 1}\n{"y": 2}\n'
     assert cxl(*program, "-", stdin='[{"x": 1}, {"x": 2}]').out == '{"y": 1}\n{"y": 2}\n'
@@ -153,7 +154,7 @@ def test_a_stream_may_be_of_any_layout(cxl, tmp_path: Path) -> None:
     assert cxl("eval", "-e", "x + 1", "--record", f"@{file}").out == "2\n3\n"
 
 
-def test_the_types_of_a_stream_are_those_of_all_records(cxl) -> None:
+def test_the_types_of_a_stream_are_those_of_all_records(cxl: Callable[..., Any]) -> None:
     rows = read_record('{"a": 1, "b": 1, "c": 1, "d": null} {"a": 2.5, "c": "x", "d": null}').rows
     types = {name: str(t) for name, t in infer_schema(rows).items()}
     assert types == {"a": "Float", "b": "Nullable(Int)", "c": "Any", "d": "Any"}
@@ -161,7 +162,7 @@ def test_the_types_of_a_stream_are_those_of_all_records(cxl) -> None:
     assert done.out == '{"a": 1.0}\n{"a": 2.5}\n'
 
 
-def test_filtered_records_of_a_stream_are_counted(cxl) -> None:
+def test_filtered_records_of_a_stream_are_counted(cxl: Callable[..., Any]) -> None:
     done = cxl("eval", "-e", "filter x > 1", "-e", "emit y = x", "--record", "-", stdin='{"x":1}{"x":1}{"x":2}')
     assert done == (0, '{"y": 2}\n', "note: 2 of 3 records are filtered out\n")
 
@@ -260,7 +261,7 @@ def test_typed_fields(type_word: str, text: str, value: Any) -> None:
         ("map", "[]"),
     ],
 )
-def test_fields_that_do_not_fit_their_type(cxl, type_word: str, text: str) -> None:
+def test_fields_that_do_not_fit_their_type(cxl: Callable[..., Any], type_word: str, text: str) -> None:
     t = parse_type(type_word)
     assert t is not None
     with pytest.raises((Unfit, InputError)):
@@ -269,7 +270,7 @@ def test_fields_that_do_not_fit_their_type(cxl, type_word: str, text: str) -> No
     assert done.code == 2 and "E225" in done.err
 
 
-def test_json_is_read_by_the_schema(cxl) -> None:
+def test_json_is_read_by_the_schema(cxl: Callable[..., Any]) -> None:
     schema = "n: decimal(2), d: date, f: float, s: string, extra: int"
     record = '{"n": 1234567890123456789.015, "d": "2024-03-15", "f": 2, "s": "x", "other": 1}'
     done = cxl("eval", "-e", "emit n = n emit d = d emit f = f emit e = extra", "--schema", schema, "--record", record)
@@ -318,12 +319,12 @@ def test_values_that_are_not_of_the_declared_type() -> None:
         ("--record", "{}", "--vars", "x"),
     ],
 )
-def test_unusable_records(cxl, args: tuple[str, ...]) -> None:
+def test_unusable_records(cxl: Callable[..., Any], args: tuple[str, ...]) -> None:
     done = cxl("eval", "-e", "emit y = 1", *args)
     assert done.code == 2 and done.out == "" and "error[E225]" in done.err
 
 
-def test_unusable_record_files(cxl, tmp_path: Path) -> None:
+def test_unusable_record_files(cxl: Callable[..., Any], tmp_path: Path) -> None:
     assert "E224" in cxl("eval", "-e", "1", "--record", f"@{tmp_path}/none.json").err
     assert cxl("eval", "-e", "1", "--record", f"@{tmp_path}").code == 2
     assert cxl("eval", "-e", "1", "--record", "-", stdin=b"\xff{}").code == 2

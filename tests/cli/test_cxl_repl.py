@@ -8,7 +8,9 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,9 @@ from clinker_spark.cli.repl_help import topic, topics
 from clinker_spark.cli.repl_session import Session
 from clinker_spark.cli.repl_terminal import state_file
 from clinker_spark.core.errors import InputError
+from clinker_spark.cxl.builtins import all_builtins
+from clinker_spark.cxl.builtins.collections import HIGHER_ORDER, HigherOrderMethod
+from clinker_spark.cxl.builtins.table import Builtin
 
 RECORD = '{"price": 2.5, "qty": 4, "tags": ["new", "blue"], "who": {"name": "Ada"}, "note": null}'
 
@@ -134,6 +139,12 @@ def test_help(session: Session) -> None:
 @pytest.mark.parametrize("word", topics())
 def test_every_topic_has_a_page(word: str) -> None:
     assert "no help" not in topic(word)
+
+
+@pytest.mark.parametrize("row", [*all_builtins(), *HIGHER_ORDER.values()], ids=lambda row: row.name)
+def test_what_help_promises_is_what_the_session_answers(row: Builtin | HigherOrderMethod) -> None:
+    for expression, value in row.examples:
+        assert Session().handle(expression).splitlines()[-1].rpartition(" : ")[0] == value
 
 
 def test_type(session: Session) -> None:
@@ -330,13 +341,18 @@ def test_receivers(before: str, receiver: str | None) -> None:
 # ------------------------------------------------------------------ the command
 
 
-def test_lines_from_a_pipe(cxl) -> None:
+def test_lines_from_a_pipe(cxl: Callable[..., Any]) -> None:
     done = cxl("repl", "--record", '{"x": 2}', stdin="let y = x *\n  21\n\ny\nnope\n:quit\n1\n")
     assert done.code == 0
     assert done.out.startswith("y = 42 : Int\n42 : Int\nerror[E203]") and not done.out.endswith("1 : Int\n")
 
 
-def test_variables_schema_and_wrong_options(cxl) -> None:
+def test_bytes_that_are_no_text(cxl: Callable[..., Any]) -> None:
+    assert "E202" in cxl("repl", stdin=b"1 + \xff\n").out
+    assert cxl("repl", stdin='"é"\n').out == '"é" : String\n'
+
+
+def test_variables_schema_and_wrong_options(cxl: Callable[..., Any]) -> None:
     assert cxl("repl", "--vars", "n=3", stdin="$vars.n + 1").out == "4 : Int\n"
     assert cxl("repl", "--schema", "d: date", stdin=":type d").out == "Date\n"
     assert cxl("repl", "--record", "-").code == 2
@@ -346,7 +362,7 @@ def test_variables_schema_and_wrong_options(cxl) -> None:
         fields("x: int", '{"x": "y"}')
 
 
-def test_a_mistake_of_ours_does_not_end_the_session(cxl, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_of_ours_does_not_end_the_session(cxl: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(self: Session, text: str) -> str:
         raise ValueError("boom")
 

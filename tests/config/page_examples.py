@@ -13,7 +13,8 @@ from clinker_spark.core.render import render_all
 from tests.config.golden_cases import findings
 
 PAGES = Path(clinker_spark.__file__).parent / "core" / "pages"
-_EXAMPLE = re.compile(r"^```(?:yaml|toml) (\S+)\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINES = r"((?:(?!```)[^\n]*\n)*)"
+_EXAMPLE = re.compile(rf"^```(?:yaml|toml) (\S+)\n{_LINES}```\n\n```text\n{_LINES}```$", re.MULTILINE)
 
 
 def pages() -> list[Path]:

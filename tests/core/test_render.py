@@ -222,8 +222,8 @@ def test_no_span_and_no_source() -> None:
 
 
 def test_texts_of_several_lines() -> None:
-    assert rendered(Diagnostic("E290", "one\ntwo", help="first\nsecond")) == (
-        "\nerror[E290]: one\n  two\n   = help: first\n           second\n"
+    assert rendered(Diagnostic("E202", "one\ntwo", help="first\nsecond")) == (
+        "\nerror[E202]: one\n  two\n   = help: first\n           second\n"
     )
 
 

@@ -115,7 +115,7 @@ def test_any_comes_before_numeric() -> None:
 # Row and column in the order of BARE; "." is incompatible, a name the result, "?" a nullable of the named one.
 TABLE = """
           Null      Bool   Int     Float   Decimal  String  Date   DateTime  Array   Map   Numeric   Any
-Null      Null      Bool?  Int?    Float?  Decimal? String? Date?  DateTime? Array?  Map?  Numeric?  Null
+Null      Null      Bool?  Int?    Float?  Decimal? String? Date?  DateTime? Array?  Map?  Numeric?  Any?
 Bool      Bool?     Bool   .       .       .        .       .      .         .       .     .         Bool
 Int       Int?      .      Int     Float   Decimal  .       .      .         .       .     Int       Int
 Float     Float?    .      Float   Float   .        .       .      .         .       .     Float     Float
@@ -126,7 +126,7 @@ DateTime  DateTime? .      .       .       .        .       .      DateTime  .  
 Array     Array?    .      .       .       .        .       .      .         Array   .     .         Array
 Map       Map?      .      .       .       .        .       .      .         .       Map   .         Map
 Numeric   Numeric?  .      Int     Float   .        .       .      .         .       .     Numeric   Numeric
-Any       Null      Bool   Int     Float   Decimal  String  Date   DateTime  Array   Map   Numeric   Any
+Any       Any?      Bool   Int     Float   Decimal  String  Date   DateTime  Array   Map   Numeric   Any
 """
 
 

@@ -15,7 +15,9 @@ def main() -> int:
     started = time.monotonic()
     findings, coverage = campaign.run(spark, seed, count)
     print(f"{count} programs in {time.monotonic() - started:.0f} s: {coverage}", flush=True)
-    if findings:
+    if findings and "--raw" in sys.argv:
+        print(*findings, sep="\n\n")
+    elif findings:
         print(campaign.report(spark, seed, findings, most=20))
     return 1 if findings else 0
 

@@ -7,6 +7,7 @@ kind, field, offending value and message.
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context
 from tests.property.batches import run_batch
 from tests.support.batch import Result
+
+_RAISED = re.compile(r"[A-Za-z_.]+(Error|Exception|Fail|Invalid)\b")
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,9 @@ def error_of(error: EvalError) -> dict[str, Any]:
 
 def crash(error: BaseException) -> Result:
     """An engine that raised: never right, and never the same as the other engine's result."""
-    text = next((line for line in str(error).splitlines() if line.strip()), "")
-    return Result(error={"kind": f"{type(error).__name__}: {text[:500]}"})
+    lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+    raised = [line for line in lines if _RAISED.match(line)]  # the end of a traceback in a Python worker
+    return Result(error={"kind": f"{type(error).__name__}: {(raised or lines)[0][:500]}"})
 
 
 def interpret(program: Program, records: Sequence[Mapping[str, Any]], context: Context) -> list[Result]:

@@ -16,7 +16,6 @@ import click
 
 from clinker_spark import __version__
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.core.render import render_all, use_color
 from clinker_spark.core.suggest import did_you_mean
 
 
@@ -78,7 +77,8 @@ def run(command: click.Command, name: str, args: Sequence[str] | None = None) ->
         # Not command.main(): it would end a broken pipe with 1 before the branch below sees it.
         with command.make_context(name, list(sys.argv[1:] if args is None else args)) as ctx:
             result = command.invoke(ctx)
-        sys.stdout.flush()  # a broken pipe shows here, not while the interpreter shuts down
+        if sys.stdout is not None:  # it is None when the caller closed it
+            sys.stdout.flush()  # a broken pipe shows here, not while the interpreter shuts down
         code = result if isinstance(result, int) else 0
     except (KeyboardInterrupt, click.Abort):
         code = 130
@@ -88,6 +88,8 @@ def run(command: click.Command, name: str, args: Sequence[str] | None = None) ->
         error.show()
         code = error.exit_code
     except ClinkerError as error:
+        from clinker_spark.core.render import render_all, use_color  # only when there is something to say
+
         click.echo(render_all(error.diagnostics, use_color(sys.stderr)), err=True)
         code = error.exit_code
     except BrokenPipeError:

@@ -28,11 +28,18 @@ def converse(session: Session) -> None:
     while not session.done:
         try:
             if answer := _answer(session, read()):
-                click.echo(answer)
+                _print(answer)
         except KeyboardInterrupt:  # clears the line, or ends an evaluation
             continue
         except EOFError:
             break
+
+
+def _print(text: str) -> None:
+    try:
+        click.echo(text)
+    except UnicodeEncodeError:  # a terminal that is not Unicode still gets an answer
+        click.echo(text.encode("ascii", "backslashreplace"))
 
 
 def _answer(session: Session, text: str) -> str:
@@ -81,7 +88,9 @@ def _until_complete(lines: Iterator[str]) -> str:
 
 
 def _piped() -> Reader:
-    lines = (line.rstrip("\r\n") for line in sys.stdin or ())
+    # As bytes: programs are UTF-8 whatever the terminal is, and what is no text becomes an error with a place.
+    raw = sys.stdin.buffer if sys.stdin is not None else ()
+    lines = (line.decode("utf-8", "replace").rstrip("\r\n") for line in raw)
 
     def read() -> str:
         try:

@@ -127,7 +127,9 @@ def _block_table(text: str, raw: str, start: int) -> list[int]:
         found = text.find(content, len(table))
         if found < 0 or text[len(table) : found].strip("\n "):
             break
-        table += [end] * (found - len(table))  # the line ends (or the blanks they became) before this line
+        missing = found - len(table)
+        breaks = [match.start() for match in _BREAK.finditer(raw, end, first)]
+        table += breaks[-missing:] if 0 < missing <= len(breaks) else [end] * missing
         table += range(first + indent, last)
         end = last
     return [*table, *([end] * (len(text) + 1 - len(table)))]

@@ -16,7 +16,7 @@ _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
 _GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2}(?:_[0-9]{3})+", re.ASCII)
-_FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)?(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _MAX_DIGITS = 400  # a number with more is a mistake, and Python refuses to convert a very long one
 
 YES = frozenset(("yes", "on", "y", "t"))
@@ -44,13 +44,8 @@ def as_bool(value: Any) -> bool | None:
 def as_int(value: Any) -> int | None:
     """The integer that a value is, or None. `1_000` counts, `012` does not: YAML once read it as ten."""
     if isinstance(value, str):
-        if (
-            isinstance(value, Plain)
-            and len(value) <= _MAX_DIGITS
-            and (_INT.fullmatch(value) or _GROUPED.fullmatch(value))
-        ):
-            return int(value)
-        return None
+        plain = isinstance(value, Plain) and len(value) <= _MAX_DIGITS
+        return int(value) if plain and (_INT.fullmatch(value) or _GROUPED.fullmatch(value)) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -59,12 +54,7 @@ def as_float(value: Any) -> float | None:
     whole = as_int(value)
     if whole is not None:
         return float(whole) if abs(whole) < 10**300 else None
-    if (
-        isinstance(value, Plain)
-        and len(value) <= _MAX_DIGITS
-        and _FLOAT.fullmatch(value)
-        and any(map(str.isdigit, value))
-    ):
+    if isinstance(value, Plain) and len(value) <= _MAX_DIGITS and _FLOAT.fullmatch(value):
         return _finite(float(value))
     return _finite(value) if isinstance(value, float) else None
 
@@ -78,10 +68,8 @@ def resolve(value: Any) -> Any:
     if isinstance(value, Plain):
         if is_null(value):
             return None
-        for found in (as_bool(value), None if "_" in value else as_int(value), as_float(value)):
-            if found is not None:
-                return found
-        return str(value)
+        numbers = () if "_" in value else (as_int(value), as_float(value))
+        return next((found for found in (as_bool(value), *numbers) if found is not None), str(value))
     if isinstance(value, dict):
         return {str(key): resolve(item) for key, item in value.items()}
     if isinstance(value, list):

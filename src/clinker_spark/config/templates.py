@@ -25,7 +25,7 @@ TOKENS = (
 PER_FILE = ("source_file", "source_path")
 """Tokens that make one output file of each input file."""
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
-_NAMING = re.compile(r"\{\{|\}\}|\{(\w+)(?::(0?[0-9]{1,2}))?\}|[{}]|[^{}]+", re.ASCII)
+_NAMING = re.compile(r"\{\{|\}\}|\{(\w+)(?::(0?[1-9]|[1-9][0-9]))?\}|[{}]|[^{}]+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -322,12 +322,6 @@ ENTRIES: tuple[Entry, ...] = (
         "A module named by `use` was not found, imports itself through others, or is too large.",
         "Check the path under the rules folder and the imports between the modules.",
     ),
-    Entry(
-        "E290",
-        "limit exceeded",
-        "The program is larger, or nested more deeply, than the compiler accepts.",
-        "Split the program, or give parts of a deep expression a name with `let`.",
-    ),
     # ------------------------------------------------------------ combine
     Entry(
         "E300",
@@ -468,27 +462,6 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "X008",
-        "invalid map key",
-        "A computed key of a map literal is not a text that can name a field.",
-        "Convert the key with `.to_string()` and give null a name with `??`.",
-        "invalid_nested_key",
-    ),
-    Entry(
-        "X009",
-        "too much data constructed",
-        "The arrays and maps built for one record are larger than 10 MiB together.",
-        "Build less per record: filter before mapping, and keep only the fields that are needed.",
-        "construction_limit_exceeded",
-    ),
-    Entry(
-        "X010",
-        "data nested too deeply",
-        "An array or map built for a record has more than 64 levels.",
-        "Flatten the value.",
-        "construction_depth_exceeded",
-    ),
-    Entry(
-        "X011",
         "invalid format",
         "A date format asks for something that the value does not have, or is not a format at all.",
         "Use time fields (`%H`, `%M`, `%S`) on a DateTime only, and check the letters after each `%`.",

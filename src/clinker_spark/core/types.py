@@ -65,18 +65,21 @@ class Type:
         return self.kind in (Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.NUMERIC)
 
     def as_nullable(self) -> Type:
-        return self if self.nullable or self.kind is Kind.NULL else replace(self, nullable=True)
+        return self if self.nullable or self.kind is Kind.NULL else self._with(True, self.dynamic)
 
     def unwrap(self) -> Type:
         """This type without `Nullable`."""
-        return replace(self, nullable=False) if self.nullable else self
+        return self._with(False, self.dynamic) if self.nullable else self
 
     def as_dynamic(self) -> Type:
-        return self if self.is_dynamic else replace(self, dynamic=True)
+        return self if self.is_dynamic else self._with(self.nullable, True)
 
     def as_static(self) -> Type:
         """The type promised when the run-time type is known to be the static one."""
-        return replace(self, dynamic=False) if self.dynamic else self
+        return self._with(self.nullable, False) if self.dynamic else self
+
+    def _with(self, nullable: bool, dynamic: bool) -> Type:
+        return Type(self.kind, nullable, self.element, self.scale, dynamic)
 
 
 NULL = Type(Kind.NULL)
@@ -102,6 +105,9 @@ def map_of(value: Type) -> Type:
 def decimal(scale: int | None) -> Type:
     return Type(Kind.DECIMAL, scale=scale)
 
+
+MAX_SCALE = 28
+"""Digits after the point that a decimal can have."""
 
 ARRAY = array_of(ANY)
 MAP = map_of(ANY)
@@ -180,7 +186,8 @@ def parse_type(text: str) -> Type | None:
     inner = rest[:-1].strip()
     if head == "decimal":
         parts = [p.strip() for p in inner.split(",")]  # decimal(scale) or decimal(precision, scale)
-        return decimal(int(parts[-1])) if len(parts) <= 2 and all(p.isdigit() for p in parts) else None
+        fits = len(parts) <= 2 and all(p.isascii() and p.isdigit() and len(p) <= 2 for p in parts)
+        return decimal(int(parts[-1])) if fits and int(parts[-1]) <= MAX_SCALE else None
     argument = parse_type(inner)
     if argument is None:
         return None

@@ -244,7 +244,7 @@ def sql_parse(fmt: str, sql: str, want: Kind) -> str | None:
     return general if usual is None else f"CASE WHEN {usual[0]} THEN {cast(usual[1])} ELSE {general} END"
 
 
-_ORDER = (("Y", ""), ("m", "-"), ("d", "-"), ("H", "T"), ("M", ":"), ("S", ":"), (".f", ""))
+_ORDER = (("Y", ""), ("m", "'-'"), ("d", "'-'"), ("H", "'T'"), ("M", "':'"), ("S", "':'"), (".f", ""))
 
 
 def _usual(fmt: str, sql: str) -> tuple[str, str] | None:
@@ -266,12 +266,7 @@ def _usual(fmt: str, sql: str) -> tuple[str, str] | None:
         else:
             return None
     iso = fmt.replace("T%H", " %H") in _ISO_FORMS
-    parts = [
-        part
-        for code, lead in _ORDER
-        if code in places
-        for part in ((f"'{lead}'", places[code]) if lead else (places[code],))
-    ]
+    parts = [part for code, lead in _ORDER if code in places for part in (lead, places[code]) if part]
     return f"{sql} RLIKE {sql_string(f'^{pattern}' + _END)}", sql if iso else f"concat({', '.join(parts)})"
 
 

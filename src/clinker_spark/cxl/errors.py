@@ -20,9 +20,6 @@ class ErrorKind(Enum):
     STRING_TOO_LARGE = "string_too_large"
     EXPANSION_LIMIT_EXCEEDED = "expansion_limit_exceeded"
     DUPLICATE_MAP_KEY = "duplicate_map_key"
-    INVALID_NESTED_KEY = "invalid_nested_key"
-    CONSTRUCTION_LIMIT_EXCEEDED = "construction_limit_exceeded"
-    CONSTRUCTION_DEPTH_EXCEEDED = "construction_depth_exceeded"
     INVALID_FORMAT = "invalid_format"
 
 

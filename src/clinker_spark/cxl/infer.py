@@ -29,6 +29,7 @@ from clinker_spark.core.types import (
 from clinker_spark.cxl import ast, ir, overloads
 from clinker_spark.cxl.builtins import methods, operators
 from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
+from clinker_spark.cxl.builtins.physical import narrow_value
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Overload
 from clinker_spark.cxl.environment import Environment
 from clinker_spark.cxl.infer_help import bool_help, coercion_help, conversion_help
@@ -382,8 +383,10 @@ class Inference:
     def array(self, source: ir.TExpr, what: str) -> tuple[ir.TExpr, Type]:
         """A source to loop over, as an array, and its element type."""
         t = source.type
-        if t.kind is Kind.NULL or (t.kind is Kind.ANY and isinstance(source, ir.Const)):
+        if t.kind is Kind.NULL:
             return widen(source, array_of(ANY)), ANY
+        if t.is_dynamic and isinstance(source, ir.Const):
+            return ir.Const(source.span, array_of(ANY).as_nullable(), False, narrow_value(source.value, array_of(ANY))), ANY
         if t.is_dynamic and t.kind in (Kind.ANY, Kind.ARRAY):
             self.use_as(source, array_of(ANY), source.span)
             return narrow(source, array_of(ANY)), ANY

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source, Span
 from clinker_spark.cxl import ast, limits
 from clinker_spark.cxl.parser import parse
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Loader = Callable[[tuple[str, ...]], Source | None]
 
@@ -38,7 +41,7 @@ def directory_loader(root: Path) -> Loader:
         file = root.joinpath(*path).with_suffix(".cxl")
         try:
             return Source(str(file), file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError):
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     return load
@@ -90,7 +93,12 @@ class ModuleTable:
             raise _error(f"modules import each other in a circle: {circle}", user, use.span, "break the circle")
         if use.path in self._loaded:
             return self._loaded[use.path]
-        source = self._loader(use.path) if self._loader else None
+        try:
+            source = self._loader(use.path) if self._loader else None
+        except OSError as error:
+            raise _error(f"module '{name}' cannot be read: {error.strerror}", user, use.span, "") from None
+        except UnicodeDecodeError:
+            raise _error(f"module '{name}' is not UTF-8 text", user, use.span, "save the file as UTF-8") from None
         if source is None:
             expected = "/".join(use.path) + ".cxl"
             raise _error(f"module '{name}' not found", user, use.span, f"create {expected} below the rules folder")

@@ -10,22 +10,24 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.span import Source
 from clinker_spark.core.types import Type, parse_type
-from clinker_spark.cxl.coerce import coerce_record
 from clinker_spark.cxl.environment import Environment
 from clinker_spark.cxl.errors import CxlError
-from clinker_spark.cxl.execution import Execution, Outcome, Tracer
 from clinker_spark.cxl.ir import TypedProgram
 from clinker_spark.cxl.modules import Loader, ModuleError, ModuleTable, directory_loader, mapping_loader
 from clinker_spark.cxl.parser import parse
 from clinker_spark.cxl.resolve import resolve
 from clinker_spark.cxl.system import Context, default_context
 from clinker_spark.cxl.typecheck import typecheck
+
+if TYPE_CHECKING:  # `cxl check` needs neither the interpreter nor paths
+    from pathlib import Path
+
+    from clinker_spark.cxl.execution import Execution, Outcome, Tracer
 
 SchemaLike = Mapping[str, str | Type]
 
@@ -55,16 +57,23 @@ class Program:
         self, record: Mapping[str, Any], context: Context | None = None, trace: Tracer | None = None
     ) -> Outcome:
         """Like `evaluate`, with the reason of a skip and the scoped variables."""
-        execution = self.execution(context, trace)
-        return execution.run(coerce_record(record, self.typed.schema))
+        return self.execution(context, trace).run(self.read_record(record))
+
+    def read_record(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """A record as the program's schema types it. Raises `EvalError` when a value is of another type."""
+        from clinker_spark.cxl.coerce import coerce_record
+
+        return coerce_record(record, self.typed.schema)
 
     def execution(self, context: Context | None = None, trace: Tracer | None = None) -> Execution:
         """For many records in a row: it remembers what `distinct` has seen."""
+        from clinker_spark.cxl.execution import Execution
+
         return Execution(self.typed, context or default_context(self.typed.source.name), trace)
 
     def aggregate(self, records: Iterable[Mapping[str, Any]], context: Context | None = None) -> list[dict[str, Any]]:
         """An aggregate program over records: one row per group, in order of first appearance."""
-        return self.execution(context).run_groups(coerce_record(r, self.typed.schema) for r in records)
+        return self.execution(context).run_groups(self.read_record(r) for r in records)
 
     def apply(self, df: Any, **options: Any) -> Any:
         """The program over a Spark DataFrame, as native expressions; see `clinker_spark.spark.columns.apply`."""
@@ -113,7 +122,11 @@ def compile(
 def _loader(modules: Mapping[str, str] | Path | str | None) -> Loader | None:
     if modules is None:
         return None
-    return directory_loader(Path(modules)) if isinstance(modules, str | Path) else mapping_loader(modules)
+    if isinstance(modules, Mapping):
+        return mapping_loader(modules)
+    from pathlib import Path
+
+    return directory_loader(Path(modules))
 
 
 def read_schema(schema: SchemaLike | None) -> dict[str, Type] | None:

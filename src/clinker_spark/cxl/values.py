@@ -17,7 +17,7 @@ import math
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import MAX_SCALE, Kind
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
 I64_MIN = -(2**63)
@@ -26,7 +26,6 @@ I64_MAX = 2**63 - 1
 DECIMAL_DIGITS = 29
 """How many digits a decimal may have at its scale: DECIMAL(29, s) on Spark."""
 
-MAX_SCALE = 28
 _MANTISSA = 2**96
 _EXACT = Context(prec=MAX_PREC, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 

@@ -74,6 +74,7 @@ class AggregateConfig(Model):
     strategy: Literal["auto", "hash", "streaming"] = "auto"
     """How groups are found. streaming needs input that is sorted by the group."""
     time_window: TimeWindow | None = None
+    """Groups over time as well."""
     allowed_lateness: Duration | None = None
     """How long a window waits for late records."""
 

@@ -131,6 +131,7 @@ class ParquetWrite(Model):
     """How Parquet files are written."""
 
     compression: Literal["snappy", "zstd", "gzip", "none"] = "snappy"
+    """How the columns are compressed."""
 
 
 class OutputConfig(Model):
@@ -265,6 +266,7 @@ class OutputNode(InputNode):
 
     type: Literal["output", "sink"]
     config: Annotated[AnyOutput, Field(discriminator="type")]
+    """What is written, in which format; 'type' is the format."""
 
     gone: ClassVar[dict[str, Gone]] = {
         "inputs": Gone("an output reads one node", "write 'input: node'; a merge before it brings several together")

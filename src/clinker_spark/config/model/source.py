@@ -237,6 +237,7 @@ class SourceNode(NodeModel):
 
     type: Literal["source"]
     config: Annotated[AnySource, Field(discriminator="type")]
+    """What is read, in which format; 'type' is the format."""
 
     gone: ClassVar[dict[str, Gone]] = {
         key: Gone("a source reads files, not other nodes", f"remove '{key}'; the files stand in 'config:'")

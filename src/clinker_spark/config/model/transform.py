@@ -53,6 +53,7 @@ class Declaration(Model):
     """A variable that this transform writes with emit $scope.name."""
 
     name: Words
+    """The name after $scope."""
     scope: Literal["pipeline", "source", "record"]
     """How long it lives: for the run, for one source, with the record."""
     type: VarType
@@ -80,9 +81,11 @@ class LogRule(Model):
     name: Words | None = None
     """The name of the event."""
     level: Literal["trace", "debug", "info", "warn", "error"]
+    """How important the line is."""
     when: Literal["before_transform", "after_transform", "per_record", "on_error"]
     """Once before, once after, for records, or for records that fail."""
     message: Text
+    """What the line says."""
     every: Count | None = None
     """per_record: one line for every so many records."""
     fields: tuple[Words, ...] = ()

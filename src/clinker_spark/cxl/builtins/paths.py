@@ -56,9 +56,12 @@ def _parent_name(path: str) -> str | None:
     return _name(path, -2)
 
 
+# Repeated groups are possessive (`*+`): Java runs those in a loop and the others by recursion, which a path of
+# some thousand slashes would exhaust.
 _BEGIN = r"(?:\A|/)"
 _NAME_FOLLOWS = r"(?!\.\.?(?:/|\z))"
-_END = r"(?:/\.?)*\z"
+_SEPARATOR = r"/(?:\.?/)*+"
+_END = r"(?:/\.?)*+\z"
 
 
 def _extract(pattern: str) -> str:
@@ -69,10 +72,10 @@ _FILE_NAME = _extract(f"{_BEGIN}{_NAME_FOLLOWS}([^/]+){_END}")
 _FILE_STEM = _extract(rf"{_BEGIN}{_NAME_FOLLOWS}([^/]+?)(?:\.[^/.]*)?{_END}")
 # With its dot, because an extension may be empty ("a.") and is then not missing.
 _EXTENSION = "substring(" + _extract(rf"{_BEGIN}{_NAME_FOLLOWS}[^/]+(\.[^/.]*){_END}") + ", 2)"
-_PARENT_NAME = _extract(rf"{_BEGIN}{_NAME_FOLLOWS}([^/]+)(?:/\.?)*/(?!\.(?:/|\z))[^/]+{_END}")
+_PARENT_NAME = _extract(rf"{_BEGIN}{_NAME_FOLLOWS}([^/]+){_SEPARATOR}(?!\.\z)[^/]+{_END}")
 _NO_COMPONENT = sql_string(rf"\A{_END}")
-# All that is not the parent, and the root before it, which stays.
-_LAST = sql_string(rf"(?:\A(?:(/)(?:\.?/)*)?|(?:/\.?)*/)[^/]+{_END}")
+# The last component and what separates it from its parent; of an absolute path the first slash stays.
+_LAST = sql_string(rf"(?:\A(?:(/)(?:\.?/)*+)?|{_SEPARATOR})[^/]+{_END}")
 _PARENT = f"CASE WHEN NOT rlike({{0}}, {_NO_COMPONENT}) THEN regexp_replace({{0}}, {_LAST}, '$1') END"
 
 _MISSING = STRING.as_nullable()

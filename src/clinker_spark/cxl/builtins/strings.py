@@ -10,10 +10,8 @@ from clinker_spark.cxl.builtins.sqltext import MAX_INT, NULL_STRING, clamped, re
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Failure, Nulls, Overload, SqlCall
 from clinker_spark.cxl.charclasses import later_case_pairs
 from clinker_spark.cxl.errors import ErrorKind, Fail
+from clinker_spark.cxl.limits import MAX_STRING_BYTES
 from clinker_spark.cxl.regexes import Regex, RegexError, compile_regex
-
-MAX_BYTES = 10 * 1024 * 1024
-"""The largest string that padding or repeating may build, in UTF-8."""
 
 # Unicode's White_Space. Python's own strip() also takes the separators U+001C to U+001F.
 BLANKS = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
@@ -63,8 +61,8 @@ def _split_sql(call: SqlCall) -> str:
     if isinstance(literal, str):
         return f"split({text}, {sql_string(regex_quote(literal))}, -1)" if literal else apart
     # Java's quoting: \Q...\E, and a \E inside ends it, stands for itself and begins anew.
-    begin, end = sql_string(r"\Q"), sql_string(r"\E")
-    quoted = f"concat({begin}, replace({delimiter}, {end}, {sql_string(r'\E\\E\Q')}), {end})"
+    begin, end, anew = sql_string(r"\Q"), sql_string(r"\E"), sql_string(r"\E\\E\Q")
+    quoted = f"concat({begin}, replace({delimiter}, {end}, {anew}), {end})"
     return f"CASE WHEN {delimiter} = '' THEN {apart} ELSE split({text}, {quoted}, -1) END"
 
 
@@ -118,7 +116,7 @@ def _end_sql(function: str) -> Callable[[SqlCall], str]:
 # ------------------------------------------------------------------ pad and repeat
 
 _TOO_LARGE = "the string would be larger than 10 MiB"
-_SAFE_WIDTH = MAX_BYTES // 4  # no character takes more than four bytes
+_SAFE_WIDTH = MAX_STRING_BYTES // 4  # no character takes more than four bytes
 
 
 def _pad(*, left: bool) -> Callable[..., str | None]:
@@ -128,7 +126,7 @@ def _pad(*, left: bool) -> Callable[..., str | None]:
         missing, char = width - len(s), (fill or " ")[0]
         if missing <= 0:
             return s
-        if len(s.encode()) + missing * len(char.encode()) > MAX_BYTES:
+        if len(s.encode()) + missing * len(char.encode()) > MAX_STRING_BYTES:
             raise Fail(ErrorKind.STRING_TOO_LARGE, width)
         return char * missing + s if left else s + char * missing
 
@@ -138,8 +136,8 @@ def _pad(*, left: bool) -> Callable[..., str | None]:
 def _pad_too_large(char_bytes: str) -> str:
     # No sum here can overflow, whatever the width is.
     missing = "greatest({1}, 0L) - char_length({0})"
-    bytes_ = f"octet_length({{0}}) + least({missing}, {MAX_BYTES + 1}L) * {char_bytes}"
-    return f"{missing} > 0L AND {bytes_} > {MAX_BYTES}L"
+    bytes_ = f"octet_length({{0}}) + least({missing}, {MAX_STRING_BYTES + 1}L) * {char_bytes}"
+    return f"{missing} > 0L AND {bytes_} > {MAX_STRING_BYTES}L"
 
 
 def _pad_sql(function: str, too_large: str) -> Callable[[SqlCall], str]:
@@ -148,9 +146,11 @@ def _pad_sql(function: str, too_large: str) -> Callable[[SqlCall], str]:
         fill = _fill_sql(call)
         literal = call.literal(1)
         if isinstance(literal, int) and literal <= _SAFE_WIDTH:
+            if literal < 0:
+                return NULL_STRING
             # lpad and rpad cut what is longer than the width.
-            return f"{function}({text}, greatest({literal}, char_length({text})), {fill})" if literal >= 0 else NULL_STRING
-        padded = f"{function}({text}, greatest({clamped(width, MAX_BYTES)}, char_length({text})), {fill})"
+            return f"{function}({text}, greatest({literal}, char_length({text})), {fill})"
+        padded = f"{function}({text}, greatest({clamped(width, MAX_STRING_BYTES)}, char_length({text})), {fill})"
         return f"CASE WHEN {width} >= 0L AND NOT ({too_large.format(*call.args)}) THEN {padded} END"
 
     return sql
@@ -174,7 +174,7 @@ def _pad_builtin(name: str, function: str, doc: str, examples: tuple[tuple[str, 
             run,
             _pad_sql(function, when),
             (Failure(ErrorKind.STRING_TOO_LARGE, _TOO_LARGE, when, 1),),
-            safe=lambda literals: literals[1] is None or isinstance(literals[1], int) and literals[1] <= _SAFE_WIDTH,
+            safe=lambda literals: isinstance(literals[1], int) and literals[1] <= _SAFE_WIDTH,
         )
 
     with_fill = overload((STRING, INT, STRING), "greatest(octet_length(left({2}, 1)), 1)")
@@ -184,24 +184,24 @@ def _pad_builtin(name: str, function: str, doc: str, examples: tuple[tuple[str, 
 def _repeat(s: str, count: int) -> str | None:
     if count < 0:
         return None
-    if len(s.encode()) * count > MAX_BYTES:
+    if len(s.encode()) * count > MAX_STRING_BYTES:
         raise Fail(ErrorKind.STRING_TOO_LARGE, count)
     return s * count if s else ""
 
 
-_REPEAT_TOO_LARGE = f"octet_length({{0}}) * least({{1}}, {MAX_BYTES + 1}L) > {MAX_BYTES}L"
+_REPEAT_TOO_LARGE = f"octet_length({{0}}) * least({{1}}, {MAX_STRING_BYTES + 1}L) > {MAX_STRING_BYTES}L"
 
 
 def _repeat_sql(call: SqlCall) -> str:
     text, count = call.args
     literal = call.literal(1)
     if isinstance(literal, int):
-        if literal < 0:
-            return NULL_STRING
-        fits = f"octet_length({text}) <= {MAX_BYTES // max(literal, 1)}"
-        return f"CASE WHEN {fits} THEN repeat({text}, {min(literal, MAX_BYTES)}) END"
+        if literal <= 0:
+            return f"repeat({text}, 0)" if literal == 0 else NULL_STRING
+        fits = f"octet_length({text}) <= {MAX_STRING_BYTES // literal}"
+        return f"CASE WHEN {fits} THEN repeat({text}, {min(literal, MAX_STRING_BYTES)}) END"
     fits = f"NOT ({_REPEAT_TOO_LARGE.format(*call.args)})"
-    return f"CASE WHEN {count} >= 0L AND {fits} THEN repeat({text}, {clamped(count, MAX_BYTES)}) END"
+    return f"CASE WHEN {count} >= 0L AND {fits} THEN repeat({text}, {clamped(count, MAX_STRING_BYTES)}) END"
 
 
 # ------------------------------------------------------------------- join and concat
@@ -338,21 +338,21 @@ BUILTINS: tuple[Builtin, ...] = (
     _method(
         "trim",
         "Without Unicode white space at both ends.",
-        Overload((STRING,), STRING, lambda s: s.strip(BLANKS), f"btrim({{0}}, {sql_string(BLANKS)})"),
+        Overload((STRING,), STRING, lambda s: s.strip(BLANKS), f"trim(BOTH {sql_string(BLANKS)} FROM {{0}})"),
         ('"  a b ".trim()', '"a b"'),
         ('"\\t".trim()', '""'),
     ),
     _method(
         "trim_start",
         "Without Unicode white space at the start.",
-        Overload((STRING,), STRING, lambda s: s.lstrip(BLANKS), f"ltrim({sql_string(BLANKS)}, {{0}})"),
+        Overload((STRING,), STRING, lambda s: s.lstrip(BLANKS), f"trim(LEADING {sql_string(BLANKS)} FROM {{0}})"),
         ('"  a ".trim_start()', '"a "'),
         ('"".trim_start()', '""'),
     ),
     _method(
         "trim_end",
         "Without Unicode white space at the end.",
-        Overload((STRING,), STRING, lambda s: s.rstrip(BLANKS), f"rtrim({sql_string(BLANKS)}, {{0}})"),
+        Overload((STRING,), STRING, lambda s: s.rstrip(BLANKS), f"trim(TRAILING {sql_string(BLANKS)} FROM {{0}})"),
         ('"  a ".trim_end()', '"  a"'),
         ('"a\\n".trim_end()', '"a"'),
     ),
@@ -403,9 +403,7 @@ BUILTINS: tuple[Builtin, ...] = (
     _method(
         "right",
         "The last n characters; null for a negative n.",
-        Overload(
-            (STRING, INT), _COUNTED, lambda s, n: s[max(len(s) - n, 0) :] if n >= 0 else None, _end_sql("right")
-        ),
+        Overload((STRING, INT), _COUNTED, lambda s, n: s[max(len(s) - n, 0) :] if n >= 0 else None, _end_sql("right")),
         ('"hello".right(2)', '"lo"'),
         ('"abc".right(99)', '"abc"'),
     ),

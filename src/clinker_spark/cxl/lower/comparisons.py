@@ -33,19 +33,23 @@ def lower_compare(lowering: Lowering, e: ir.Compare) -> Sql:
     return combine(text, [left, right])
 
 
+def _is_null(e: ir.TExpr) -> bool:
+    return e.type.kind is Kind.NULL or (isinstance(e, ir.Const) and e.value is None)
+
+
 def _negated(op: str, text: str) -> str:
     return f"(NOT {text})" if op == "!=" else text
 
 
 def _equal(lowering: Lowering, e: ir.Compare, left: Sql, right: Sql) -> Sql:
     a, b = e.left.type, e.right.type
-    if Kind.NULL in (a.kind, b.kind):  # `x == null` is a null test
+    if _is_null(e.left) or _is_null(e.right):  # `x == null` is a null test
         sides = []
-        for side, t in ((left, a), (right, b)):
-            if t.kind is not Kind.NULL:
-                sides.append((lowering.builder.bind(side) if t.is_dynamic else side, t))
+        for side, typed in ((left, e.left), (right, e.right)):
+            if not _is_null(typed):
+                sides.append((lowering.builder.bind(side) if typed.type.is_dynamic else side, typed.type))
         text = " AND ".join(ph.is_null_sql(s.text, t) for s, t in sides) or "TRUE"
-        return combine(_negated(e.op, f"({text})"), [left, right] if not sides else [s for s, _ in sides])
+        return combine(_negated(e.op, text), [left, right] if not sides else [s for s, _ in sides])
     if a.kind in (Kind.ARRAY, Kind.MAP):  # containers never equal each other
         return combine(_negated(e.op, f"({left.text} IS NULL AND {right.text} IS NULL)"), [left, right])
     if a.kind is Kind.FLOAT:

@@ -1,0 +1,37 @@
+"""What users are told, word for word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clinker_spark.core.registry import ENTRIES, lookup
+from tests.config.golden_cases import FOLDER, answer, cases, findings, kind, split
+from tests.config.page_examples import pages, with_answers
+
+
+@pytest.mark.parametrize("path", cases(), ids=lambda path: path.stem)
+def test_broken_files_give_exactly_this_text(path: Path) -> None:
+    given, expected = split(path)
+    assert answer(path).replace(str(FOLDER), "") == expected
+    for found in findings(given, kind(path)):
+        assert lookup(found.code) is not None
+        assert found.help, f"{found.code} has no help"
+        assert found.source is not None and found.span is not None
+        assert 0 <= found.span.start <= found.span.end <= len(given)
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.stem)
+def test_examples_on_pages_are_current(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert with_answers(text) == text, "run python -m tests.config.page_examples"
+    assert f"[{path.stem}]" in text
+
+
+def test_every_code_of_a_configuration_has_an_example() -> None:
+    shown = {found.code for path in cases() for found in findings(split(path)[0], kind(path))}
+    shown |= {path.stem for path in pages()}
+    mine = [e.code for e in ENTRIES if e.code[:2] in ("E0", "E1", "E3", "W0") or "E201" <= e.code <= "E218"]
+    elsewhere = {"E015", "E202", "E203", "E204"}  # the command line, and CXL
+    assert set(mine) - shown - elsewhere == set()
