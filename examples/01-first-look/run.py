@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
 
 from clinker_spark import cxl
+from clinker_spark.spark.session import session
 
 HERE = Path(__file__).parent
 ERROR = "$error"
-
-
-def start_spark() -> SparkSession:
-    # Without this, Spark's Python workers may find another interpreter than the one that runs here.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
-        "spark.sql.shuffle.partitions": "2",
-    }
-    return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 
 
 def show(console: Console, title: str, rows: DataFrame) -> None:
@@ -45,7 +31,8 @@ def main() -> None:
     source = path.read_text(encoding="utf-8")
     console.print(Syntax(source, "ruby", background_color="default"))  # near enough to CXL for its colours
 
-    spark = start_spark()
+    console.print("[dim]starting Spark ...[/]")
+    spark = session("local[2]", conf={"spark.sql.shuffle.partitions": "2"})
     customers = spark.read.csv(str(HERE / "data" / "customers.csv"), header=True)
     show(console, "Input: all text, some of it wrong", customers)
 

@@ -111,6 +111,11 @@ def test_the_other_nodes(full: PipelineFile) -> None:
     assert full.node("rest").kind == "output"
 
 
+def test_declared_variables(full: PipelineFile) -> None:
+    found = {scope: {name: str(t) for name, t in names.items()} for scope, names in full.declared_variables().items()}
+    assert found == {"pipeline": {"last_day": "Nullable(Date)"}, "source": {}, "record": {"score": "Float"}}
+
+
 def test_models_are_frozen(full: PipelineFile) -> None:
     with pytest.raises(ValueError, match="frozen"):
         full.settings.name = "other"

@@ -25,15 +25,19 @@ from clinker_spark.config.model.nodes import (
 from clinker_spark.config.model.output import OutputNode
 from clinker_spark.config.model.pipeline import ErrorHandling, Settings
 from clinker_spark.config.model.source import SourceNode
+from clinker_spark.config.model.transform import TransformNode
 from clinker_spark.config.scalar_text import ScalarText
 from clinker_spark.config.schemas import DeclaredSchema, declared_schema
 from clinker_spark.config.topology import Graph, Ref, build_graph, vertices
 from clinker_spark.config.translate import finding_at, key_name, owner, validate, value_span
 from clinker_spark.config.values import shown
+from clinker_spark.config.variables import variable_types
 from clinker_spark.config.yaml_tree import Document, Items, KeyPath, Mapping, parse_yaml
 from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.span import Source, Span
 from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.types import Type
+from clinker_spark.cxl.system import SCOPES
 
 # What other tools call our nodes. Edit distance would not find these.
 _FOREIGN = {
@@ -82,6 +86,14 @@ class LoadedFile:
     def schema_of(self, name: str) -> DeclaredSchema | None:
         """The declared schema of a source or output."""
         return self.schemas.get(self.path_of(name, "config", "schema"))
+
+    def declared_variables(self) -> dict[str, dict[str, Type]]:
+        """The variables that transforms declare: scope -> name -> type; nullable when there is no default."""
+        scopes: dict[str, dict[str, Type]] = {scope: {} for scope in SCOPES}
+        for node in self.nodes:
+            for declared in node.config.declares if isinstance(node, TransformNode) else ():
+                scopes[declared.scope] |= variable_types({declared.name: declared})
+        return scopes
 
     def span_of(self, path: Iterable[str | int]) -> Span:
         """The span of a value; of the nearest one around it when it is not in the file."""

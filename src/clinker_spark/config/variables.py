@@ -20,6 +20,7 @@ from clinker_spark.core.types import Type, parse_type
 
 if TYPE_CHECKING:
     from clinker_spark.config.model.pipeline import VarDecl
+    from clinker_spark.config.model.transform import Declaration
 
 VarType = Literal["string", "int", "float", "bool", "date", "date_time"]
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -62,7 +63,7 @@ def _moment(kind: str, text: str) -> dt.date | None:
         return None
 
 
-def variable_types(declared: Mapping[str, VarDecl]) -> dict[str, Type]:
+def variable_types(declared: Mapping[str, VarDecl | Declaration]) -> dict[str, Type]:
     """The CXL type of each variable; one without a default may be null."""
     types = {}
     for name, decl in declared.items():

@@ -130,6 +130,8 @@ class _ColumnsOrPath:
         columns = handler.generate_schema(Columns)
 
         def read(value: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Any:
+            if value == "generated":
+                raise problem("E009", "schemas made from the format are not supported yet", "list the columns")
             return read_text(value) if isinstance(value, str) else validate(column_list(value))
 
         return core_schema.no_info_wrap_validator_function(read, columns)
