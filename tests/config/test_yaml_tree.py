@@ -206,6 +206,10 @@ def test_a_bomb_of_aliases_is_small_here() -> None:
     assert problems("\n".join(lines)) == [("E000", "the file is too large when its aliases are written out")]
 
 
+def test_a_very_large_file_is_not_read_to_its_end() -> None:
+    assert problems("- x\n" * 300_000) == [("E000", "the file has too many values")]
+
+
 def test_the_parser_in_python_does_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = parse(BLOCK).data()
     monkeypatch.setattr(yaml_tree, "_LOADER", yaml.SafeLoader)

@@ -144,11 +144,14 @@ def _run_alone(case: Case, program: Program, spark: Any) -> str | None:
         return [{n: from_row(row[n], t) for n, t in program.output.items()} for row in df.collect()]
 
     schema = _schema(case)
-    raw = case.raw.get("rows") or case.raw.get("partition") or case.raw.get("input", {})
+    raw = next((case.raw[key] for key in ("rows", "partition", "input") if key in case.raw), {})  # rows may be []
     records = [coerce_record(r, schema) for r in (raw if isinstance(raw, list) else [raw])]
     df = frame(spark, schema, records).coalesce(1)
     if case.mode == "aggregate":
-        groups, _ = apply_aggregate(program, df, context=context())
+        groups, failed = apply_aggregate(program, df, context=context())
+        rejected = [] if failed is None else failed.collect()
+        if rejected:  # a row that failed before it could be grouped
+            return difference(case, program, Got(error=rejected[0]["$error"]["kind"]))
         if "$error" in groups.columns:
             errors = [r["$error"]["kind"] for r in groups.collect() if r["$error"] is not None]
             if errors:

@@ -37,7 +37,7 @@ LITERALS_EACH = 3
 KINDS: dict[Kind, tuple[tuple[str, Any], ...]] = {
     Kind.BOOL: (("bool", records.BOOLS),),
     Kind.INT: (("int", records.INTS),),
-    Kind.FLOAT: (("float", records.FLOATS),),
+    Kind.FLOAT: (("float", (records.FLOATS[0], records.FLOATS[1] + records.UNUSUAL_FLOATS)),),
     Kind.DECIMAL: (("decimal(2)", records.DECIMALS_2), ("decimal(4)", records.DECIMALS_4)),
     Kind.STRING: (("string", records.STRINGS), ("string", records.CODES)),
     Kind.DATE: (("date", records.DATES),),

@@ -53,10 +53,13 @@ INTS: tuple[list[Any], list[Any]] = (
 FLOATS: tuple[list[Any], list[Any]] = (
     [0.0, 1.0, 1.5, 2.0, 0.25, 2.5, 10.0, 99.99, 3.14159],
     [
-        None, math.nan, -0.0, math.inf, -math.inf, 0.1, -2.5, -0.5, 0.5, 1e23, 5e-324, 1.7976931348623157e308,
-        2.0**53, 2.0**63, -(2.0**63), 1e-7, 1e16, 123456789.125, -1e-300, 9007199254740993.0,
+        None, math.nan, -0.0, math.inf, -math.inf, 0.1, -2.5, -0.5, 0.5, 1e22, 1.7976931348623157e308, 2.0**53, 2.0**63,
+        -(2.0**63), 1e-7, 1e16, 123456789.125, 9007199254740993.0,
     ],
 )
+# Java before 19 writes these with other digits than the shortest, and Spark leaves the JSON of arrays and maps to it
+# (single floats get digits of our own). So generated programs, which wrap anything in arrays, do without them.
+UNUSUAL_FLOATS = [1e23, 5e-324, -1e-300, 2.2250738585072014e-308, 2e-44]
 DECIMALS_2: tuple[list[Any], list[Any]] = (
     ["0.00", "1.00", "1.50", "19.99", "100.00", "2.25"],
     [None, "-0.01", "-7.25", "0.05", "123456789012345678901234567.89", "-999999999999999999999999999.99", "0.10"],
@@ -125,7 +128,7 @@ INT_MAPS: tuple[list[Any], list[Any]] = (
 ANYTHING: tuple[list[Any], list[Any]] = (
     [1, 2.5, "abc", True, {"k1": 1, "k2": "v"}, [1, 2], 7, "42", dt.date(2024, 2, 29), dt.datetime(2024, 3, 15, 14, 30), 3],
     [
-        None, 0, -1, I64_MAX, I64_MIN, math.nan, -0.0, math.inf, 1e23, "", "é😀", False, [], {}, [None, "a"], {"k1": None},
+        None, 0, -1, I64_MAX, I64_MIN, math.nan, -0.0, math.inf, 1e22, "", "é😀", False, [], {}, [None, "a"], {"k1": None},
         {"b": {"y": 1, "x": [2]}, "a": 1}, dt.date(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999), [[1], {"k1": 2}], 0.1,
         " 5", "2024-02-29", "long " * 20, {"q'": 1, "a.b": 2, "a\"b": 3, "[x]": 4}, 2**53 + 1, 2.0**53, 1.0, -0.5,
     ],

@@ -13,8 +13,7 @@ from collections.abc import Callable
 
 from clinker_spark.config.values import problem, shown
 from clinker_spark.core.suggest import nearest
-from clinker_spark.core.types import TYPE_NAMES, Kind, Type, parse_type
-from clinker_spark.cxl.values import MAX_SCALE
+from clinker_spark.core.types import MAX_SCALE, TYPE_NAMES, Kind, Type, parse_type
 
 # What other systems call our types. Edit distance would not find these.
 _FOREIGN = {
@@ -31,6 +30,7 @@ _FOREIGN = {
 WORDS = tuple(name for name in TYPE_NAMES if name != "numeric")
 TYPES_HELP = f"the types are {', '.join(WORDS)} and nullable(T)"
 _MAX_LENGTH = 200
+_DECIMAL = re.compile(r"\bdecimal\(\s*[0-9]+\s*(?:,\s*[0-9]+\s*)?\)", re.ASCII)
 
 
 def read_type(text: str) -> Type:
@@ -38,11 +38,12 @@ def read_type(text: str) -> Type:
     # The length bounds the nesting, and digits that are not ASCII would pass for a scale.
     found = parse_type(text) if len(text) <= _MAX_LENGTH and text.isascii() else None
     if found is None:
+        if _DECIMAL.search(text):
+            help_text = f"at most {MAX_SCALE} digits after the point: decimal(2), or decimal(12, 2)"
+            raise problem("E226", f"{shown(text)} has more digits than a decimal can keep", help_text)
         raise problem("E226", f"{shown(text)} is not a type", type_help(text))
     if _holds(found, lambda part: part.kind is Kind.NUMERIC):
         raise problem("E158", "numeric is not a column type", "write int, float or decimal(scale)")
-    if _holds(found, lambda part: (part.scale or 0) > MAX_SCALE):
-        raise problem("E226", "a decimal cannot keep that many digits", f"the largest scale is {MAX_SCALE}")
     return found
 
 

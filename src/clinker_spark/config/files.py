@@ -28,7 +28,8 @@ def read_source(path: str | Path) -> Source:
     try:
         return Source(str(path), read_text(path))
     except Unreadable as error:
-        raise ConfigError([Diagnostic("E224", f"cannot read '{path}': {error.reason}", help=error.help)]) from None
+        message = f"cannot read '{path}': {error.reason}"
+        raise ConfigError([Diagnostic("E224", message, help=error.help or "check the path")]) from None
 
 
 def read_text(path: str | Path) -> str:
@@ -57,4 +58,4 @@ def _other_name(path: str, error: Exception) -> str | None:
         found = nearest(name, os.listdir(folder or "."))
     except OSError:
         return f"there is no folder '{folder}'" if folder else None
-    return f"did you mean '{os.path.join(folder, found)}'?" if found else "check the path"
+    return f"did you mean '{os.path.join(folder, found)}'?" if found else None

@@ -82,7 +82,8 @@ def _read_file(
         text = read_text(folder / spec)
     except Unreadable as error:
         message = f"cannot read the schema '{spec}': {error.reason}"
-        help_text = error.help or "the path starts from the folder of this file"
+        # What was meant stands in the same folder; it is named as it would be written here.
+        help_text = (error.help or "the path starts from the folder of this file").replace(f"'{folder}/", "'")
         found.append(Diagnostic("E157", message, document.source, place, help_text))
         return None
     try:

@@ -56,11 +56,10 @@ class Scalar:
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A key and its value. `merged` says that it came in through `<<`."""
+    """A key and its value."""
 
     key: Scalar
     value: Node
-    merged: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -220,6 +219,7 @@ class _Builder:
         self.found: list[Diagnostic] = []
         self.root: Node | None = None
         self.documents = 0
+        self.count = 0
         self.open: list[_Open] = []
         self.anchors: dict[str, Node | None] = {}
         """None: the anchor's value is not complete yet."""
@@ -244,7 +244,9 @@ class _Builder:
     # ---------------------------------------------------------------- nodes
 
     def _scalar(self, event: Any) -> Scalar:
-        text = event.value
+        self.count += 1
+        if self.count > MAX_NODES:
+            self._stop("the file has too many values", event, f"{MAX_NODES} are allowed")
         forced = self._tag(event, ("tag:yaml.org,2002:str",))
         style = event.style or ""
         span = self._start(event)
@@ -252,7 +254,7 @@ class _Builder:
             # The parser ends a block scalar where the next token starts; the text ends before that.
             body = self.source.text[span.start : span.end]
             span = Span(span.start, span.start + len(body.rstrip(" \t\r\n")))
-        return Scalar(text, span, style, forced or style != "")
+        return Scalar(event.value, span, style, forced or style != "")
 
     def _start(self, event: Any) -> Span:
         """The span of an event without the anchor and the tag in front of it."""
@@ -326,8 +328,7 @@ class _Builder:
             top.merges.append((key, value))
             return
         if not key.text and not key.string:
-            span = key.span if key.span.end > key.span.start else Span(key.span.start, key.span.start + 1)
-            self._problem("E000", "a value has no key", span, "write a key before the colon")
+            self._problem("E000", "a value has no key", key.span, "write a key before the colon")
             return
         first = mapping.entries.get(key.text)
         if first is not None:
@@ -364,7 +365,7 @@ class _Builder:
                     self._problem("E000", "only a mapping can be merged with '<<'", key.span, "write '<<: *anchor'")
                     continue
                 for name, entry in source.entries.items():  # what the mapping says itself wins, then the first merge
-                    mapping.entries.setdefault(name, Entry(entry.key, entry.value, merged=True))
+                    mapping.entries.setdefault(name, entry)
 
     # ---------------------------------------------------------------- problems
 

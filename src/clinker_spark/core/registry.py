@@ -36,7 +36,7 @@ class Entry:
 
 
 ENTRIES: tuple[Entry, ...] = (
-    # ------------------------------------------------------------ reading files
+    # ------------------------------------------------------------ files, keys and values, the graph of nodes
     Entry(
         "E000",
         "not YAML",
@@ -44,24 +44,29 @@ ENTRIES: tuple[Entry, ...] = (
         "Mend the marked place: most often indentation, a tab, or a text that needs quotes.",
     ),
     Entry(
-        "E012",
-        "key given twice",
-        "A mapping has the same key two times, and only one of the values could be meant.",
-        "Remove one of them.",
+        "E001",
+        "two nodes with one name",
+        "Two nodes have the same name.",
+        "Rename one of them.",
     ),
     Entry(
-        "E013",
-        "not TOML",
-        "The file `clinker.toml` is not TOML.",
-        "Mend the marked place.",
+        "E002",
+        "node reads itself",
+        "The input of a node is the node itself.",
+        "Write the name of the node whose records it should read.",
     ),
     Entry(
-        "E157",
-        "schema file cannot be used",
-        "A schema is given as the path of a file that cannot be read or has no columns.",
-        "Correct the path, which starts from the folder of the pipeline, or list the columns in the pipeline.",
+        "E003",
+        "nodes in a circle",
+        "Nodes read each other in a circle, so that none could run first.",
+        "Let one of them read a node outside the circle.",
     ),
-    # ------------------------------------------------------------ keys and values of configuration files
+    Entry(
+        "E004",
+        "unknown input",
+        "A node reads a node or a port that does not exist, or that has no records to read.",
+        "Take the suggested name.",
+    ),
     Entry(
         "E005",
         "unknown key",
@@ -93,10 +98,28 @@ ENTRIES: tuple[Entry, ...] = (
         "Remove it, or do the same with the nodes there are.",
     ),
     Entry(
+        "E010",
+        "dot in a name",
+        "The name of a node or of a branch has a dot in it.",
+        "Write `_` instead.",
+    ),
+    Entry(
         "E011",
         "log rule without a rhythm",
         "A log rule for records does not say how often it writes, or another one does.",
         "Add `every:` to rules with `when: per_record`, and to no others.",
+    ),
+    Entry(
+        "E012",
+        "key given twice",
+        "A mapping has the same key two times, and only one of the values could be meant.",
+        "Remove one of them.",
+    ),
+    Entry(
+        "E013",
+        "not TOML",
+        "The file `clinker.toml` is not TOML.",
+        "Mend the marked place.",
     ),
     Entry(
         "E014",
@@ -109,6 +132,25 @@ ENTRIES: tuple[Entry, ...] = (
         "variable cannot be set",
         "A value given on the command line names no variable, or is not of its type.",
         "Write `--set vars.name=value` with a declared name and a value of its type.",
+    ),
+    # ------------------------------------------------------------ compositions, retired keys, sources
+    Entry(
+        "E101",
+        "composition cannot be used",
+        "A file is not a composition where one is expected, or the ports it declares cannot be used.",
+        "Give the file a `_compose:` section with name, inputs and outputs, and names of ports that are words.",
+    ),
+    Entry(
+        "E102",
+        "output port of nothing",
+        "An output port of a composition names a node or a branch that its body does not have.",
+        "Write the name of a node of the body.",
+    ),
+    Entry(
+        "E111",
+        "empty composition",
+        "A composition has no nodes.",
+        "Add at least one node to `nodes:`.",
     ),
     Entry(
         "E119",
@@ -129,74 +171,6 @@ ENTRIES: tuple[Entry, ...] = (
         "Remove the key; set `write_meta: true` on an output.",
     ),
     Entry(
-        "E214",
-        "duration cannot be read",
-        "A value is not a duration or not a date.",
-        "Write a whole number and a unit, such as `30s`, `5m`, `2h` or `7d`.",
-    ),
-    Entry(
-        "E215",
-        "size cannot be read",
-        "A value is not a number of bytes, or is outside what is allowed.",
-        "Write bytes, or a number and a unit such as `512M` or `10MB`.",
-    ),
-    Entry(
-        "E324",
-        "resume threshold out of range",
-        "`memory.resume_threshold` does not lie between 0 and 0.80.",
-        "Write a fraction below 0.80; 0.70 is the default.",
-    ),
-    # ------------------------------------------------------------ the graph of nodes
-    Entry(
-        "E001",
-        "two nodes with one name",
-        "Two nodes have the same name.",
-        "Rename one of them.",
-    ),
-    Entry(
-        "E002",
-        "node reads itself",
-        "The input of a node is the node itself.",
-        "Write the name of the node whose records it should read.",
-    ),
-    Entry(
-        "E003",
-        "nodes in a circle",
-        "Nodes read each other in a circle, so that none could run first.",
-        "Let one of them read a node outside the circle.",
-    ),
-    Entry(
-        "E004",
-        "unknown input",
-        "A node reads a node or a port that does not exist, or that has no records to read.",
-        "Take the suggested name.",
-    ),
-    Entry(
-        "E010",
-        "dot in a name",
-        "The name of a node or of a branch has a dot in it.",
-        "Write `_` instead.",
-    ),
-    Entry(
-        "E101",
-        "composition cannot be used",
-        "A file is not a composition where one is expected, or the ports it declares cannot be used.",
-        "Give the file a `_compose:` section with name, inputs and outputs, and names of ports that are words.",
-    ),
-    Entry(
-        "E102",
-        "output port of nothing",
-        "An output port of a composition names a node or a branch that its body does not have.",
-        "Write the name of a node of the body.",
-    ),
-    Entry(
-        "E111",
-        "empty composition",
-        "A composition has no nodes.",
-        "Add at least one node to `nodes:`.",
-    ),
-    # ------------------------------------------------------------ sources
-    Entry(
         "E153",
         "correlation key without a column",
         "`correlation_key` of a source names a column that its schema does not have.",
@@ -215,10 +189,48 @@ ENTRIES: tuple[Entry, ...] = (
         "Declare the column as `date_time`, with a `format` if it needs one.",
     ),
     Entry(
+        "E157",
+        "schema file cannot be used",
+        "A schema is given as the path of a file that cannot be read or has no columns.",
+        "Correct the path, which starts from the folder of the pipeline, or list the columns in the pipeline.",
+    ),
+    Entry(
+        "E158",
+        "numeric is not a column type",
+        "A schema declares a column as `numeric`, which only means 'Int or Float, not decided yet' while types are "
+        "inferred.",
+        "Declare the column as `int`, `float` or `decimal(scale)`.",
+    ),
+    # ------------------------------------------------------------ programs, sources, what is given to a command, limits
+    Entry(
+        "E200",
+        "type error",
+        "An expression uses a value in a way its type does not allow.",
+        "Convert one side (`.to_int()`, `.to_string()`, ...) or correct the type in the schema.",
+    ),
+    Entry(
         "E201",
         "missing schema",
         "A source has no schema, or one without columns.",
         "List the columns with their types.",
+    ),
+    Entry(
+        "E202",
+        "syntax error",
+        "The text of the program does not follow the grammar of CXL.",
+        "Mend the marked place; the parser goes on after it, so one run shows every syntax error.",
+    ),
+    Entry(
+        "E203",
+        "unknown name",
+        "A name is not a field, a `let`, an earlier emit, a method, a function or a system variable.",
+        "Take the suggested spelling, or add the field to the schema.",
+    ),
+    Entry(
+        "E204",
+        "running total",
+        "A program reads a count of the records so far, which has no fixed value in a parallel run.",
+        "Take the total from the run report, or count with an aggregate.",
     ),
     Entry(
         "E210",
@@ -245,57 +257,23 @@ ENTRIES: tuple[Entry, ...] = (
         "Mend the expression; a backslash keeps a character from being special.",
     ),
     Entry(
+        "E214",
+        "duration cannot be read",
+        "A value is not a duration or not a date.",
+        "Write a whole number and a unit, such as `30s`, `5m`, `2h` or `7d`.",
+    ),
+    Entry(
+        "E215",
+        "size cannot be read",
+        "A value is not a number of bytes, or is outside what is allowed.",
+        "Write bytes, or a number and a unit such as `512M` or `10MB`.",
+    ),
+    Entry(
         "E218",
         "take_first and take_last",
         "`files` of a source asks for the first and for the last files.",
         "Keep one of the two.",
     ),
-    Entry(
-        "E360",
-        "array_paths was replaced",
-        "A source uses `array_paths`.",
-        "Read the array as a value and use `emit each` in a transform.",
-    ),
-    Entry(
-        "E363",
-        "record path cannot be used",
-        "`record_path` is not a path in the form of its file format.",
-        "JSON: keys with dots (`result.items`). XML: elements with slashes (`catalog/product`).",
-    ),
-    # ------------------------------------------------------------ schemas
-    Entry(
-        "E158",
-        "numeric is not a column type",
-        "A schema declares a column as `numeric`, which only means 'Int or Float, not decided yet' while types are "
-        "inferred.",
-        "Declare the column as `int`, `float` or `decimal(scale)`.",
-    ),
-    # ------------------------------------------------------------ programs
-    Entry(
-        "E200",
-        "type error",
-        "An expression uses a value in a way its type does not allow.",
-        "Convert one side (`.to_int()`, `.to_string()`, ...) or correct the type in the schema.",
-    ),
-    Entry(
-        "E202",
-        "syntax error",
-        "The text of the program does not follow the grammar of CXL.",
-        "Mend the marked place; the parser goes on after it, so one run shows every syntax error.",
-    ),
-    Entry(
-        "E203",
-        "unknown name",
-        "A name is not a field, a `let`, an earlier emit, a method, a function or a system variable.",
-        "Take the suggested spelling, or add the field to the schema.",
-    ),
-    Entry(
-        "E204",
-        "running total",
-        "A program reads a count of the records so far, which has no fixed value in a parallel run.",
-        "Take the total from the run report, or count with an aggregate.",
-    ),
-    # ------------------------------------------------------------ what is given to a command
     Entry(
         "E224",
         "file cannot be read",
@@ -315,14 +293,13 @@ ENTRIES: tuple[Entry, ...] = (
         "columns that do not fit together.",
         "Write one `column: type` per line, or a list of columns; the message says what is wrong with one.",
     ),
-    # ------------------------------------------------------------ modules and limits
     Entry(
         "E227",
         "module cannot be used",
         "A module named by `use` was not found, imports itself through others, or is too large.",
         "Check the path under the rules folder and the imports between the modules.",
     ),
-    # ------------------------------------------------------------ combine
+    # ------------------------------------------------------------ combine, memory, outputs and dead letters
     Entry(
         "E300",
         "number of inputs",
@@ -347,7 +324,6 @@ ENTRIES: tuple[Entry, ...] = (
         "A combine with `match: collect` has a program.",
         'Write `cxl: ""`, and compute in a transform after it.',
     ),
-    # ------------------------------------------------------------ outputs and dead letters
     Entry(
         "E317",
         "dead letters of an unknown source",
@@ -367,6 +343,24 @@ ENTRIES: tuple[Entry, ...] = (
         "Give each its own path.",
     ),
     Entry(
+        "E324",
+        "resume threshold out of range",
+        "`memory.resume_threshold` does not lie between 0 and 0.80.",
+        "Write a fraction below 0.80; 0.70 is the default.",
+    ),
+    Entry(
+        "E360",
+        "array_paths was replaced",
+        "A source uses `array_paths`.",
+        "Read the array as a value and use `emit each` in a transform.",
+    ),
+    Entry(
+        "E363",
+        "record path cannot be used",
+        "`record_path` is not a path in the form of its file format.",
+        "JSON: keys with dots (`result.items`). XML: elements with slashes (`catalog/product`).",
+    ),
+    Entry(
         "E364",
         "mapping cannot be used",
         "`mapping` of an output is empty, writes a column twice, or uses one that is excluded.",
@@ -378,7 +372,7 @@ ENTRIES: tuple[Entry, ...] = (
         "`split.naming` does not give every file a name of its own.",
         "Use exactly one `{seq:04}`, with `{stem}` and `{ext}` if you like.",
     ),
-    # ------------------------------------------------------------ warnings about pipelines
+    # ------------------------------------------------------------ warnings about configuration
     Entry(
         "W002",
         "names that differ in capital letters",

