@@ -14,7 +14,11 @@ from clinker_spark.cxl.lower.python_calls import python_operations
 from clinker_spark.cxl.system import PIPELINE_MEMBERS, SOURCE_MEMBERS
 
 FAMILIES = (
-    ("operator", "Operators", "Comparisons and the lazy operators are described in the [language guide](cxl-language.md)."),
+    (
+        "operator",
+        "Operators",
+        "Comparisons and the lazy operators are described in the [language guide](cxl-language.md).",
+    ),
     ("string", "Strings", "Positions and lengths count characters (code points)."),
     ("path", "Paths", "File paths as text; nothing is looked up on disk."),
     ("number", "Numbers", ""),
@@ -143,7 +147,12 @@ def _windows() -> str:
         "| Function | Argument | Meaning |",
         "|---|---|---|",
     ]
-    arguments = {"none": "none", "value": "an expression", "predicate": "a Bool expression", "row": "none, then `.field`"}
+    arguments = {
+        "none": "none",
+        "value": "an expression",
+        "predicate": "a Bool expression",
+        "row": "none, then `.field`",
+    }
     for row in WINDOWS.values():
         lines.append(f"| `{row.name}` | {arguments.get(row.argument, 'a literal Int, then `.field`')} | {row.doc} |")
     return "\n".join(lines) + "\n"

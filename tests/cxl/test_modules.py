@@ -29,7 +29,7 @@ def test_constants_and_functions() -> None:
 
 
 def test_functions_are_typed_at_each_call() -> None:
-    text = "use f\nemit a = f.add(1, 2)\nemit b = f.add(\"x\", \"y\")"
+    text = 'use f\nemit a = f.add(1, 2)\nemit b = f.add("x", "y")'
     assert values(text, {"f": "fn add(a, b) = a + b"}) == {"a": 3, "b": "xy"}
 
 

@@ -124,8 +124,9 @@ def methods_by_result() -> dict[str, list[tuple[Builtin, Overload]]]:
 class Generator:
     """Makes programs from one random source. `names` are the visible lets, emits and bindings with their types."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, columns: Mapping[str, str] = COLUMNS) -> None:
         self.rng = rng
+        self.columns = columns
         self.names: dict[str, str] = {}
         self.budget = 0
         self._count = 0
@@ -163,9 +164,9 @@ class Generator:
         if kind == "emit":
             return self._emit(self._fresh("out"), t, depth)
         if kind == "overwrite":
-            name = self.rng.choice(list(COLUMNS))
+            name = self.rng.choice(list(self.columns))
             # Mostly with its own type, so that what follows still compiles.
-            return self._emit(name, _bare(COLUMNS[name]) if self.rng.random() < 0.7 else t, depth)
+            return self._emit(name, _bare(self.columns[name]) if self.rng.random() < 0.7 else t, depth)
         if kind == "scoped":
             t = self.rng.choice(SCALARS[:3] + SCALARS[4:])
             name = f"${self.rng.choice(('record', 'pipeline', 'source'))}.{self._fresh('var')}"
@@ -200,7 +201,7 @@ class Generator:
         """An expression whose static type is not known."""
         self.budget -= 1
         if depth <= 0 or self.budget <= 0 or self.rng.random() < 0.5:
-            return leaf("any", self.rng.choice([n for n, t in COLUMNS.items() if t == "any" and n not in self.names] or ["null"]))
+            return leaf("any", self.rng.choice([n for n, t in self.columns.items() if t == "any" and n not in self.names] or ["null"]))
         return self.rng.choice((self._step, self._index, self._clash, self._dynamic_arithmetic))("any", depth - 1)
 
     def leaf(self, t: str) -> Node:
@@ -208,7 +209,7 @@ class Generator:
         roll = self.rng.random()
         if names and roll < 0.45:
             return leaf(t, self.rng.choice(names))
-        columns = [n for n, u in COLUMNS.items() if _bare(u) == t and n not in self.names]
+        columns = [n for n, u in self.columns.items() if _bare(u) == t and n not in self.names]
         if columns and roll < 0.8:
             return leaf(t, self.rng.choice(columns))
         if roll > 0.985:

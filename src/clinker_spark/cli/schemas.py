@@ -18,8 +18,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.span import Source, Span
 from clinker_spark.core.suggest import nearest
-from clinker_spark.core.types import TYPE_NAMES, Kind, Type, parse_type
-from clinker_spark.cxl.values import MAX_SCALE
+from clinker_spark.core.types import MAX_SCALE, TYPE_NAMES, Kind, Type, parse_type
 
 Node: TypeAlias = Any
 """A node of PyYAML's graph: `id` is scalar, sequence or mapping."""

@@ -386,7 +386,8 @@ class Inference:
         if t.kind is Kind.NULL:
             return widen(source, array_of(ANY)), ANY
         if t.is_dynamic and isinstance(source, ir.Const):
-            return ir.Const(source.span, array_of(ANY).as_nullable(), False, narrow_value(source.value, array_of(ANY))), ANY
+            value = narrow_value(source.value, array_of(ANY))
+            return ir.Const(source.span, array_of(ANY).as_nullable(), False, value), ANY
         if t.is_dynamic and t.kind in (Kind.ANY, Kind.ARRAY):
             self.use_as(source, array_of(ANY), source.span)
             return narrow(source, array_of(ANY)), ANY

@@ -35,7 +35,7 @@ def widen(arg: TExpr, to: Type) -> TExpr:
 
 
 def may_overflow(a: Type, b: Type) -> bool:
-    """Can a value be too large for the type it is widened to? More decimal places leave fewer digits before the point."""
+    """Can a value be too large for the type it is widened to? More places leave fewer digits before the point."""
     if a.is_dynamic or b.is_dynamic:
         return False
     if b.kind is Kind.DECIMAL and b.scale is not None:

@@ -10,6 +10,7 @@ import math
 import re
 from decimal import Decimal, InvalidOperation
 
+from clinker_spark.core.types import MAX_SCALE
 from clinker_spark.cxl import values
 from clinker_spark.cxl.builtins.table import SqlCall
 from clinker_spark.cxl.builtins.text import sql_let
@@ -60,7 +61,7 @@ def text_to_decimal(text: str) -> Decimal | None:
         value = Decimal(text)
     except InvalidOperation:
         return None
-    if values.decimal_scale(value) > values.MAX_SCALE or (value and value.adjusted() >= values.DECIMAL_DIGITS):
+    if values.decimal_scale(value) > MAX_SCALE or (value and value.adjusted() >= values.DECIMAL_DIGITS):
         return None
     try:
         return values.decimal_fit(value)
@@ -93,7 +94,7 @@ def _rebuilt_decimal(s: str) -> str:
         f"ELSE {sql_let(padded, '_cxl_w', split)} END"
     )
     most = values.DECIMAL_DIGITS
-    fits = f"_cxl_p <= {values.MAX_SCALE} AND (_cxl_m = '' OR length(_cxl_m) - least(_cxl_p, 0) <= {most})"
+    fits = f"_cxl_p <= {MAX_SCALE} AND (_cxl_m = '' OR length(_cxl_m) - least(_cxl_p, 0) <= {most})"
     sign = f"IF({s} LIKE '-%' AND _cxl_m <> '', '-', '')"
     body = f"CASE WHEN {fits} THEN concat({sign}, {shown}) END"
     digits = f"ltrim('0', replace({mantissa}, '.', ''))"
@@ -105,7 +106,7 @@ def float_to_decimal(value: float) -> Decimal | None:
     if not math.isfinite(value):
         return None
     exact = Decimal(value)
-    places = min(values.decimal_scale(exact), values.MAX_SCALE, values.DECIMAL_DIGITS - 1 - max(exact.adjusted(), 0))
+    places = min(values.decimal_scale(exact), MAX_SCALE, values.DECIMAL_DIGITS - 1 - max(exact.adjusted(), 0))
     if places < 0:
         return None
     try:
