@@ -36,7 +36,7 @@ def columns(program: LoweredProgram) -> list[str]:
 TEXTS = [
     ("a + 1", "try_add(`a`, 1L)"),
     ("x + 1", "(`x` + 1.0D)"),
-    ("x + a", "(`x` + try_cast(`a` AS DOUBLE))"),
+    ("x + a", "(`x` + CAST(`a` AS DOUBLE))"),
     ("s + s", "concat(`s`, `s`)"),
     ("a / 4", "(`a` div 4L)"),
     ("x / 2.5", "(`x` / 2.5D)"),
@@ -90,6 +90,12 @@ def test_a_value_needed_twice_is_computed_once() -> None:
     texts = columns(program)
     assert sum("try_add" in t for t in texts) == 60
     assert max(len(t) for t in texts if "try_add" in t) < 40
+
+
+def test_a_marked_part_of_a_builtin_is_computed_once() -> None:
+    texts = columns(lowered("emit v = (s + s).trim_start()"))
+    texts = texts[1:]
+    assert texts[0] == "ltrim(`$t1`)" and "`$t2` >= '!'" in texts[1] and "⟦" not in texts[1]
 
 
 def test_deep_expressions_are_cut_into_columns() -> None:

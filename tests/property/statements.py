@@ -65,7 +65,7 @@ def partitioned(spark: SparkSession, data: Sequence[Mapping[str, Any]], partitio
     """The records, scattered over so many partitions."""
     types = {**schema(), ARRIVAL_COLUMN: INT}
     df = frame(spark, types, [{**record, ARRIVAL_COLUMN: i} for i, record in enumerate(data)])
-    return df.repartition(partitions)
+    return df.repartition(partitions).cache()  # every program of a job reads it
 
 
 # ------------------------------------------------------------------------ rows
@@ -234,15 +234,16 @@ def group_differences(case: GroupCase, data: Sequence[Mapping[str, Any]], theirs
         alone = _aggregate(case.program, [data[i]])
         if [r.error for r in alone] != [error]:
             problems.append(f"  record {i}: {data[i]!r}\n  interpreter: {[shown(r) for r in alone]}\n  spark:       {error}")
-    groups: dict[Any, list[Mapping[str, Any]]] = {}
-    for i, record in enumerate(data):
-        if i not in theirs.failed:
+    kept = [record for i, record in enumerate(data) if i not in theirs.failed]
+    ours, rows = _aggregate(case.program, kept), list(theirs.rows)
+    if any(r.error is not None for r in ours):  # the interpreter stops at the first group that fails
+        groups: dict[Any, list[Mapping[str, Any]]] = {}
+        for record in kept:
             groups.setdefault(tuple(distinct_key(record[name]) for name in case.program.typed.group_by), []).append(record)
-    if not case.program.typed.group_by:
-        groups = {(): next(iter(groups.values()), [])}
-    ours = [result for members in groups.values() for result in _aggregate(case.program, members)]
-    if len(ours) != len(theirs.rows) or not all(_same(a, b) for a, b in zip(ours, theirs.rows, strict=False)):
-        problems.append(f"  interpreter: {[shown(r) for r in ours]}\n  spark:       {[shown(r) for r in theirs.rows]}")
+        ours = sorted((r for members in groups.values() for r in _aggregate(case.program, members)), key=shown)
+        rows.sort(key=shown)
+    if len(ours) != len(rows) or not all(_same(a, b) for a, b in zip(ours, rows, strict=False)):
+        problems.append(f"  interpreter: {[shown(r) for r in ours]}\n  spark:       {[shown(r) for r in rows]}")
     return problems
 
 

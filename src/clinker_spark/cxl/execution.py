@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.text import to_text
 from clinker_spark.cxl.errors import ErrorKind, EvalError
 from clinker_spark.cxl.interpreter import Frame, compile_expr, failure
+from clinker_spark.cxl.overloads import shown_as
 from clinker_spark.cxl.system import Context
 
 NOT_AN_ARRAY = "emit each needs an array to loop over"
@@ -128,9 +130,9 @@ class Execution:
     def _compile(self, s: ir.TStatement) -> _Step:
         match s:
             case ir.TLet():
-                return _store(None, s.slot, compile_expr(s.value))
+                return _store(s.slot, compile_expr(s.value))
             case ir.TEmit():
-                return _scoped(s, compile_expr(s.value)) if s.scope else _store(s.name, s.slot, compile_expr(s.value))
+                return _scoped(s, compile_expr(s.value)) if s.scope else _emit(s, self.program.output.get(s.name))
             case ir.TFilter():
                 return _filter(compile_expr(s.predicate))
             case ir.TDistinct():
@@ -208,12 +210,21 @@ def _named(name: str, value: Callable[[Frame], Any], frame: Frame) -> Any:
         raise
 
 
-def _store(column: str | None, slot: str, value: Callable[[Frame], Any]) -> _Step:
+def _store(slot: str, value: Callable[[Frame], Any]) -> _Step:
     def step(frame: Frame, out: _Output) -> None:
-        if column is None:
-            frame.slots[slot] = value(frame)
-        else:
-            frame.slots[slot] = out.columns[column] = _named(column, value, frame)
+        frame.slots[slot] = value(frame)
+
+    return step
+
+
+def _emit(s: ir.TEmit, to: Type | None) -> _Step:
+    """Later statements read the value as it is; its column may be of a wider type, if blocks emit others."""
+    value, slot, column = compile_expr(s.value), s.slot, s.name
+    shown = compile_expr(shown_as(s.value, slot, to or s.value.type))
+
+    def step(frame: Frame, out: _Output) -> None:
+        frame.slots[slot] = _named(column, value, frame)
+        out.columns[column] = _named(column, shown, frame)
 
     return step
 

@@ -320,7 +320,7 @@ def _fan_out(e: ir.FanOut) -> Evaluator:
     from clinker_spark.core.span import Source
     from clinker_spark.cxl.execution import Execution
 
-    program = ir.TypedProgram(Source("", ""), {}, (e.block,), {}, max_expansion=e.max_expansion)
+    program = ir.TypedProgram(Source("", ""), {}, (e.block,), e.output, max_expansion=e.max_expansion)
 
     def run(frame: Frame) -> list[dict[str, Any]]:
         rows = Execution(program, frame.context).run_in(frame).rows

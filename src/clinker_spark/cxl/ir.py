@@ -203,6 +203,7 @@ class FanOut(TExpr):
 
     block: TStatement
     max_expansion: int
+    output: Mapping[str, Type]
 
 
 # ----------------------------------------------------------------- statements

@@ -12,7 +12,7 @@ from clinker_spark.cxl.builtins.physical import same_representation, widen_value
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Overload
 from clinker_spark.cxl.calls import run_overload
 from clinker_spark.cxl.errors import Fail
-from clinker_spark.cxl.ir import Call, Const, DynamicCall, Narrow, TExpr, Widen
+from clinker_spark.cxl.ir import Call, Const, DynamicCall, Narrow, Slot, TExpr, Widen
 from clinker_spark.cxl.values import DECIMAL_DIGITS
 
 Candidate = tuple[int, Overload, tuple[Type, ...]]
@@ -50,6 +50,16 @@ def may_overflow(a: Type, b: Type) -> bool:
 def _retyped(arg: TExpr, to: Type) -> TExpr:
     """The same value under a type with the same representation (only nullability or an element's flag differs)."""
     return arg if arg.type.unwrap() == to.unwrap() else Widen(arg.span, to, arg.fallible, arg)
+
+
+def shown_as(value: TExpr, slot: str, to: Type) -> TExpr:
+    """An emitted value, read back from its slot, in the type of its output column.
+
+    An emit that a later one replaces may be of a type that the column does not take: nobody sees it, it stays."""
+    plain = Slot(value.span, value.type, False, slot)
+    merged = unify(value.type, to)
+    fits = to.kind is Kind.ANY or (merged is not None and merged.unwrap() == to.unwrap())
+    return widen(plain, to) if fits else plain
 
 
 def narrow(arg: TExpr, to: Type) -> TExpr:

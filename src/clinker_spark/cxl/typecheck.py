@@ -59,6 +59,8 @@ class _Checker:
         self.output: dict[str, Type] = {}
         self.let_types: dict[str, Type] = {}
         self.depth = 0
+        # Emits after a block reach no record unless another block follows. None: there was no block yet.
+        self.waiting: dict[str, Type] | None = None
         if env.mode == "aggregate":
             for name in env.group_by:
                 self.output[name] = (env.schema or {}).get(name, ANY)
@@ -118,8 +120,12 @@ class _Checker:
         if s.scope is None:
             inference.macros.pop(s.name, None)
             inference.names[s.name] = value if isinstance(value, ir.Const) and not self.depth else visible
-            known = self.output.get(s.name) if self.depth else None
-            self.output[s.name] = value.type if known is None else unify(known, value.type) or ANY
+            if self.waiting is not None:
+                self.waiting[s.name] = value.type
+            elif self.depth:
+                self.join_output(s.name, value.type)
+            else:
+                self.output[s.name] = value.type
             return ir.TEmit(s.span, None, s.name, slot, value)
         if self.env.mode == "aggregate":
             inference.error("scoped variables cannot be written in an aggregate", s.span, "emit a column instead")
@@ -138,6 +144,11 @@ class _Checker:
                 value = widen(value, declared)
         inference.scoped[(s.scope, s.name)] = ir.Slot(s.name_span, value.type, False, slot)
         return ir.TEmit(s.span, s.scope, s.name, slot, value)
+
+    def join_output(self, name: str, t: Type) -> None:
+        """A column that has another type in other records is of both."""
+        known = self.output.get(name)
+        self.output[name] = t if known is None else unify(known, t) or ANY
 
     def filter(self, s: ast.Filter) -> ir.TStatement | None:
         inference = self.inference
@@ -196,8 +207,12 @@ class _Checker:
         saved_names, saved_macros = dict(inference.names), dict(inference.macros)
         slot = inference.new_slot(s.binding)
         inference.names[s.binding] = ir.Slot(s.binding_span, element, False, slot)
+        for name, emitted in (self.waiting or {}).items():
+            self.join_output(name, emitted)
+        self.waiting = None
         self.depth += 1
         body = tuple(self.statements(s.body))
         self.depth -= 1
+        self.waiting = {}
         inference.names, inference.macros = saved_names, saved_macros
         return ir.TEach(s.span, slot, element, source, s.outer, body)

@@ -65,6 +65,12 @@ def _set_type(types: Sequence[Type]) -> Type:
     return MAP
 
 
+def _set(target: dict[str, Any], path: str | None, value: Any) -> dict[str, Any] | None:
+    changed = None if path is None else mappaths.set_path(target, path, value)
+    # What the path went through is a dynamic value, whose keys are in sorted order; the map itself keeps its own.
+    return None if changed is None else {key: to_dynamic(inner) for key, inner in changed.items()}
+
+
 def _set_sql(call: SqlCall) -> str | None:
     key = call.literal(1)
     if not isinstance(key, str) or len(mappaths.parse_path(key) or ()) != 1:
@@ -150,7 +156,7 @@ BUILTINS: tuple[Builtin, ...] = (
             Overload(
                 (MAP, STRING, ANY),
                 _set_type,
-                lambda m, k, v: None if k is None else mappaths.set_path(m, k, to_dynamic(v)),
+                _set,
                 _set_sql,
                 python_reason=_PATH_REASON,
             ),

@@ -126,6 +126,8 @@ def widen_sql(sql: str, a: Type, b: Type) -> str:
         from clinker_spark.cxl.builtins.text import sql_text
 
         return sql_text(sql, a)
+    if a.kind is Kind.INT and b.kind is Kind.FLOAT:
+        return f"CAST({sql} AS DOUBLE)"
     return f"try_cast({sql} AS {physical(b)})"
 
 

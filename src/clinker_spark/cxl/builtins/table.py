@@ -8,7 +8,8 @@ REPL all read this table.
 **SQL side.** `sql` is Spark SQL text. In a template `{0}` is the receiver, `{1}` the first argument and
 so on, each already of the parameter's physical type and each safe to repeat (the lowering binds a costly
 argument to a column of its own before it is used twice). A left-out optional argument has no placeholder:
-use the function form, which gets a `SqlCall`. Text must work with ANSI mode on and off, must not throw,
+use the function form, which gets a `SqlCall`. A part written as `⟦part⟧` is computed once, however often it
+stands there. Text must work with ANSI mode on and off, must not throw,
 and must be NULL where the interpreter gives None or fails. `None` (or a function that returns None)
 means that Catalyst has no expression for this call: it then runs in Python over Arrow batches, and
 `python_reason` must say why.

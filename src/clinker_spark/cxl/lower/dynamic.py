@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
-from clinker_spark.cxl.builtins.table import NOT_LITERAL
+from clinker_spark.cxl.builtins.table import NOT_LITERAL, Nulls
 from clinker_spark.cxl.lower.plan import Failing, Sql, combine
 
 if TYPE_CHECKING:
@@ -28,7 +28,10 @@ def lower_dynamic_call(lowering: Lowering, e: ir.DynamicCall) -> Sql:
         literals = []
         for arg, sql, param in zip(e.args, args, overload.params, strict=False):
             if arg.type.is_dynamic and param.kind is not Kind.ANY:
-                conditions.append(ph.variant_is(ph.kind_sql(sql.text), param.kind))
+                fits = ph.variant_is(ph.kind_sql(sql.text), param.kind)
+                # A null goes into every parameter. Where it makes the result null anyway, no overload need be taken.
+                sees_null = e.builtin.nulls is not Nulls.PROPAGATE
+                conditions.append(f"({ph.is_null_sql(sql.text, arg.type)} OR {fits})" if sees_null else fits)
                 fitted.append(combine(ph.get_sql(sql.text, param), [sql.bare()]))
                 types.append(param)
                 literals.append(NOT_LITERAL)

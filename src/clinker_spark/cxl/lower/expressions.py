@@ -28,6 +28,7 @@ from clinker_spark.cxl.system import Context
 
 _HOLE = re.compile(r"\{([0-9]|r)\}")
 _MARK = re.compile("\x01([0-9]+)\x01")
+_ONCE = re.compile("⟦([^⟧]*)⟧")
 _PLAIN_KEY = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 NO_VALUE = "CAST(NULL AS STRING)"
 
@@ -148,12 +149,24 @@ class Lowering:
             if f.value is not None and f.value < len(args):
                 uses[f.value] += 1
         shared = [self.builder.bind(a) if n > 1 else a for a, n in zip(args, uses, strict=True)]
-        result = combine(_fill(template, shared), shared)
+        result = self._compute_once(combine(_fill(template, shared), shared))
         if not failures:
             return result
         result = self.builder.bind(result)
         own = tuple(self._failing(f, _when(f, builtin, literals), shared, types, result) for f in failures)
         return Sql(result.text, result.level, 1, result.failures + own, result.variables, simple=True)
+
+    def _compute_once(self, sql: Sql) -> Sql:
+        """The text with its marked parts bound to columns of their own."""
+        if "⟦" not in sql.text:
+            return sql
+        parts = [sql]
+
+        def bind(match: re.Match[str]) -> str:
+            parts.append(self.builder.bind(Sql(match.group(1), sql.level, variables=sql.variables)))
+            return parts[-1].text
+
+        return combine(_ONCE.sub(bind, sql.text), parts)
 
     def _failing(self, f: Failure, when: str, args: Sequence[Sql], types: Sequence[Type], result: Sql) -> Failing:
         condition = _fill(when.replace("{r}", result.text), args)

@@ -20,7 +20,7 @@ from clinker_spark.cxl.ir import expressions_of
 from clinker_spark.cxl.lower.errors import NO_ERROR, first_error, passed_on_whole
 from clinker_spark.cxl.lower.plan import Failing, Sql, combine, variables_in
 from clinker_spark.cxl.lower.python_calls import python_reason
-from clinker_spark.cxl.overloads import widen
+from clinker_spark.cxl.overloads import shown_as
 
 if TYPE_CHECKING:
     from clinker_spark.cxl.lower.statements import RowLowering
@@ -30,38 +30,48 @@ Named = tuple[Failing, str | None]
 
 def lower_fan_out(row: RowLowering, block: ir.TEach) -> tuple[Sql, list[Named]]:
     """The leaves of a top-level block as a column, and how the block can fail."""
-    from clinker_spark.cxl.lower.statements import block_columns
+    from clinker_spark.cxl.lower.statements import leaf_columns
 
     builder = row.builder
-    columns = _all_columns(row, block_columns(tuple(row.blocks)))
+    columns = leaf_columns(row.program)
     if any(python_reason(node) for e in expressions_of((block,)) for node in e.walk()):
-        return _in_python(row, block, columns)
+        made, raised = _in_python(row, block, columns)
+        return made, [*raised, (_too_many(row, made), None)]
     lowering = _Leaves(row, columns)
     leaves, source_failures = lowering.block(block, {})
     bound = builder.bind(leaves.bare())
-    limit = row.program.max_expansion
     failures: list[Named] = [(f, None) for f in source_failures]
-    if lowering.can_fail:
-        within = f"slice({bound.text}, 1, {limit})"
+    if lowering.can_fail:  # leaves beyond the limit are never made, so they do not fail
+        most = f"CAST(greatest({row.program.max_expansion} - ({_made_before(row)}), 0) AS INT)"
+        within = f"slice({bound.text}, 1, {most if row.leaves else row.program.max_expansion})"
         found = f"get(filter({within}, cxl_l -> cxl_l.`$e` IS NOT NULL), 0).`$e`"
-        first = builder.bind(Sql(found, bound.level))
+        first = builder.bind(Sql(found, max([bound.level, *(earlier.level for earlier in row.leaves)])))
         failures.append((passed_on_whole(first.text, first.level), None))
-    too_many = Failing(
-        f"size({bound.text}) > {limit}",
+    failures.append((_too_many(row, bound), None))
+    return bound, failures
+
+
+def _made_before(row: RowLowering) -> str:
+    """How many leaves the blocks before this one made: the limit counts all of a record."""
+    return " + ".join(f"size({leaves.text})" for leaves in row.leaves) or "0"
+
+
+def _too_many(row: RowLowering, leaves: Sql) -> Failing:
+    limit = row.program.max_expansion
+    return Failing(
+        f"{_made_before(row)} + size({leaves.text}) > {limit}" if row.leaves else f"size({leaves.text}) > {limit}",
         sql_string(ErrorKind.EXPANSION_LIMIT_EXCEEDED.value),
         "CAST(NULL AS STRING)",
         sql_string(expansion_message(limit)),
-        bound.level,
+        max([leaves.level, *(earlier.level for earlier in row.leaves)]),
     )
-    failures.append((too_many, None))
-    return bound, failures
 
 
 def _in_python(row: RowLowering, block: ir.TEach, columns: Sequence[str]) -> tuple[Sql, list[Named]]:
     """A block with a call that has no Spark expression: the interpreter makes its leaves."""
     from clinker_spark.cxl.lower.statements import block_columns
 
-    node = ir.FanOut(block.span, array_of(MAP), True, block, row.program.max_expansion)
+    node = ir.FanOut(block.span, array_of(MAP), True, block, row.program.max_expansion, row.program.output)
     made = row.lowering.lower(node)
     own = set(block_columns((block,)))
     texts = []
@@ -80,14 +90,6 @@ def _in_python(row: RowLowering, block: ir.TEach, columns: Sequence[str]) -> tup
     leaf = f"named_struct({', '.join(texts)})" if texts else "named_struct('$none', 1)"
     leaves = row.builder.bind(combine(f"transform({made.text}, cxl_m -> {leaf})", [made.bare()]))
     return leaves, [(f, None) for f in made.failures]
-
-
-def _all_columns(row: RowLowering, seen: Sequence[str]) -> list[str]:
-    """Every column that any block of the program emits: all leaves have one shape."""
-    from clinker_spark.cxl.lower.statements import block_columns
-
-    blocks = tuple(s for s in row.program.statements if isinstance(s, ir.TEach))
-    return list(dict.fromkeys([*block_columns(blocks), *seen]))
 
 
 class _Leaves:
@@ -128,6 +130,8 @@ class _Leaves:
         return combine(text, [sql.bare()]), failures
 
     def body(self, body: tuple[ir.TStatement, ...], emitted: dict[str, Sql]) -> tuple[Sql, bool]:
+        from clinker_spark.cxl.lower.statements import traced
+
         failures: list[Named] = []
         inner: list[Sql] = []
         for s in body:
@@ -137,16 +141,15 @@ class _Leaves:
                 case ir.TEmit(scope=None):
                     plain = self.value(s.value, s.name, failures)
                     self.lowering.slots[s.slot] = plain
-                    to = self.row.program.output[s.name]
-                    slot = ir.Slot(s.span, s.value.type, False, s.slot)
-                    emitted[s.name] = self.builder.bind(self.lowering.lower(widen(slot, to)))
+                    to = self.row.program.output.get(s.name)
+                    if to is not None:  # None: no record has it, because only blocks before it make records
+                        emitted[s.name] = self.value(shown_as(s.value, s.slot, to), s.name, failures)
                 case ir.TEmit():
                     name = f"${s.scope}.{s.name}"
                     self.lowering.slots[s.slot] = self.value(s.value, name, failures)
                 case ir.TTrace():
-                    for part in (s.condition, s.message):
-                        if part is not None and part.fallible:
-                            self.value(part, None, failures)
+                    if (message := traced(s)).fallible:
+                        self.value(message, None, failures)
                 case ir.TBare():
                     if s.value.fallible:
                         self.value(s.value, None, failures)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from clinker_spark.core.types import Kind, Type
+from clinker_spark.core.types import NULL, Kind, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
 from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.errors import ErrorKind
 from clinker_spark.cxl.execution import BAD_KEY
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering, WindowSpec
 from clinker_spark.cxl.lower.fanout import lower_fan_out
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, combine, quote
-from clinker_spark.cxl.overloads import widen
+from clinker_spark.cxl.overloads import shown_as, widen
 from clinker_spark.cxl.system import Context
 
 Named = tuple[Failing, str | None]
@@ -51,12 +52,15 @@ class RowLowering:
         self.error: str | None = None  # a column that holds the error found so far
         self.leaves: list[Sql] = []
         self.blocks: list[ir.TEach] = []
+        self.last_block = max((i for i, s in enumerate(program.statements) if isinstance(s, ir.TEach)), default=-1)
+        self.reaches_rows = True  # does what is emitted here get into some record?
         self.needs_arrival = lowering.window is not None
 
     def run(self) -> LoweredProgram:
         if self.lowering.window is not None:
             self._compute_windows_first()
-        for statement in self.program.statements:
+        for i, statement in enumerate(self.program.statements):
+            self.reaches_rows = not self.blocks or i < self.last_block
             self.statement(statement)
         self.error = self.settle()
         if self.blocks:
@@ -85,10 +89,10 @@ class RowLowering:
             case ir.TLet():
                 self.lowering.slots[s.slot] = self.value(s.value, None)
             case ir.TEmit(scope=None):
-                sql = self.value(s.value, s.name, self.program.output[s.name] if not self.blocks else None)
-                self.lowering.slots[s.slot] = self.value_as(sql, s)
-                if not self.blocks:  # what comes after a block does not reach its records
-                    self.columns[s.name] = sql
+                self.lowering.slots[s.slot] = self.value(s.value, s.name)
+                if self.reaches_rows:
+                    shown = shown_as(s.value, s.slot, self.program.output[s.name])
+                    self.columns[s.name] = self.value(shown, s.name)
             case ir.TEmit():
                 name = f"${s.scope}.{s.name}"
                 self.lowering.slots[s.slot] = self.scoped[name] = self.value(s.value, name)
@@ -97,9 +101,8 @@ class RowLowering:
             case ir.TDistinct():
                 self.distinct(s)
             case ir.TTrace():
-                for part in (s.condition, s.message):
-                    if part is not None and part.fallible:
-                        self.value(part, None)
+                if (message := traced(s)).fallible:
+                    self.value(message, None)
             case ir.TBare():
                 if s.value.fallible:
                     self.value(s.value, None)
@@ -109,20 +112,11 @@ class RowLowering:
                 self.leaves.append(leaves)
                 self.failures += failures
 
-    def value(self, e: ir.TExpr, field: str | None, to: Type | None = None) -> Sql:
+    def value(self, e: ir.TExpr, field: str | None) -> Sql:
         """A statement's value as a column, its failures noted under the column being computed."""
-        if to is not None:
-            e = widen(e, to) if not e.type.is_dynamic or to.is_dynamic else e
         sql = self.lowering.lower(e)
         self.failures += [(f, field) for f in sql.failures]
         return self.builder.bind(sql.bare())
-
-    def value_as(self, sql: Sql, s: ir.TEmit) -> Sql:
-        """What later statements read under the emitted name: in the type they were checked against."""
-        to = self.program.output[s.name] if not self.blocks else s.value.type
-        if s.value.type.is_dynamic or not to.is_dynamic:
-            return sql
-        return self.builder.bind(combine(ph.narrow_sql(sql.text, s.value.type), [sql]))
 
     def settle(self) -> str | None:
         """The error so far as one column; None when nothing can have failed."""
@@ -169,16 +163,24 @@ class RowLowering:
             number = ph.get_sql(sql.text, Type(Kind.FLOAT))
             bad = f"{bad} OR ({ph.variant_is(kind, Kind.FLOAT)} AND isnan({number}))"
             text = f"concat({kind}, try_variant_get({sql.text}, '$', 'string'))"
-            is_number = ph.variant_is(kind, Kind.FLOAT)
-            key = f"CASE WHEN {is_number} THEN CAST({number} + 0.0D AS STRING) ELSE {text} END"
+            whole = ph.get_sql(sql.text, Type(Kind.INT))
+            # Whole floats are the same key as their Int; as floats, large Ints would be one key with their neighbours.
+            like_int = f"{number} = rint({number}) AND abs({number}) < 9223372036854775808D"
+            shown = f"CASE WHEN {like_int} THEN CAST(try_cast({number} AS BIGINT) AS STRING) ELSE CAST({number} AS STRING) END"
+            key = (
+                f"CASE WHEN {ph.variant_is(kind, Kind.INT)} THEN CAST({whole} AS STRING) "
+                f"WHEN {ph.variant_is(kind, Kind.FLOAT)} THEN {shown} ELSE {text} END"
+            )
         elif t.kind in (Kind.ARRAY, Kind.MAP):
             bad, key = f"{sql.text} IS NOT NULL", f"({sql.text} IS NULL)"
         elif t.kind is Kind.FLOAT:
             bad = f"isnan({sql.text})"
+        elif t.kind is Kind.DECIMAL and t.scale is None:  # digits: 1.5 and 1.50 are one
+            key = f"IF(contains({sql.text}, '.'), rtrim('.', rtrim('0', {sql.text})), {sql.text})"
         if bad is not None:
             message = sql_string(BAD_KEY)
             kind_text = sql_string(ErrorKind.TYPE_MISMATCH.value)
-            self.failures.append((Failing(bad, kind_text, "CAST(NULL AS STRING)", message, sql.level), None))
+            self.failures.append((Failing(bad, kind_text, sql_text(sql.text, t), message, sql.level), None))
         return self.builder.bind(combine(key, [sql.bare()]))
 
     # -------------------------------------------------------------- fan-out
@@ -195,8 +197,27 @@ class RowLowering:
         else:
             self.builder.where(f"{self.error} IS NOT NULL OR size({bound.text}) > 0")
             self.builder.project([(name, f"explode_outer(CASE WHEN {self.error} IS NULL THEN {bound.text} END)")])
-        for column in block_columns(tuple(self.blocks)):
+        for column in leaf_columns(self.program):
             self.columns[column] = Sql(f"{quote(name)}.{quote(column)}", simple=True)
+
+
+def traced(s: ir.TTrace) -> ir.TExpr:
+    """What a trace evaluates: its message, if its condition is true."""
+    if s.condition is None:
+        return s.message
+    nothing = widen(ir.Const(s.span, NULL, False, None), s.message.type)
+    fallible = s.condition.fallible or s.message.fallible
+    return ir.If(s.span, s.message.type, fallible, s.condition, s.message, nothing)
+
+
+def leaf_columns(program: ir.TypedProgram) -> list[str]:
+    """The columns in which the records of a fan-out differ: all leaves have one shape.
+
+    They are emitted in some block, or between two blocks: then only the records of the later ones have them."""
+    blocks = [i for i, s in enumerate(program.statements) if isinstance(s, ir.TEach)]
+    between = program.statements[blocks[0] : blocks[-1]]
+    names = [s.name for s in between if isinstance(s, ir.TEmit) and s.scope is None]
+    return list(dict.fromkeys([*block_columns(program.statements), *names]))
 
 
 def block_columns(blocks: tuple[ir.TStatement, ...]) -> list[str]:

@@ -1,0 +1,341 @@
+"""Statements that drop, multiply or group records, and windows: interpreter against `Program.apply` on real DataFrames.
+
+Written programs first, one for each promise; then generated ones. Each runs over 1, 2 and 7 partitions.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import pytest
+from pyspark.sql import SparkSession
+
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.builtins.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.windows import WINDOWS
+from clinker_spark.cxl.errors import CxlError
+from clinker_spark.cxl.program import Program, compile
+from clinker_spark.spark.columns import Window
+from tests.property import statements as st
+from tests.property.campaign import interpreted
+from tests.property.programs import Generator
+from tests.property.trees import Node
+
+SEED = int(os.environ.get("CXL_SEED", "20261115"))
+PARTITIONS = (1, 2, 7)
+RECORDS = 30
+GENERATED = 36  # of each sort
+JOB = 12  # programs in one Spark job
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> SparkSession:
+    return interpreted(spark)
+
+
+def _chunks(items: Sequence[st.RowCase] | Sequence[st.GroupCase]) -> Iterator[Sequence]:
+    return (items[i : i + JOB] for i in range(0, len(items), JOB))
+
+
+def check_rows(session: SparkSession, cases: Sequence[st.RowCase]) -> Counter[str]:
+    """Compares both engines on all cases; counts what came out."""
+    data = st.generate(random.Random(SEED), RECORDS)
+    ours = {id(case): st.interpret_rows(case, data) for case in cases}
+    counts = Counter(
+        "errors" if r.error is not None else "rows" for found in ours.values() for results in found.values() for r in results
+    )
+    problems = []
+    for partitions in PARTITIONS:
+        df = st.partitioned(session, data, partitions)
+        for part in _chunks(cases):
+            for case, theirs in zip(part, st.spark_rows(part, df), strict=True):
+                found = st.row_differences(case, data, ours[id(case)], theirs)
+                problems += [f"{case.text}\n  {partitions} partitions\n{f}" for f in found[:1]]
+    assert not problems, f"seed {SEED}, {len(problems)} differ\n\n" + "\n\n".join(problems[:15])
+    return counts
+
+
+def check_groups(session: SparkSession, cases: Sequence[st.GroupCase], data: list | None = None) -> Counter[str]:
+    data = st.generate(random.Random(SEED), RECORDS) if data is None else data
+    problems: list[str] = []
+    counts: Counter[str] = Counter()
+    for partitions in PARTITIONS:
+        df = st.partitioned(session, data, partitions)
+        for part in _chunks(cases):
+            for case, theirs in zip(part, st.spark_groups(part, df), strict=True):
+                counts.update("errors" if r.error is not None else "rows" for r in theirs.rows)
+                counts["failed"] += len(theirs.failed)
+                problems += [f"{case.text}\n  {partitions} partitions\n{p}" for p in st.group_differences(case, data, theirs)[:2]]
+    assert not problems, f"seed {SEED}, {len(problems)} differ\n\n" + "\n\n".join(problems[:15])
+    return counts
+
+
+def rows(text: str, window: Window | None = None, **options: int) -> st.RowCase:
+    return st.RowCase(compile(text, st.COLUMNS, **options), window)
+
+
+def groups(text: str, *group_by: str) -> st.GroupCase:
+    return st.GroupCase(compile(text, st.COLUMNS, mode="aggregate", group_by=group_by))
+
+
+# ------------------------------------------------------------------ written programs
+
+ROW_PROGRAMS = [
+    "filter n > 1\nemit v = n * 2",
+    "filter flag\nemit v = k",
+    "emit before = 10 / n\nfilter flag\nemit v = n",
+    "filter flag\nemit v = 10 / n",
+    "filter 10 / n > 3\nemit v = n",
+    "emit n = n + 1\nfilter n > 2\nemit v = n",
+    "distinct by k\nemit v = n",
+    "distinct by f\nemit v = n",
+    "distinct by d\nemit v = k",
+    "distinct by day\nemit v = n",
+    "distinct by flag\nemit v = n",
+    "distinct by x\nemit v = n",
+    "distinct by items\nemit v = n",
+    "distinct\nemit v = n",
+    "let key = k.upper() ?? \"none\"\ndistinct by key\nemit v = key",
+    "let key = 10 / n\ndistinct by key\nemit v = key",
+    "filter n > 0\ndistinct by k\nemit v = n",
+    "distinct by k\nfilter n > 0\nemit v = n",
+    "distinct by k\ndistinct by flag\nemit v = n",
+    "emit k = \"same\"\ndistinct by k\nemit v = n",
+    "emit $record.total = n + 1\nemit $pipeline.last = k\nemit $source.seen = day\nemit v = $record.total * 2",
+    "emit $record.a = n\nfilter $record.a > 1\nemit $record.a = $record.a * 10\nemit v = $record.a",
+    "trace info if flag 10 / n\nemit v = 1",
+    "10 / n\nemit v = 1",
+]
+
+EACH_PROGRAMS = [
+    "emit each e in items { emit v = e }",
+    "emit each e in items outer { emit v = e }",
+    "emit tag = k\nemit each e in items { emit v = e * 2\n emit w = v.to_string() }",
+    "emit each e in items { emit v = 10 / e }",
+    "emit each e in items outer { emit v = 10 / e }",
+    "emit each r in rows { emit each e in r { emit v = e } }",
+    "emit each r in rows outer { emit size = r.length()\n emit each e in r outer { emit v = e } }",
+    "emit each r in rows { emit v = r.length()\n emit each e in r { emit w = 10 / e } }",
+    "emit each r in rows { let s = 10 / r.length()\n emit each e in r { emit v = e + s } }",
+    "emit each e in items { emit v = e }\nemit each e in items { emit v = e + 100\n emit w = k }",
+    "emit each r in rows { emit each e in r { emit v = e }\n emit each e in items { emit w = e } }",
+    "emit each e in bag { emit v = e.type_of() }",
+    "emit each e in bag { emit v = e.k }",
+    "emit each e in x { emit v = e }",
+    "emit each e in x outer { emit v = e\n emit t = e.type_of() }",
+    "emit each b in bag { emit each e in b { emit v = e } }",
+    "filter flag\nemit each e in items { emit v = e + n }",
+    "emit each e in items { emit n = e\n emit v = n + 1 }",
+    "emit each e in items.filter(it => it > 1) { emit v = [y + e for y in items if y != null] }",
+    "emit each e in items { emit v = if e > 1 then \"big\" else null }\nemit after = 10 / n",
+    "distinct by k\nemit each e in items { emit v = e }",
+    "emit each e in items { emit v = e }\nemit each e in bag { emit v = e }",
+    "emit each e in items { emit v = e }\nemit each e in items { emit v = e * 0.5 }",
+    "emit each e in items { let a = e ?? 0\n trace \"x\"\n emit v = [a, a * 2].map(it => it + n) }",
+    "emit each e in items { emit $record.last = e\n emit v = $record.last }",
+    "emit v = d\nemit each e in items { emit v = d * e }",
+    "emit each e in items { emit v = (\"\" + k).repeat(e) }",
+]
+
+WINDOW_PROGRAMS = [
+    ("emit v = $window.count()\nemit w = $window.row_number()", ("k",), ("n",)),
+    ("emit v = $window.sum(f)\nemit w = $window.cumulative_sum(f)\nemit a = $window.avg(f)", ("k",), ("n",)),
+    ("emit v = $window.sum(d)\nemit w = $window.cumulative_sum(d)\nemit a = $window.avg(d)", ("flag",), ("day",)),
+    ("emit v = $window.min(n)\nemit w = $window.max(k)\nemit a = $window.min(f)", ("flag",), ("k",)),
+    ("emit v = $window.rank()\nemit w = $window.dense_rank()", ("k",), ("n",)),
+    ("emit v = $window.rank()\nemit w = $window.dense_rank()", (), ("f", "k")),
+    ("emit v = $window.lag(1).n\nemit w = $window.lead(2).k\nemit a = n - $window.lag(1).n", ("k",), ("day", "n")),
+    ("emit v = $window.first().n\nemit w = $window.last().items\nemit a = $window.first_value(k)\nemit b = $window.last_value(x)", ("flag",), ("n",)),
+    ("emit v = $window.any(n > 2)\nemit w = $window.every(flag)\nemit a = $window.exists(n == 1)\nemit b = $window.not_exists(n > 5)", ("k",), ()),
+    ("emit v = $window.collect(n)\nemit w = $window.distinct(n)\nemit a = $window.distinct(k)\nemit b = $window.collect(x)", ("flag",), ("n",)),
+    ("emit v = $window.distinct(f)\nemit w = $window.distinct(d)", ("k",), ("n",)),
+    ("let m = n * 2.0\nfilter n > 0\nemit v = $window.sum(m)", ("k",), ("n",)),
+    ("filter $window.row_number() <= 2\nemit v = n", ("k",), ("n",)),
+    ("emit v = 10 / n\nemit w = $window.count()", ("flag",), ("n",)),
+    ("emit v = $window.sum(n)\nemit w = v / $window.count()", (), ("n",)),
+    ("emit share = f / $window.sum(f)\nemit v = $window.max(n) - n", ("flag",), ()),
+    ("let half = 10 / n\nemit v = $window.max(half)", ("k",), ("n",)),
+]  # fmt: skip
+
+GROUP_PROGRAMS = [
+    ("emit t = sum(n)", "k"),
+    ("emit t = sum(n)", "flag"),
+    ("emit t = sum(f)\nemit m = avg(f)", "k"),
+    ("emit t = sum(d)\nemit m = avg(d)\nemit w = weighted_avg(d, n)", "k"),
+    ("emit c = count(*)\nemit d = count(n)\nemit e = count(x)", "day"),
+    ("emit lo = min(n)\nemit hi = max(n)\nemit s = min(k)\nemit f = max(f)\nemit day = max(day)", "flag"),
+    ("emit l = collect(n)\nemit m = collect(x)\nemit i = collect(items)", "k"),
+    ("emit w = weighted_avg(f, n)", "k"),
+    ("filter n > 0\nemit t = sum(n)\nemit v = t * 2", "k"),
+    ("emit t = sum(10 / n)", "k"),
+    ("emit t = 10 / sum(n)", "k"),
+    ("let half = n / 2\nemit t = sum(half)\nemit a = avg(n) - avg(half)", "k", "flag"),
+    ("emit c = count(*)", "f"),
+    ("emit c = count(*)", "d"),
+    ("emit c = count(*)\nemit label = k.upper() + \"!\"", "k", "flag", "day"),
+    ("emit t = sum(n)\nemit c = count(*)",),
+    ("filter false\nemit t = sum(n)\nemit c = count(*)\nemit l = collect(k)\nemit lo = min(day)\nemit a = avg(d)",),
+    ("filter false\nemit t = sum(n)", "k"),
+    ("emit t = sum(n * 2)", "k"),
+    ("emit t = sum(if flag then n else 0)\nemit u = sum(n) ?? -1\nemit v = if count(n) > 1 then \"many\" else \"few\"", "k"),
+    ("emit t = collect(n).length()\nemit v = collect(n).filter(it => it > 1)", "k"),
+]
+
+
+def test_rows_filtered_deduplicated_and_scoped(session: SparkSession) -> None:
+    counts = check_rows(session, [rows(text) for text in ROW_PROGRAMS])
+    assert counts["rows"] > 100 and counts["errors"] > 10
+
+
+def test_emit_each(session: SparkSession) -> None:
+    cases = [rows(text) for text in EACH_PROGRAMS]
+    cases += [rows(EACH_PROGRAMS[i], max_expansion=limit) for i in (0, 1, 3, 5, 6, 9) for limit in (1, 2, 3)]
+    counts = check_rows(session, cases)
+    assert counts["rows"] > 300 and counts["errors"] > 30
+
+
+def test_windows(session: SparkSession) -> None:
+    cases = [rows(text, Window(group_by, sort_by)) for text, group_by, sort_by in WINDOW_PROGRAMS]
+    used = {n.function for case in cases for n in _nodes(case.program) if isinstance(n, ir.WindowRef)}
+    assert used == set(WINDOWS)
+    counts = check_rows(session, cases)
+    assert counts["rows"] > 200
+
+
+def test_aggregates(session: SparkSession) -> None:
+    cases = [groups(text, *group_by) for text, *group_by in GROUP_PROGRAMS]
+    used = {n.function for case in cases for n in _nodes(case.program) if isinstance(n, ir.AggregateCall)}
+    assert used == set(AGGREGATES)
+    counts = check_groups(session, cases)
+    assert counts["rows"] > 100 and counts["errors"] > 0 and counts["failed"] > 0
+
+
+def test_aggregates_of_nothing(session: SparkSession) -> None:
+    cases = [groups("emit t = sum(n)\nemit c = count(*)"), groups("emit t = sum(n)", "k"), groups("emit m = avg(d)\nemit l = collect(k)")]
+    assert check_groups(session, cases, [])["rows"] > 0
+
+
+def _nodes(program: Program) -> Iterator[ir.TExpr]:
+    return (node for expression in program.typed.expressions() for node in expression.walk())
+
+
+# ---------------------------------------------------------------- generated programs
+
+
+class StatementGenerator(Generator):
+    """Programs of several statements: filters, distinct, scoped emits and nested blocks around generated expressions."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng, st.COLUMNS)
+
+    def row_program(self) -> str:
+        self.names, self.budget, self._count = {}, 25, 0
+        lines = [self._line() for _ in range(self.rng.randint(0, 2))]
+        if self.rng.random() < 0.4:
+            lines.append(f"distinct by {self.rng.choice([n for n in ('k', 'n', 'f', 'd', 'day', 'flag', 'x')])}")
+        if self.rng.random() < 0.75:
+            lines += [self._block(0) for _ in range(self.rng.choice((1, 1, 1, 2)))]
+        else:
+            lines.append(self._emit("v", self._type(), 2).text)
+        return "\n".join(lines)
+
+    def _line(self) -> str:
+        self.budget = max(self.budget, 6)
+        return self._statement().text
+
+    def _block(self, depth: int) -> str:
+        self.budget = max(self.budget, 8)
+        source, element = self.rng.choice((("items", "int"), ("items", "int"), ("rows", "array(int)"), ("bag", "any"), ("x", "any"), ("", "int")))
+        if not source:
+            source = self.expression("array(int)", 2).text
+        name = self._fresh("e")
+        outer = " outer" if self.rng.random() < 0.3 else ""
+        saved = dict(self.names)
+        body = Node("any", (self._bound(name, element, lambda: self._body_of_block(depth, name, element)),))
+        self.names = saved
+        return f"emit each {name} in {source}{outer} {{\n{body.text}\n}}"
+
+    def _body_of_block(self, depth: int, name: str, element: str) -> Node:
+        lines = []
+        for _ in range(self.rng.randint(1, 2)):
+            self.budget = max(self.budget, 6)
+            t = element if self.rng.random() < 0.4 else self._type()
+            if self.rng.random() < 0.3:
+                let = self._fresh("let_")
+                lines.append(f"  let {let} = {self.expression(t, 2).text}")
+                self.names[let] = t
+            else:
+                lines.append("  " + self._emit(self.rng.choice(("v", "w", "u")), t, 2).text)
+        if depth < 2 and self.rng.random() < 0.4:
+            inner = self._block(depth + 1).replace("\n", "\n  ")
+            lines.append("  " + (inner if element != "array(int)" else inner.replace(" in items", f" in {name}", 1)))
+        else:
+            lines.append(f"  emit v = {self.expression(element, 1).text}")
+        return Node("any", ("\n".join(lines),))
+
+    def group_program(self) -> tuple[str, tuple[str, ...]]:
+        self.names, self._count = {}, 0
+        lines = []
+        if self.rng.random() < 0.3:
+            self.budget = 8
+            lines.append(f"filter {self.expression('bool', 2).text}")
+        for i in range(self.rng.randint(1, 3)):
+            self.budget = 10
+            function = self.rng.choice(list(AGGREGATES))
+            argument = {
+                "sum": ("int", "int", "decimal"), "avg": ("int", "decimal"), "min": ("int", "float", "string", "date", "decimal"),
+                "max": ("int", "float", "string", "date", "decimal"), "count": tuple(st.COLUMNS.values())[:6],
+                "collect": ("int", "string", "any", "array(int)"), "weighted_avg": ("int",),
+            }[function]  # fmt: skip
+            t = self.rng.choice(argument)
+            t = "decimal" if t.startswith("decimal") else t
+            args = self.expression(t, 2).text if t != "float" else "f"
+            call = f"{function}({args}, n)" if function == "weighted_avg" else f"{function}({args})"
+            lines.append(f"emit a{i} = {call}")
+            if function in ("sum", "count") and t == "int" and self.rng.random() < 0.5:
+                lines.append(f"emit b{i} = (a{i} ?? 0) {self.rng.choice('+-*/%')} {self.rng.choice(('count(*)', 'sum(n)', '3', 'a0'))}")
+        keys = self.rng.sample(("k", "n", "d", "day", "flag", "f"), self.rng.choice((0, 1, 1, 2)))
+        return "\n".join(lines), tuple(keys)
+
+
+def _row_cases(rng: random.Random) -> Iterator[st.RowCase]:
+    generator = StatementGenerator(rng)
+    while True:
+        try:
+            yield rows(generator.row_program(), max_expansion=rng.choice((3, 10_000, 10_000)))
+        except CxlError:
+            continue
+
+
+def _group_cases(rng: random.Random) -> Iterator[st.GroupCase]:
+    generator = StatementGenerator(rng)
+    while True:
+        text, keys = generator.group_program()
+        try:
+            yield groups(text, *keys)
+        except CxlError:
+            continue
+
+
+def test_generated_rows(session: SparkSession) -> None:
+    cases = list(islice(_row_cases(random.Random(SEED)), GENERATED))
+    counts = check_rows(session, cases)
+    assert counts["rows"] > GENERATED and counts["errors"] > 0
+    kinds = {type(s).__name__ for case in cases for s in _statements(case.program.typed.statements)}
+    assert {"TEach", "TDistinct", "TFilter", "TLet", "TEmit"} <= kinds
+
+
+def _statements(body: Sequence[ir.TStatement]) -> Iterator[ir.TStatement]:
+    for s in body:
+        yield s
+        if isinstance(s, ir.TEach):
+            yield from _statements(s.body)
+
+
+def test_generated_aggregates(session: SparkSession) -> None:
+    counts = check_groups(session, list(islice(_group_cases(random.Random(SEED)), GENERATED)))
+    assert counts["rows"] > GENERATED
