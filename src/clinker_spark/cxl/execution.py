@@ -77,13 +77,24 @@ class Execution:
             frame.partition = frames
         outputs = [_Output({}, {}, []) for _ in frames]
         ended: dict[int, Outcome | EvalError] = {}
-        for step in self._steps:  # statement by statement, so that earlier lets are known in every row
+        # statement by statement, so that earlier lets are known in every row
+        for statement, step in zip(self.program.statements, self._steps, strict=True):
             for i, frame in enumerate(frames):
                 if i not in ended:
                     end = self._finish(frame, outputs[i], [step], last=False)
                     if isinstance(end, EvalError) or end.skipped:
                         ended[i] = end
+                if isinstance(ended.get(i), EvalError):
+                    self._show_in_windows(statement, step, frame)
         return [ended.get(i) or self._outcome(outputs[i]) for i in range(len(frames))]
+
+    def _show_in_windows(self, statement: ir.TStatement, step: _Step, frame: Frame) -> None:
+        """A failed record stays in its window: the others see the values it still has, null where it has none."""
+        if isinstance(statement, ir.TLet | ir.TEmit):
+            try:
+                step(frame, _Output({}, {}, []))
+            except EvalError:
+                frame.slots[statement.slot] = None
 
     def run_groups(self, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """An aggregate program: one row per group, in order of first appearance."""
@@ -100,8 +111,8 @@ class Execution:
         rows = []
         for members in groups.values():
             first: Mapping[str, Any] = members[0].record if members else {}
-            frame = Frame(first, self.context, group=members)
-            row = {name: first.get(name) for name in self.program.group_by}
+            row = {name: _group_value(first.get(name)) for name in self.program.group_by}
+            frame = Frame({**first, **row}, self.context, group=members)
             for emit, value in emits:
                 row[emit.name] = frame.slots[emit.slot] = _named(emit.name, value, frame)
             rows.append(row)
@@ -255,6 +266,11 @@ def distinct_key(value: Any) -> Any:
     if isinstance(value, int | float):
         return ("number", value)
     return (type(value).__name__, value)
+
+
+def _group_value(value: Any) -> Any:
+    """How a group shows its key: -0.0 and 0.0 are one group, and that is 0.0."""
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def _sortable(value: Any) -> Any:

@@ -304,13 +304,23 @@ def _window(e: ir.WindowRef) -> Evaluator:
     else:
         value = compile_expr(e.args[0]) if e.args else (lambda frame: None)
     offset = compile_expr(e.args[0]) if row.argument == "offset" else (lambda frame: 0)
+    reads = ir.free_slots(e)
+
+    def value_of(member: Frame, frame: Frame) -> Any:
+        try:
+            return value(member)
+        except EvalError:
+            if member is frame:
+                raise
+            return None  # another record's failure is its own; here it only has no value
 
     def run(frame: Frame) -> Any:
         if frame.partition is None:
             raise failure(ErrorKind.TYPE_MISMATCH, NO_WINDOW, span)
-        members = frame.partition
+        # A record that was filtered before a let has no value for it to show.
+        members = [m for m in frame.partition if reads <= m.slots.keys()]
         current = next(i for i, member in enumerate(members) if member is frame)
-        partition = Partition([value(m) for m in members], current, [m.sort_key for m in members])
+        partition = Partition([value_of(m, frame) for m in members], current, [m.sort_key for m in members])
         return row.run(partition, offset(frame))
 
     return run

@@ -298,6 +298,12 @@ def expressions_of(statements: tuple[TStatement, ...]) -> Iterator[TExpr]:
             yield from expressions_of(statement.body)
 
 
+def free_slots(e: TExpr) -> frozenset[str]:
+    """The slots that an expression reads and does not fill itself."""
+    own = {n.slot for n in e.walk() if not isinstance(n, Slot) and hasattr(n, "slot")}
+    return frozenset(n.slot for n in e.walk() if isinstance(n, Slot) and n.slot not in own)
+
+
 def has_statement(statements: tuple[TStatement, ...], kinds: tuple[type, ...]) -> bool:
     """Does any statement (also inside emit each) belong to one of these kinds?"""
     return any(isinstance(s, kinds) or (isinstance(s, TEach) and has_statement(s.body, kinds)) for s in statements)

@@ -109,7 +109,7 @@ def _distinct(p: Partition, _: int) -> list[Any]:
     result: list[Any] = []
     for value in p.values:
         if value is not None and not any(values.equal(value, other) for other in result):
-            result.append(value)
+            result.append(value + 0.0 if isinstance(value, float) else value)  # -0.0 and 0.0 are one: 0.0
     return result
 
 

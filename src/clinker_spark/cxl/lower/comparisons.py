@@ -69,11 +69,18 @@ def _order(lowering: Lowering, e: ir.Compare, left: Sql, right: Sql) -> tuple[st
     greater_left = e.op in (">", ">=")
     if isinstance(e.left if greater_left else e.right, ir.Const):
         return f"({left.text} {e.op} {right.text})", left, right
+    # With a null on the other side the answer is null, NaN or not.
     if greater_left:
         left = lowering.builder.bind(left)
-        return f"({left.text} {e.op} {right.text} AND NOT isnan({left.text}))", left, right
+        return f"({left.text} {e.op} {right.text} AND NOT {_nan_meets(left, e.right, right)})", left, right
     right = lowering.builder.bind(right)
-    return f"({left.text} {e.op} {right.text} AND NOT isnan({right.text}))", left, right
+    return f"({left.text} {e.op} {right.text} AND NOT {_nan_meets(right, e.left, left)})", left, right
+
+
+def _nan_meets(side: Sql, other: ir.TExpr, other_sql: Sql) -> str:
+    """Is one side NaN and the other one there?"""
+    there = isinstance(other, ir.Const) and other.value is not None
+    return f"isnan({side.text})" if there else f"(isnan({side.text}) AND {other_sql.text} IS NOT NULL)"
 
 
 def _exact_sides(lowering: Lowering, left: Sql, a: Type, right: Sql, b: Type) -> tuple[Sql, Sql]:

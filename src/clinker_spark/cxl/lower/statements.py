@@ -55,13 +55,16 @@ class RowLowering:
         self.last_block = max((i for i, s in enumerate(program.statements) if isinstance(s, ir.TEach)), default=-1)
         self.reaches_rows = True  # does what is emitted here get into some record?
         self.needs_arrival = lowering.window is not None
+        self.windows: list[ir.TExpr] = []
+        if lowering.window is not None:
+            self.windows = [n for e in program.expressions() for n in e.walk() if isinstance(n, ir.WindowRef)]
 
     def run(self) -> LoweredProgram:
-        if self.lowering.window is not None:
-            self._compute_windows_first()
+        self._compute_windows()
         for i, statement in enumerate(self.program.statements):
             self.reaches_rows = not self.blocks or i < self.last_block
             self.statement(statement)
+            self._compute_windows()
         self.error = self.settle()
         if self.blocks:
             self.explode()
@@ -75,12 +78,13 @@ class RowLowering:
             temporaries=tuple(self.builder.temporaries),
         )
 
-    def _compute_windows_first(self) -> None:
-        """A window sees the node's whole input, so it is computed before any filter of the program."""
-        for expression in self.program.expressions():
-            for node in expression.walk():
-                if isinstance(node, ir.WindowRef) and not any(isinstance(n, ir.Slot) for n in node.walk()):
-                    self.lowering.lower(node)
+    def _compute_windows(self) -> None:
+        """A window sees the node's whole input, so it is computed before any filter of the program, or, where it
+        reads a let or an emitted name, as soon as that is known."""
+        ready = [node for node in self.windows if ir.free_slots(node) <= self.lowering.slots.keys()]
+        self.windows = [node for node in self.windows if node not in ready]
+        for node in ready:
+            self.lowering.lower(node)
 
     # ----------------------------------------------------------- statements
 
@@ -166,7 +170,8 @@ class RowLowering:
             whole = ph.get_sql(sql.text, Type(Kind.INT))
             # Whole floats are the same key as their Int; as floats, large Ints would be one key with their neighbours.
             like_int = f"{number} = rint({number}) AND abs({number}) < 9223372036854775808D"
-            shown = f"CASE WHEN {like_int} THEN CAST(try_cast({number} AS BIGINT) AS STRING) ELSE CAST({number} AS STRING) END"
+            as_int = f"CAST(try_cast({number} AS BIGINT) AS STRING)"
+            shown = f"CASE WHEN {like_int} THEN {as_int} ELSE CAST({number} AS STRING) END"
             key = (
                 f"CASE WHEN {ph.variant_is(kind, Kind.INT)} THEN CAST({whole} AS STRING) "
                 f"WHEN {ph.variant_is(kind, Kind.FLOAT)} THEN {shown} ELSE {text} END"
