@@ -117,8 +117,14 @@ def _literals(builtin: Builtin, overload: Overload, position: int, rng: random.R
     if at in SPECIAL or at in COUNTED:
         texts = list(SPECIAL.get(at, COUNTS))
         return texts if overload is builtin.overloads[0] else rng.sample(texts, min(2, len(texts)))
-    name = {Kind.ANY: "any", Kind.DECIMAL: "decimal", Kind.DATETIME: "date_time"}.get(param.kind, param.kind.value.lower())
-    return rng.sample([*LITERALS[name], "null"], LITERALS_EACH) if len(LITERALS[name]) >= LITERALS_EACH else list(LITERALS[name])
+    name = {Kind.ANY: "any", Kind.DECIMAL: "decimal", Kind.DATETIME: "date_time"}.get(
+        param.kind, param.kind.value.lower()
+    )
+    return (
+        rng.sample([*LITERALS[name], "null"], LITERALS_EACH)
+        if len(LITERALS[name]) >= LITERALS_EACH
+        else list(LITERALS[name])
+    )
 
 
 def _arities(overload: Overload) -> list[int]:
@@ -191,7 +197,9 @@ def _reached(program: Program) -> set[tuple[str, int]]:
 
 
 def test_every_overload_agrees(interpreted_spark: SparkSession) -> None:
-    programs = _compiled(text for builtin in all_builtins() for overload in builtin.overloads for text in calls(builtin, overload))
+    programs = _compiled(
+        text for builtin in all_builtins() for overload in builtin.overloads for text in calls(builtin, overload)
+    )
     reached = set().union(*(_reached(p) for _, p in programs))
     everything = {(b.name, i) for b in all_builtins() for i in range(len(b.overloads))}
     assert not everything - reached, "overloads that no call selects"
@@ -213,7 +221,7 @@ def test_every_overload_agrees(interpreted_spark: SparkSession) -> None:
 
 def _explained(text: str, program: Program, record: dict[str, Any]) -> str:
     read = {n.name for e in program.typed.expressions() for n in e.walk() if type(n).__name__ == "Field"}
-    return f"{text} with {({name: record[name] for name in sorted(read)})!r}"
+    return f"{text} with { ({name: record[name] for name in sorted(read)})!r}"
 
 
 def _examples() -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The conformance cases on both engines: our own always, those of the specification where they lie beside the repository."""
+"""The conformance cases on both engines: our own always, those of the specification where they lie beside the repository."""  # noqa: E501
 
 from __future__ import annotations
 
@@ -56,8 +56,38 @@ def test_own_cases_cover_the_language() -> None:
     missing += [name for name in HIGHER_ORDER if f".{name}(it" not in text]
     missing += [name for name in WINDOWS if f"$window.{name}(" not in text]
     missing += [name for name in AGGREGATES if f" {name}(" not in text]
-    statements = ("let ", "emit ", "emit each ", " outer {", "filter ", "distinct", "distinct by ", "trace ", "use ", "emit $record.")
-    operators = ("+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", " and ", " or ", "not ", "??", "if ", "match ", " for ")
+    statements = (
+        "let ",
+        "emit ",
+        "emit each ",
+        " outer {",
+        "filter ",
+        "distinct",
+        "distinct by ",
+        "trace ",
+        "use ",
+        "emit $record.",
+    )
+    operators = (
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "==",
+        "!=",
+        "<",
+        "<=",
+        ">",
+        ">=",
+        " and ",
+        " or ",
+        "not ",
+        "??",
+        "if ",
+        "match ",
+        " for ",
+    )
     missing += [word for word in (*statements, *operators) if word not in text]
     assert missing == []
     errors = {case.expected_error[1] for case in cases if case.expected_error is not None}

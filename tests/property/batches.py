@@ -97,7 +97,10 @@ def _output(program: Program, lowered: LoweredProgram, keeps: Sequence[str]) -> 
     types = scoped_types(program)
     columns = {f"{k}": entries_sql(text, program.output[name]) for k, (name, text) in enumerate(lowered.outputs)}
     columns |= {f"s{k}": entries_sql(text, types[name]) for k, (name, text) in enumerate(lowered.scoped)}
-    return columns | {"error": lowered.error or "CAST(NULL AS STRING)", "keep": " AND ".join(map(quote, keeps)) or "TRUE"}
+    return columns | {
+        "error": lowered.error or "CAST(NULL AS STRING)",
+        "keep": " AND ".join(map(quote, keeps)) or "TRUE",
+    }
 
 
 def _result(row: Any, lowered: LoweredProgram, program: Program) -> Result:

@@ -128,12 +128,18 @@ class Finding:
 
     def __str__(self) -> str:
         program = try_compile(self.candidate)
-        read = {n.name for e in program.typed.expressions() for n in e.walk() if isinstance(n, ir.Field)} if program else set()
+        read = (
+            {n.name for e in program.typed.expressions() for n in e.walk() if isinstance(n, ir.Field)}
+            if program
+            else set()
+        )
         record = {name: self.record[name] for name in records.COLUMNS if name in read}
         return f"{self.candidate.text}\n  record:      {record!r}\n{self.difference}"
 
 
-def run(spark: SparkSession, seed: int, count: int, rows: int = 20, batch: int = BATCH) -> tuple[list[Finding], Coverage]:
+def run(
+    spark: SparkSession, seed: int, count: int, rows: int = 20, batch: int = BATCH
+) -> tuple[list[Finding], Coverage]:
     """`count` programs over `rows` records each; one finding for each program on which the engines differ.
 
     Two jobs at a time: planning them is what takes long, and that is a single thread's work.
@@ -145,7 +151,9 @@ def run(spark: SparkSession, seed: int, count: int, rows: int = 20, batch: int =
     batches = [made[i : i + batch] for i in range(0, count, batch)]
     findings: list[Finding] = []
     with ThreadPoolExecutor(2) as pool:
-        for part, (found, results) in zip(batches, pool.map(lambda b: _check(b, data, df, CONTEXT), batches), strict=True):
+        for part, (found, results) in zip(
+            batches, pool.map(lambda b: _check(b, data, df, CONTEXT), batches), strict=True
+        ):
             for mine in results:
                 coverage.count(mine)
             first = {d.program: d for d in reversed(found)}

@@ -30,11 +30,11 @@ _ARRAY_OF = {"int": "array(int)", "float": "array(float)", "string": "array(stri
 
 LITERALS: Mapping[str, Sequence[str]] = {
     "bool": ("true", "false"),
-    "int": ("0", "1", "2", "3", "10", "(-1)", "(-7)", "100", "9223372036854775807", "(-9223372036854775807)", "9007199254740993"),
+    "int": ("0", "1", "2", "3", "10", "(-1)", "(-7)", "100", "9223372036854775807", "(-9223372036854775807)", "9007199254740993"),  # noqa: E501
     "float": ("0.0", "1.0", "0.5", "2.5", "(-0.0)", "(-1.5)", "0.1", "100.0", "1000000000000000000000.0", "0.0000001"),
-    "decimal": ('"1.50".to_decimal()', '"0.125".to_decimal()', "2.to_decimal()", '"-3.7".to_decimal()', "0.5.to_decimal()"),
+    "decimal": ('"1.50".to_decimal()', '"0.125".to_decimal()', "2.to_decimal()", '"-3.7".to_decimal()', "0.5.to_decimal()"),  # noqa: E501
     "string": (
-        '""', '"a"', '"abc"', '" "', '"é"', '"😀"', '"b,c"', '"k1"', "'it\\'s'", '"1"', '"2024-02-29"', '"\\n"', '"Straße"',
+        '""', '"a"', '"abc"', '" "', '"é"', '"😀"', '"b,c"', '"k1"', "'it\\'s'", '"1"', '"2024-02-29"', '"\\n"', '"Straße"',  # noqa: E501
         '"${x} \\\\ %s _%"', '"3.25"', '"/a/b.txt"',
     ),
     "date": ("#2024-02-29#", "#2024-03-15#", "#0001-01-01#", "#9999-12-31#", "#1970-01-01#", "#2023-12-31#"),
@@ -50,12 +50,43 @@ LITERALS: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 
 REGEXES = (
-    r'"a"', r'"^a.*"', r'"[a-z]+"', r'"\\d+"', r'"(\\w+) (\\w+)"', r'"^$"', r'"[^,]*"', r'"(?i)hello"', r'"é|ß"', r'"."',
-    r'"a{2,}"', r'"\\s"', r'"(a)|(b)"', r'"\\bx\\b"', r'"\\p{Lu}"', r'"(?P<n>[0-9])"', r'"[[:alpha:]]+"', r'"a$"', r'"\\W"',
+    r'"a"', r'"^a.*"', r'"[a-z]+"', r'"\\d+"', r'"(\\w+) (\\w+)"', r'"^$"', r'"[^,]*"', r'"(?i)hello"', r'"é|ß"', r'"."',  # noqa: E501
+    r'"a{2,}"', r'"\\s"', r'"(a)|(b)"', r'"\\bx\\b"', r'"\\p{Lu}"', r'"(?P<n>[0-9])"', r'"[[:alpha:]]+"', r'"a$"', r'"\\W"',  # noqa: E501
 )  # fmt: skip
-DATE_FORMATS = ('"%Y-%m-%d"', '"%d/%m/%Y"', '"%Y"', '"%B %d, %Y"', '"%j"', '"%a %b %e"', '"%y%m%d"', '"%V-%u"', '"%%"', '"%d/%m/%Y"')
-TIME_FORMATS = ('"%Y-%m-%dT%H:%M:%S"', '"%H:%M"', '"%I:%M %p"', '"%Y-%m-%d %H:%M:%S%.f"', '"%Y-%m-%d"', '"%d/%m/%Y %H:%M"')
-PATHS = ('"k1"', '"k1.k2"', '"k3[0]"', '"k1.k1"', '"a"', '"k1[0].k1"', '"["', '""', '"k1..k2"', '"new"', '"k1.k3[1]"', '"é"')
+DATE_FORMATS = (
+    '"%Y-%m-%d"',
+    '"%d/%m/%Y"',
+    '"%Y"',
+    '"%B %d, %Y"',
+    '"%j"',
+    '"%a %b %e"',
+    '"%y%m%d"',
+    '"%V-%u"',
+    '"%%"',
+    '"%d/%m/%Y"',
+)
+TIME_FORMATS = (
+    '"%Y-%m-%dT%H:%M:%S"',
+    '"%H:%M"',
+    '"%I:%M %p"',
+    '"%Y-%m-%d %H:%M:%S%.f"',
+    '"%Y-%m-%d"',
+    '"%d/%m/%Y %H:%M"',
+)
+PATHS = (
+    '"k1"',
+    '"k1.k2"',
+    '"k3[0]"',
+    '"k1.k1"',
+    '"a"',
+    '"k1[0].k1"',
+    '"["',
+    '""',
+    '"k1..k2"',
+    '"new"',
+    '"k1.k3[1]"',
+    '"é"',
+)
 KEYS = ("k1", "k2", "k3", "a", "b", "zz")
 
 # Arguments that are not any value of their type: (method, position) -> texts. Others are expressions of the type.
@@ -201,7 +232,10 @@ class Generator:
         """An expression whose static type is not known."""
         self.budget -= 1
         if depth <= 0 or self.budget <= 0 or self.rng.random() < 0.5:
-            return leaf("any", self.rng.choice([n for n, t in self.columns.items() if t == "any" and n not in self.names] or ["null"]))
+            return leaf(
+                "any",
+                self.rng.choice([n for n, t in self.columns.items() if t == "any" and n not in self.names] or ["null"]),
+            )
         return self.rng.choice((self._step, self._index, self._clash, self._dynamic_arithmetic))("any", depth - 1)
 
     def leaf(self, t: str) -> Node:
@@ -280,7 +314,10 @@ class Generator:
         return Node(t, ("(", self.argument(kind, depth), f" {op} ", right, ")"))
 
     def _logic(self, t: str, depth: int) -> Node:
-        return Node(t, ("(", self.argument("bool", depth), self.rng.choice((" and ", " or ")), self.argument("bool", depth), ")"))
+        return Node(
+            t,
+            ("(", self.argument("bool", depth), self.rng.choice((" and ", " or ")), self.argument("bool", depth), ")"),
+        )
 
     def _not(self, t: str, depth: int) -> Node:
         return Node(t, ("(not ", self.argument("bool", depth), ")"))
@@ -326,7 +363,9 @@ class Generator:
     def _step(self, t: str, depth: int) -> Node:
         """A path into a dynamic value."""
         target = _receiver(self.dynamic(depth))
-        step = self.rng.choice(('["k1"]', "[0]", "[1]", "[2.5]", ".k1", ".k2", ".k1.k2", '["é"]', "[(-1)]", '["q\'"]', "i", "s"))
+        step = self.rng.choice(
+            ('["k1"]', "[0]", "[1]", "[2.5]", ".k1", ".k2", ".k1.k2", '["é"]', "[(-1)]", '["q\'"]', "i", "s")
+        )
         if step in ("i", "s"):
             return Node(t, (target, "[", self.argument("int" if step == "i" else "string", depth - 1), "]"))
         return Node(t, (target, step))
@@ -357,7 +396,7 @@ class Generator:
     def _clash(self, t: str, depth: int) -> Node:
         """Branches of two types: the result is dynamic."""
         a, b = self._type(), self._type()
-        return Node(t, ("(if ", _closed(self.expression("bool", depth - 1)), " then ", self.expression(a, depth), " else ",
+        return Node(t, ("(if ", _closed(self.expression("bool", depth - 1)), " then ", self.expression(a, depth), " else ",  # noqa: E501
                         self.expression(b, depth), ")"))  # fmt: skip
 
     # --------------------------------------------------------------- closures
@@ -432,7 +471,11 @@ class Generator:
         for position, param in enumerate(kinds):
             if position == 0:
                 wanted = self._wanted(param, t)
-                receiver = self.argument(wanted, depth) if wanted != "string" or not self._reads_codes(builtin) else leaf("string", "u")
+                receiver = (
+                    self.argument(wanted, depth)
+                    if wanted != "string" or not self._reads_codes(builtin)
+                    else leaf("string", "u")
+                )
                 parts += [_receiver(receiver), f".{builtin.name}("]
                 continue
             parts += [", "] * (position > 1) + [self._parameter(builtin, overload, position, param, depth - 1)]
@@ -440,7 +483,9 @@ class Generator:
 
     def _reads_codes(self, builtin: Builtin) -> bool:
         """Conversions and paths see text made for them half of the time."""
-        return (builtin.family in ("conversion", "path") or builtin.name.startswith(("to_", "try_"))) and self.rng.random() < 0.5
+        return (
+            builtin.family in ("conversion", "path") or builtin.name.startswith(("to_", "try_"))
+        ) and self.rng.random() < 0.5
 
     def _wanted(self, param: Type, result: str) -> str:
         if param.kind is Kind.ANY:

@@ -13,9 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from clinker_spark.core.types import INT, Type
+from clinker_spark.cxl import ir
 from clinker_spark.cxl.coerce import coerce_record
 from clinker_spark.cxl.errors import EvalError
 from clinker_spark.cxl.execution import Outcome, distinct_key
+from clinker_spark.cxl.interpreter import Frame, compile_expr
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.cxl.program import Program, read_schema
 from clinker_spark.spark.columns import Window, apply, apply_aggregate
@@ -128,7 +130,10 @@ def _window_partitions(window: Window, data: Sequence[Mapping[str, Any]]) -> lis
     groups: dict[Any, list[int]] = {}
     for i, record in enumerate(data):
         groups.setdefault(tuple(distinct_key(record[name]) for name in window.group_by), []).append(i)
-    return [sorted(members, key=lambda i: tuple(_sort_key(data[i][name]) for name in window.sort_by)) for members in groups.values()]
+    return [
+        sorted(members, key=lambda i: tuple(_sort_key(data[i][name]) for name in window.sort_by))
+        for members in groups.values()
+    ]
 
 
 def _sort_key(value: Any) -> tuple[int, Any]:
@@ -144,10 +149,16 @@ def spark_rows(cases: Sequence[RowCase], df: DataFrame) -> list[Rows]:
     for number, case in enumerate(cases):
         out = apply(case.program, df, context=CONTEXT, window=case.window)
         fields = {f"v{k}": entries_sql(quote(name), t) for k, (name, t) in enumerate(case.program.output.items())}
-        fields |= {f"s{k}": entries_sql(quote(name), t) for k, (name, t) in enumerate(scoped_types(case.program).items())}
+        fields |= {
+            f"s{k}": entries_sql(quote(name), t) for k, (name, t) in enumerate(scoped_types(case.program).items())
+        }
         fields["error"] = quote(ERROR_COLUMN) if ERROR_COLUMN in out.columns else "CAST(NULL AS STRING)"
         struct = F.struct(*[F.expr(text).alias(name) for name, text in fields.items()])
-        branches.append(out.select(F.lit(number).alias("case"), F.col(quote(ARRIVAL_COLUMN)).alias("arrival"), struct.alias(f"r{number}")))
+        branches.append(
+            out.select(
+                F.lit(number).alias("case"), F.col(quote(ARRIVAL_COLUMN)).alias("arrival"), struct.alias(f"r{number}")
+            )
+        )
     found: list[Rows] = [{} for _ in cases]
     for row in _union(branches).collect():
         case, result = cases[row["case"]], row[f"r{row['case']}"]
@@ -175,7 +186,11 @@ def row_differences(case: RowCase, data: Sequence[Mapping[str, Any]], ours: Rows
     for i in range(len(data)):
         a, b = ours.get(i, []), theirs.get(i, [])
         if len(a) != len(b) or not all(_same(x, y) for x, y in zip(a, b, strict=True)):
-            lines = [f"  record {i}: {data[i]!r}", f"  interpreter: {[shown(r) for r in a]}", f"  spark:       {[shown(r) for r in b]}"]
+            lines = [
+                f"  record {i}: {data[i]!r}",
+                f"  interpreter: {[shown(r) for r in a]}",
+                f"  spark:       {[shown(r) for r in b]}",
+            ]
             problems.append("\n".join(lines))
     return problems
 
@@ -214,10 +229,18 @@ def spark_groups(cases: Sequence[GroupCase], df: DataFrame) -> list[Groups]:
         fields["error"] = quote(ERROR_COLUMN) if ERROR_COLUMN in groups.columns else "CAST(NULL AS STRING)"
         struct = F.struct(*[F.expr(text).alias(name) for name, text in fields.items()])
         # Ordered by arrival inside; a union keeps the order of its branches' rows, numbered here to be sure of it.
-        numbered = groups.coalesce(1).select(F.lit(number).alias("case"), F.monotonically_increasing_id().alias("at"), struct.alias(f"r{number}"))
+        numbered = groups.coalesce(1).select(
+            F.lit(number).alias("case"), F.monotonically_increasing_id().alias("at"), struct.alias(f"r{number}")
+        )
         branches.append(numbered)
         if failed is not None:
-            rejected.append(failed.select(F.lit(number).alias("case"), F.col(quote(ARRIVAL_COLUMN)).alias("arrival"), F.col(quote(ERROR_COLUMN)).alias("error")))
+            rejected.append(
+                failed.select(
+                    F.lit(number).alias("case"),
+                    F.col(quote(ARRIVAL_COLUMN)).alias("arrival"),
+                    F.col(quote(ERROR_COLUMN)).alias("error"),
+                )
+            )
     found = [Groups() for _ in cases]
     for row in sorted(_union(branches).collect(), key=lambda row: row["at"]):
         found[row["case"]].rows.append(_row_result(cases[row["case"]].program, row[f"r{row['case']}"]))
@@ -227,24 +250,46 @@ def spark_groups(cases: Sequence[GroupCase], df: DataFrame) -> list[Groups]:
 
 
 def group_differences(case: GroupCase, data: Sequence[Mapping[str, Any]], theirs: Groups) -> list[str]:
-    """Records that Spark set aside must fail alone in the interpreter with the same error; the rest, group by group,
-    must give the same rows or errors."""
+    """Records that Spark set aside must fail in the interpreter with the same error, before they are grouped; the rest,
+    group by group, must give the same rows or errors."""
     problems = []
-    for i, error in theirs.failed.items():
-        alone = _aggregate(case.program, [data[i]])
-        if [r.error for r in alone] != [error]:
-            problems.append(f"  record {i}: {data[i]!r}\n  interpreter: {[shown(r) for r in alone]}\n  spark:       {error}")
+    for i, record in enumerate(data):
+        error = row_error(case.program, record)
+        if error != theirs.failed.get(i):
+            problems.append(f"  record {i}: {record!r}\n  interpreter: {error}\n  spark:       {theirs.failed.get(i)}")
     kept = [record for i, record in enumerate(data) if i not in theirs.failed]
     ours, rows = _aggregate(case.program, kept), list(theirs.rows)
     if any(r.error is not None for r in ours):  # the interpreter stops at the first group that fails
         groups: dict[Any, list[Mapping[str, Any]]] = {}
         for record in kept:
-            groups.setdefault(tuple(distinct_key(record[name]) for name in case.program.typed.group_by), []).append(record)
+            groups.setdefault(tuple(distinct_key(record[name]) for name in case.program.typed.group_by), []).append(
+                record
+            )
         ours = sorted((r for members in groups.values() for r in _aggregate(case.program, members)), key=shown)
         rows.sort(key=shown)
     if len(ours) != len(rows) or not all(_same(a, b) for a, b in zip(ours, rows, strict=False)):
         problems.append(f"  interpreter: {[shown(r) for r in ours]}\n  spark:       {[shown(r) for r in rows]}")
     return problems
+
+
+def row_error(program: Program, record: Mapping[str, Any]) -> Any:
+    """The error of a record in a filter or in the argument of an aggregate function, or None."""
+    frame = Frame(record, CONTEXT)
+    try:
+        for s in program.typed.statements:
+            if isinstance(s, ir.TFilter) and compile_expr(s.predicate)(frame) is not True:
+                return None
+    except EvalError as error:
+        return error_of(error)
+    for s in program.typed.statements:
+        if isinstance(s, ir.TEmit):
+            try:
+                for call in s.value.walk():
+                    for argument in call.args if isinstance(call, ir.AggregateCall) else ():
+                        compile_expr(argument)(frame)
+            except EvalError as error:
+                return {**error_of(error), "field": s.name}
+    return None
 
 
 def _aggregate(program: Program, members: Sequence[Mapping[str, Any]]) -> list[Result]:

@@ -46,7 +46,10 @@ def check_rows(session: SparkSession, cases: Sequence[st.RowCase]) -> Counter[st
     data = st.generate(random.Random(SEED), RECORDS)
     ours = {id(case): st.interpret_rows(case, data) for case in cases}
     counts = Counter(
-        "errors" if r.error is not None else "rows" for found in ours.values() for results in found.values() for r in results
+        "errors" if r.error is not None else "rows"
+        for found in ours.values()
+        for results in found.values()
+        for r in results
     )
     problems = []
     for partitions in PARTITIONS:
@@ -69,7 +72,9 @@ def check_groups(session: SparkSession, cases: Sequence[st.GroupCase], data: lis
             for case, theirs in zip(part, st.spark_groups(part, df), strict=True):
                 counts.update("errors" if r.error is not None else "rows" for r in theirs.rows)
                 counts["failed"] += len(theirs.failed)
-                problems += [f"{case.text}\n  {partitions} partitions\n{p}" for p in st.group_differences(case, data, theirs)[:2]]
+                problems += [
+                    f"{case.text}\n  {partitions} partitions\n{p}" for p in st.group_differences(case, data, theirs)[:2]
+                ]
     assert not problems, f"seed {SEED}, {len(problems)} differ\n\n" + "\n\n".join(problems[:15])
     return counts
 
@@ -99,12 +104,12 @@ ROW_PROGRAMS = [
     "distinct by x\nemit v = n",
     "distinct by items\nemit v = n",
     "distinct\nemit v = n",
-    "let key = k.upper() ?? \"none\"\ndistinct by key\nemit v = key",
+    'let key = k.upper() ?? "none"\ndistinct by key\nemit v = key',
     "let key = 10 / n\ndistinct by key\nemit v = key",
     "filter n > 0\ndistinct by k\nemit v = n",
     "distinct by k\nfilter n > 0\nemit v = n",
     "distinct by k\ndistinct by flag\nemit v = n",
-    "emit k = \"same\"\ndistinct by k\nemit v = n",
+    'emit k = "same"\ndistinct by k\nemit v = n',
     "emit $record.total = n + 1\nemit $pipeline.last = k\nemit $source.seen = day\nemit v = $record.total * 2",
     "emit $record.a = n\nfilter $record.a > 1\nemit $record.a = $record.a * 10\nemit v = $record.a",
     "trace info if flag 10 / n\nemit v = 1",
@@ -131,14 +136,14 @@ EACH_PROGRAMS = [
     "filter flag\nemit each e in items { emit v = e + n }",
     "emit each e in items { emit n = e\n emit v = n + 1 }",
     "emit each e in items.filter(it => it > 1) { emit v = [y + e for y in items if y != null] }",
-    "emit each e in items { emit v = if e > 1 then \"big\" else null }\nemit after = 10 / n",
+    'emit each e in items { emit v = if e > 1 then "big" else null }\nemit after = 10 / n',
     "distinct by k\nemit each e in items { emit v = e }",
     "emit each e in items { emit v = e }\nemit each e in bag { emit v = e }",
     "emit each e in items { emit v = e }\nemit each e in items { emit v = e * 0.5 }",
-    "emit each e in items { let a = e ?? 0\n trace \"x\"\n emit v = [a, a * 2].map(it => it + n) }",
+    'emit each e in items { let a = e ?? 0\n trace "x"\n emit v = [a, a * 2].map(it => it + n) }',
     "emit each e in items { emit $record.last = e\n emit v = $record.last }",
     "emit v = d\nemit each e in items { emit v = d * e }",
-    "emit each e in items { emit v = (\"\" + k).repeat(e) }",
+    'emit each e in items { emit v = ("" + k).repeat(e) }',
 ]
 
 WINDOW_PROGRAMS = [
@@ -149,13 +154,13 @@ WINDOW_PROGRAMS = [
     ("emit v = $window.rank()\nemit w = $window.dense_rank()", ("k",), ("n",)),
     ("emit v = $window.rank()\nemit w = $window.dense_rank()", (), ("f", "k")),
     ("emit v = $window.lag(1).n\nemit w = $window.lead(2).k\nemit a = n - $window.lag(1).n", ("k",), ("day", "n")),
-    ("emit v = $window.first().n\nemit w = $window.last().items\nemit a = $window.first_value(k)\nemit b = $window.last_value(x)", ("flag",), ("n",)),
-    ("emit v = $window.any(n > 2)\nemit w = $window.every(flag)\nemit a = $window.exists(n == 1)\nemit b = $window.not_exists(n > 5)", ("k",), ()),
-    ("emit v = $window.collect(n)\nemit w = $window.distinct(n)\nemit a = $window.distinct(k)\nemit b = $window.collect(x)", ("flag",), ("n",)),
+    ("emit v = $window.first().n\nemit w = $window.last().items\nemit a = $window.first_value(k)\nemit b = $window.last_value(x)", ("flag",), ("n",)),  # noqa: E501
+    ("emit v = $window.any(n > 2)\nemit w = $window.every(flag)\nemit a = $window.exists(n == 1)\nemit b = $window.not_exists(n > 5)", ("k",), ()),  # noqa: E501
+    ("emit v = $window.collect(n)\nemit w = $window.distinct(n)\nemit a = $window.distinct(k)\nemit b = $window.collect(x)", ("flag",), ("n",)),  # noqa: E501
     ("emit v = $window.distinct(f)\nemit w = $window.distinct(d)", ("k",), ("n",)),
     ("let m = f * 2.0\nfilter n > 0\nemit v = $window.sum(m)\nemit w = $window.count()", ("k",), ("n",)),
     ("filter n > 0\nlet m = f * 2.0\nemit v = $window.sum(m)\nemit w = $window.first_value(m)", ("k",), ("n",)),
-    ("let half = 10 / n\nlet other = half ?? 7\nemit v = $window.first_value(half)\nemit w = $window.collect(other)", ("flag",), ("n",)),
+    ("let half = 10 / n\nlet other = half ?? 7\nemit v = $window.first_value(half)\nemit w = $window.collect(other)", ("flag",), ("n",)),  # noqa: E501
     ("emit v = $window.max(10 / n)\nemit w = $window.any(10 / n > 4)", ("k",), ("n",)),
     ("filter $window.row_number() <= 2\nemit v = n", ("k",), ("n",)),
     ("emit v = 10 / n\nemit w = $window.count()", ("flag",), ("n",)),
@@ -179,12 +184,15 @@ GROUP_PROGRAMS = [
     ("let half = n / 2\nemit t = sum(half)\nemit a = avg(n) - avg(half)", "k", "flag"),
     ("emit c = count(*)", "f"),
     ("emit c = count(*)", "d"),
-    ("emit c = count(*)\nemit label = k.upper() + \"!\"", "k", "flag", "day"),
+    ('emit c = count(*)\nemit label = k.upper() + "!"', "k", "flag", "day"),
     ("emit t = sum(n)\nemit c = count(*)",),
     ("filter false\nemit t = sum(n)\nemit c = count(*)\nemit l = collect(k)\nemit lo = min(day)\nemit a = avg(d)",),
     ("filter false\nemit t = sum(n)", "k"),
     ("emit t = sum(n * 2)", "k"),
-    ("emit t = sum(if flag then n else 0)\nemit u = sum(n) ?? -1\nemit v = if count(n) > 1 then \"many\" else \"few\"", "k"),
+    (
+        'emit t = sum(if flag then n else 0)\nemit u = sum(n) ?? -1\nemit v = if count(n) > 1 then "many" else "few"',
+        "k",
+    ),
     ("emit t = collect(n).length()\nemit v = collect(n).filter(it => it > 1)", "k"),
 ]
 
@@ -218,7 +226,11 @@ def test_aggregates(session: SparkSession) -> None:
 
 
 def test_aggregates_of_nothing(session: SparkSession) -> None:
-    cases = [groups("emit t = sum(n)\nemit c = count(*)"), groups("emit t = sum(n)", "k"), groups("emit m = avg(d)\nemit l = collect(k)")]
+    cases = [
+        groups("emit t = sum(n)\nemit c = count(*)"),
+        groups("emit t = sum(n)", "k"),
+        groups("emit m = avg(d)\nemit l = collect(k)"),
+    ]
     assert check_groups(session, cases, [])["rows"] > 0
 
 
@@ -230,7 +242,7 @@ def _nodes(program: Program) -> Iterator[ir.TExpr]:
 
 
 class StatementGenerator(Generator):
-    """Programs of several statements: filters, distinct, scoped emits and nested blocks around generated expressions."""
+    """Programs of several statements: filters, distinct, scoped emits and nested blocks around generated expressions."""  # noqa: E501
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng, st.COLUMNS)
@@ -239,7 +251,7 @@ class StatementGenerator(Generator):
         self.names, self.budget, self._count = {}, 25, 0
         lines = [self._line() for _ in range(self.rng.randint(0, 2))]
         if self.rng.random() < 0.4:
-            lines.append(f"distinct by {self.rng.choice([n for n in ('k', 'n', 'f', 'd', 'day', 'flag', 'x')])}")
+            lines.append(f"distinct by {self.rng.choice(list(('k', 'n', 'f', 'd', 'day', 'flag', 'x')))}")
         if self.rng.random() < 0.75:
             lines += [self._block(0) for _ in range(self.rng.choice((1, 1, 1, 2)))]
         else:
@@ -252,7 +264,9 @@ class StatementGenerator(Generator):
 
     def _block(self, depth: int) -> str:
         self.budget = max(self.budget, 8)
-        source, element = self.rng.choice((("items", "int"), ("items", "int"), ("rows", "array(int)"), ("bag", "any"), ("x", "any"), ("", "int")))
+        source, element = self.rng.choice(
+            (("items", "int"), ("items", "int"), ("rows", "array(int)"), ("bag", "any"), ("x", "any"), ("", "int"))
+        )
         if not source:
             source = self.expression("array(int)", 2).text
         name = self._fresh("e")
@@ -290,7 +304,7 @@ class StatementGenerator(Generator):
             self.budget = 10
             function = self.rng.choice(list(AGGREGATES))
             argument = {
-                "sum": ("int", "int", "decimal"), "avg": ("int", "decimal"), "min": ("int", "float", "string", "date", "decimal"),
+                "sum": ("int", "int", "decimal"), "avg": ("int", "decimal"), "min": ("int", "float", "string", "date", "decimal"),  # noqa: E501
                 "max": ("int", "float", "string", "date", "decimal"), "count": tuple(st.COLUMNS.values())[:6],
                 "collect": ("int", "string", "any", "array(int)"), "weighted_avg": ("int",),
             }[function]  # fmt: skip
@@ -300,7 +314,9 @@ class StatementGenerator(Generator):
             call = f"{function}({args}, n)" if function == "weighted_avg" else f"{function}({args})"
             lines.append(f"emit a{i} = {call}")
             if function in ("sum", "count") and t == "int" and self.rng.random() < 0.5:
-                lines.append(f"emit b{i} = (a{i} ?? 0) {self.rng.choice('+-*/%')} {self.rng.choice(('count(*)', 'sum(n)', '3', 'a0'))}")
+                lines.append(
+                    f"emit b{i} = (a{i} ?? 0) {self.rng.choice('+-*/%')} {self.rng.choice(('count(*)', 'sum(n)', '3', 'a0'))}"  # noqa: E501
+                )
         keys = self.rng.sample(("k", "n", "d", "day", "flag", "f"), self.rng.choice((0, 1, 1, 2)))
         return "\n".join(lines), tuple(keys)
 

@@ -30,7 +30,7 @@ class Node:
             yield from child.walk()
 
     def smaller(self) -> Iterator[Node]:
-        """This tree with one of its pieces replaced by a piece of that piece, or by something trivial. Big cuts first."""
+        """This tree with one of its pieces replaced by a piece of that piece, or by something trivial. Big cuts first."""  # noqa: E501
         yield from self.children
         for child in self.children:
             yield from (n for n in child.walk() if n is not child and n.type == self.type)

@@ -58,7 +58,7 @@ def shown_as(value: TExpr, slot: str, to: Type) -> TExpr:
     An emit that a later one replaces may be of a type that the column does not take: nobody sees it, it stays."""
     plain = Slot(value.span, value.type, False, slot)
     merged = unify(value.type, to)
-    fits = to.kind is Kind.ANY or (merged is not None and merged.unwrap() == to.unwrap())
+    fits = to.is_dynamic or (merged is not None and merged.unwrap() == to.unwrap())
     return widen(plain, to) if fits else plain
 
 

@@ -131,8 +131,10 @@ def _extreme(better: Callable[[int], bool]) -> Callable[[list[tuple[Any, ...]]],
     def run(rows: list[tuple[Any, ...]]) -> Any:
         best: Any = None
         for value in _first(rows):
-            if isinstance(value, float) and math.isnan(value):
-                continue
+            if isinstance(value, float):
+                if math.isnan(value):
+                    continue
+                value += 0.0  # -0.0 and 0.0 are equal: whichever comes first, the answer is 0.0
             order = None if best is None else values.compare(value, best)
             if best is None or (order is not None and better(order)):
                 best = value
@@ -155,7 +157,7 @@ def _ordered(name: str) -> Callable[[Sequence[Type]], Type | str]:
 
 def _extreme_sql(function: str) -> Callable[[Sequence[str], Sequence[Type]], AggregateSql]:
     def sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
-        x = f"nanvl({args[0]}, CAST(NULL AS DOUBLE))" if types[0].kind is Kind.FLOAT else args[0]
+        x = f"nanvl({args[0]}, CAST(NULL AS DOUBLE)) + 0.0D" if types[0].kind is Kind.FLOAT else args[0]
         return AggregateSql((f"{function}({x})",))
 
     return sql

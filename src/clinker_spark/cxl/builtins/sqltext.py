@@ -24,10 +24,11 @@ def sql_string(text: str) -> str:
     'plain text' translate('~d+', '~', chr(92)) translate('it~s', '~', chr(39)) '$' '{HOME}'
     """
     special = sorted(set(_SPECIAL.findall(text)))
-    if not special:
+    if not special and "\u27e6" not in text and "\u27e7" not in text:
         return _quoted(text)
     free = [c for c in _STAND_INS if c not in text]
-    if len(free) < len(special):  # no text that people write
+    if len(free) < len(special) or "\u27e6" in text or "\u27e7" in text:
+        # The brackets U+27E6 and U+27E7 mark parts of a builtin's SQL, and chr() does not reach them.
         return f"decode(X'{text.encode().hex()}', 'UTF-8')"
     used = "".join(free[: len(special)])
     plain = text.translate(dict(zip(map(ord, special), used, strict=True)))

@@ -114,7 +114,7 @@ class Lowering:
         """A step into a dynamic value: no need to unpack all of it."""
         sql = self.lower(target)
         if isinstance(key, int):
-            path = f"$[{key}]" if key >= 0 else None
+            path = f"$[{key}]" if 0 <= key < 2**31 - 1 else None
         elif isinstance(key, str) and _PLAIN_KEY.fullmatch(key):
             path = f"$.{key}"
         elif isinstance(key, str) and not set(key) & set("'\"\\[]"):
@@ -205,12 +205,11 @@ class Lowering:
 
     def _Logic(self, e: ir.Logic) -> Sql:
         left, right = self.lower(e.left), self.lower(e.right)
-        text = f"({{}} {e.op.upper()} {right.text})"
         if right.failures:
             left = self.builder.bind(left)
             taken = f"{left.text} IS NOT {'FALSE' if e.op == 'and' else 'TRUE'}"
             right = _guard(right, taken, left.level)
-        return combine(text.format(left.text), [left, right])
+        return combine(f"({left.text} {e.op.upper()} {right.text})", [left, right])
 
     def _Not(self, e: ir.Not) -> Sql:
         sql = self.lower(e.arg)
