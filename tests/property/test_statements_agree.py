@@ -251,7 +251,7 @@ class StatementGenerator(Generator):
         self.names, self.budget, self._count = {}, 25, 0
         lines = [self._line() for _ in range(self.rng.randint(0, 2))]
         if self.rng.random() < 0.4:
-            lines.append(f"distinct by {self.rng.choice(list(('k', 'n', 'f', 'd', 'day', 'flag', 'x')))}")
+            lines.append(f"distinct by {self.rng.choice(['k', 'n', 'f', 'd', 'day', 'flag', 'x'])}")
         if self.rng.random() < 0.75:
             lines += [self._block(0) for _ in range(self.rng.choice((1, 1, 1, 2)))]
         else:
