@@ -28,7 +28,7 @@ from tests.property.trees import Node
 SEED = int(os.environ.get("CXL_SEED", "20261115"))
 PARTITIONS = (1, 2, 7)
 RECORDS = 30
-GENERATED = 36  # of each sort
+GENERATED = 12  # of each sort
 JOB = 12  # programs in one Spark job
 
 
