@@ -1,6 +1,6 @@
 """Statements that drop, multiply or group records, and windows: interpreter against `Program.apply` on real DataFrames.
 
-Written programs first, one for each promise; then generated ones. Each runs over 1, 2 and 7 partitions.
+Written programs, one for each promise. Each runs over 1, 2 and 7 partitions.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,18 +16,14 @@ from pyspark.sql import SparkSession
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.windows import WINDOWS
-from clinker_spark.cxl.errors import CxlError
-from clinker_spark.cxl.program import Program, compile
+from clinker_spark.cxl.program import compile
 from clinker_spark.spark.columns import Window
 from tests.property import statements as st
 from tests.property.campaign import interpreted
-from tests.property.programs import Generator
-from tests.property.trees import Node
 
 SEED = int(os.environ.get("CXL_SEED", "20261115"))
 PARTITIONS = (1, 2, 7)
 RECORDS = 30
-GENERATED = 12  # of each sort
 JOB = 12  # programs in one Spark job
 
 
@@ -197,6 +192,10 @@ GROUP_PROGRAMS = [
 ]
 
 
+def _nodes(program: Program) -> Iterator[ir.TExpr]:
+    return (node for expression in program.typed.expressions() for node in expression.walk())
+
+
 def test_rows_filtered_deduplicated_and_scoped(session: SparkSession) -> None:
     counts = check_rows(session, [rows(text) for text in ROW_PROGRAMS])
     assert counts["rows"] > 100 and counts["errors"] > 10
@@ -232,129 +231,3 @@ def test_aggregates_of_nothing(session: SparkSession) -> None:
         groups("emit m = avg(d)\nemit l = collect(k)"),
     ]
     assert check_groups(session, cases, [])["rows"] > 0
-
-
-def _nodes(program: Program) -> Iterator[ir.TExpr]:
-    return (node for expression in program.typed.expressions() for node in expression.walk())
-
-
-# ---------------------------------------------------------------- generated programs
-
-
-class StatementGenerator(Generator):
-    """Programs of several statements: filters, distinct, scoped emits and nested blocks around generated expressions."""  # noqa: E501
-
-    def __init__(self, rng: random.Random) -> None:
-        super().__init__(rng, st.COLUMNS)
-
-    def row_program(self) -> str:
-        self.names, self.budget, self._count = {}, 25, 0
-        lines = [self._line() for _ in range(self.rng.randint(0, 2))]
-        if self.rng.random() < 0.4:
-            lines.append(f"distinct by {self.rng.choice(['k', 'n', 'f', 'd', 'day', 'flag', 'x'])}")
-        if self.rng.random() < 0.75:
-            lines += [self._block(0) for _ in range(self.rng.choice((1, 1, 1, 2)))]
-        else:
-            lines.append(self._emit("v", self._type(), 2).text)
-        return "\n".join(lines)
-
-    def _line(self) -> str:
-        self.budget = max(self.budget, 6)
-        return self._statement().text
-
-    def _block(self, depth: int) -> str:
-        self.budget = max(self.budget, 8)
-        source, element = self.rng.choice(
-            (("items", "int"), ("items", "int"), ("rows", "array(int)"), ("bag", "any"), ("x", "any"), ("", "int"))
-        )
-        if not source:
-            source = self.expression("array(int)", 2).text
-        name = self._fresh("e")
-        outer = " outer" if self.rng.random() < 0.3 else ""
-        saved = dict(self.names)
-        body = Node("any", (self._bound(name, element, lambda: self._body_of_block(depth, name, element)),))
-        self.names = saved
-        return f"emit each {name} in {source}{outer} {{\n{body.text}\n}}"
-
-    def _body_of_block(self, depth: int, name: str, element: str) -> Node:
-        lines = []
-        for _ in range(self.rng.randint(1, 2)):
-            self.budget = max(self.budget, 6)
-            t = element if self.rng.random() < 0.4 else self._type()
-            if self.rng.random() < 0.3:
-                let = self._fresh("let_")
-                lines.append(f"  let {let} = {self.expression(t, 2).text}")
-                self.names[let] = t
-            else:
-                lines.append("  " + self._emit(self.rng.choice(("v", "w", "u")), t, 2).text)
-        if depth < 2 and self.rng.random() < 0.4:
-            inner = self._block(depth + 1).replace("\n", "\n  ")
-            lines.append("  " + (inner if element != "array(int)" else inner.replace(" in items", f" in {name}", 1)))
-        else:
-            lines.append(f"  emit v = {self.expression(element, 1).text}")
-        return Node("any", ("\n".join(lines),))
-
-    def group_program(self) -> tuple[str, tuple[str, ...]]:
-        self.names, self._count = {}, 0
-        lines = []
-        if self.rng.random() < 0.3:
-            self.budget = 8
-            lines.append(f"filter {self.expression('bool', 2).text}")
-        for i in range(self.rng.randint(1, 3)):
-            self.budget = 10
-            function = self.rng.choice(list(AGGREGATES))
-            argument = {
-                "sum": ("int", "int", "decimal"), "avg": ("int", "decimal"), "min": ("int", "float", "string", "date", "decimal"),  # noqa: E501
-                "max": ("int", "float", "string", "date", "decimal"), "count": tuple(st.COLUMNS.values())[:6],
-                "collect": ("int", "string", "any", "array(int)"), "weighted_avg": ("int",),
-            }[function]  # fmt: skip
-            t = self.rng.choice(argument)
-            t = "decimal" if t.startswith("decimal") else t
-            args = self.expression(t, 2).text if t != "float" else "f"
-            call = f"{function}({args}, n)" if function == "weighted_avg" else f"{function}({args})"
-            lines.append(f"emit a{i} = {call}")
-            if function in ("sum", "count") and t == "int" and self.rng.random() < 0.5:
-                lines.append(
-                    f"emit b{i} = (a{i} ?? 0) {self.rng.choice('+-*/%')} {self.rng.choice(('count(*)', 'sum(n)', '3', 'a0'))}"  # noqa: E501
-                )
-        keys = self.rng.sample(("k", "n", "d", "day", "flag", "f"), self.rng.choice((0, 1, 1, 2)))
-        return "\n".join(lines), tuple(keys)
-
-
-def _row_cases(rng: random.Random) -> Iterator[st.RowCase]:
-    generator = StatementGenerator(rng)
-    while True:
-        try:
-            yield rows(generator.row_program(), max_expansion=rng.choice((3, 10_000, 10_000)))
-        except CxlError:
-            continue
-
-
-def _group_cases(rng: random.Random) -> Iterator[st.GroupCase]:
-    generator = StatementGenerator(rng)
-    while True:
-        text, keys = generator.group_program()
-        try:
-            yield groups(text, *keys)
-        except CxlError:
-            continue
-
-
-def test_generated_rows(session: SparkSession) -> None:
-    cases = list(islice(_row_cases(random.Random(SEED)), GENERATED))
-    counts = check_rows(session, cases)
-    assert counts["rows"] > GENERATED and counts["errors"] > 0
-    kinds = {type(s).__name__ for case in cases for s in _statements(case.program.typed.statements)}
-    assert {"TEach", "TDistinct", "TFilter", "TLet", "TEmit"} <= kinds
-
-
-def _statements(body: Sequence[ir.TStatement]) -> Iterator[ir.TStatement]:
-    for s in body:
-        yield s
-        if isinstance(s, ir.TEach):
-            yield from _statements(s.body)
-
-
-def test_generated_aggregates(session: SparkSession) -> None:
-    counts = check_groups(session, list(islice(_group_cases(random.Random(SEED)), GENERATED)))
-    assert counts["rows"] > GENERATED
