@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.windows import WINDOWS
-from clinker_spark.cxl.program import compile
+from clinker_spark.cxl.program import Program, compile
 from clinker_spark.spark.columns import Window
 from tests.property import statements as st
 from tests.property.campaign import interpreted
