@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
@@ -17,28 +16,14 @@ from clinker_spark.cli.sources import given_text, read_text
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.span import Source, Span
-from clinker_spark.core.suggest import nearest
-from clinker_spark.core.types import MAX_SCALE, TYPE_NAMES, Kind, Type, parse_type
+from clinker_spark.core.type_words import read_type
+from clinker_spark.core.types import Kind, Type
 
 Node: TypeAlias = Any
 """A node of PyYAML's graph: `id` is scalar, sequence or mapping."""
 
-# What other systems call our types. Edit distance would not find these.
-_FOREIGN = {
-    **dict.fromkeys(("integer", "long", "bigint", "smallint", "int64", "int32", "i64", "number"), "int"),
-    **dict.fromkeys(("double", "real", "float64", "f64"), "float"),
-    **dict.fromkeys(("money", "dec"), "decimal(2)"),
-    **dict.fromkeys(("str", "text", "varchar", "char", "utf8"), "string"),
-    **dict.fromkeys(("timestamp", "timestamp_ntz", "time"), "date_time"),
-    **dict.fromkeys(("list", "sequence"), "array"),
-    **dict.fromkeys(("object", "struct", "record", "dict", "json"), "map"),
-    "variant": "any",
-}
-_WORDS = tuple(name for name in TYPE_NAMES if name != "numeric")
-_TYPES_HELP = f"the types are {', '.join(_WORDS)} and nullable(T)"
 _SHAPE_HELP = "write one `column: type` per line"
 _LISTS = ("fields", "columns", "schema")
-_MAX_TYPE_LENGTH = 200
 _MAX_TEXT, _MAX_DEPTH = 2**20, 50
 
 
@@ -131,18 +116,11 @@ class _Reader:
     # ---------------------------------------------------------------- types
 
     def _type(self, entry: _Entry) -> Type:
-        t = _parse(entry.type)
-        if t is None:
-            message = f"column '{entry.name}' has an unknown type '{_shorten(entry.type)}'"
-            self._problem("E226", entry, message, _type_help(entry.type))
-        elif _holds(t, lambda part: part.kind is Kind.NUMERIC):
-            message = f"column '{entry.name}' is declared as numeric, which is not a column type"
-            self._problem("E158", entry, message, "write int, float or decimal(scale)")
-        elif _holds(t, lambda part: (part.scale or 0) > MAX_SCALE):
-            message = f"column '{entry.name}' has more digits after the point than a decimal can keep"
-            self._problem("E226", entry, message, f"the largest scale is {MAX_SCALE}")
-        else:
-            return t
+        found = read_type(entry.type)
+        if isinstance(found, Type):
+            return found
+        message = f"column '{entry.name}': {found.reason.format(shown=repr(_shorten(entry.type)))}"
+        self._problem(found.code, entry, message, found.help)
         return Type(Kind.ANY)
 
     def _problem(self, code: str, entry: _Entry, message: str, help_text: str) -> None:
@@ -239,25 +217,6 @@ def _spell(parts: dict[str, Any]) -> str | None:
 def _span(node: Node) -> Span:
     start, end = node.start_mark.index, node.end_mark.index
     return Span(start, max(start, end))
-
-
-def _parse(spelled: str) -> Type | None:
-    # The length bounds the nesting, and digits that are not ASCII would pass for a scale.
-    return parse_type(spelled) if len(spelled) <= _MAX_TYPE_LENGTH and spelled.isascii() else None
-
-
-def _holds(t: Type, test: Any) -> bool:
-    return bool(test(t)) or (t.element is not None and _holds(t.element, test))
-
-
-def _type_help(spelled: str) -> str:
-    """The nearest type word to the first one that is none."""
-    known = {*TYPE_NAMES, "datetime", "null", "nullable"}
-    for word in re.findall(r"\w+", spelled):
-        if word not in known and not word.isdigit():
-            close = _FOREIGN.get(word.lower()) or nearest(word, [*_WORDS, "nullable"])
-            return f"did you mean '{close}'?" if close else _TYPES_HELP
-    return f"{_TYPES_HELP}; for example decimal(2), array(string)"
 
 
 def _shorten(text: str) -> str:
