@@ -133,6 +133,18 @@ ENTRIES: tuple[Entry, ...] = (
         "A value given on the command line names no variable, or is not of its type.",
         "Write `--set vars.name=value` with a declared name and a value of its type.",
     ),
+    Entry(
+        "E016",
+        "streams that do not fit",
+        "The inputs of a merge have different columns, or a column has types that do not go together.",
+        "Emit the missing column, or convert one of them, in a transform before the merge.",
+    ),
+    Entry(
+        "E017",
+        "validation cannot be used",
+        "A validation names no check that exists, or lacks something that the check needs.",
+        "Take the suggested check and its arguments, or write a CXL condition.",
+    ),
     # ------------------------------------------------------------ compositions, retired keys, sources
     Entry(
         "E101",
@@ -147,10 +159,34 @@ ENTRIES: tuple[Entry, ...] = (
         "Write the name of a node of the body.",
     ),
     Entry(
+        "E103",
+        "composition call that does not fit",
+        "A composition cannot be found, or its call names a port or a parameter that it does not have.",
+        "Correct the path, or take the suggested name.",
+    ),
+    Entry(
+        "E104",
+        "composition call that lacks something",
+        "A call of a composition leaves a port or a required parameter open, or gives it a value or columns that it does not take.",
+        "Give the composition what its `_compose:` section asks for.",
+    ),
+    Entry(
+        "E107",
+        "compositions in a circle",
+        "A composition uses itself, directly or through others.",
+        "Let one of them end without using the other.",
+    ),
+    Entry(
         "E111",
         "empty composition",
         "A composition has no nodes.",
         "Add at least one node to `nodes:`.",
+    ),
+    Entry(
+        "E112",
+        "compositions too deep",
+        "Compositions use each other more than sixteen levels deep.",
+        "Flatten them.",
     ),
     Entry(
         "E119",
@@ -299,6 +335,25 @@ ENTRIES: tuple[Entry, ...] = (
         "A module named by `use` was not found, imports itself through others, or is too large.",
         "Check the path under the rules folder and the imports between the modules.",
     ),
+    Entry(
+        "E228",
+        "header does not fit",
+        "The header of a data file lacks a declared column, names one twice, has one that may not be there, or is "
+        "missing altogether.",
+        "Correct the header or the schema; `source_name` says what a column is called in the file.",
+    ),
+    Entry(
+        "E229",
+        "data file cannot be read",
+        "A file that a source reads does not exist, may not be read, or is not compressed as its name says.",
+        "Check the path and its permissions, and set `compression` if the name of the file does not tell.",
+    ),
+    Entry(
+        "E238",
+        "name cannot be written",
+        "A column has a name that the file format of an output cannot hold, or that hides another column in it.",
+        "Give the column another name in the file: `mapping: [new_name: column]`.",
+    ),
     # ------------------------------------------------------------ combine, memory, outputs and dead letters
     Entry(
         "E300",
@@ -367,6 +422,12 @@ ENTRIES: tuple[Entry, ...] = (
         "List each column once: `- column` or `- new_name: column`.",
     ),
     Entry(
+        "E365",
+        "mapping of nothing",
+        "`mapping` of an output names a column that does not reach the output.",
+        "Take the suggested column, or emit it before.",
+    ),
+    Entry(
         "E367",
         "names of split files",
         "`split.naming` does not give every file a name of its own.",
@@ -403,6 +464,13 @@ ENTRIES: tuple[Entry, ...] = (
         "nothing is emitted",
         "The program has no `emit`, so it adds no column to its records.",
         "Add an `emit`; ignore the warning if the program is only meant to filter.",
+    ),
+    # ------------------------------------------------------------ warnings about outputs
+    Entry(
+        "W366",
+        "nothing to exclude",
+        "`exclude` of an output names a column that the records do not have.",
+        "Take the suggested column, or remove the name.",
     ),
     # ------------------------------------------------------------ record errors
     Entry(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
@@ -35,7 +36,8 @@ from clinker_spark.spark.types import read_as
 
 @dataclass(frozen=True)
 class Window:
-    """The analytic window of a node: columns to partition and sort by."""
+    """The analytic window of a node: columns to partition and sort by. `sort_by` may also hold SQL, such as
+    "`day` DESC NULLS LAST"."""
 
     group_by: Sequence[str] = ()
     sort_by: Sequence[str] = ()
@@ -45,9 +47,18 @@ def lower(program: Program, df: DataFrame, context: Context, window: Window | No
     """The program lowered for this DataFrame's columns."""
     spec = None
     if window is not None:
-        spec = WindowSpec(tuple(map(quote, window.group_by)), tuple(map(quote, window.sort_by)), quote(ARRIVAL_COLUMN))
+        sort_by = tuple(item if item.startswith("`") else quote(item) for item in window.sort_by)
+        spec = WindowSpec(tuple(map(quote, window.group_by)), sort_by, quote(ARRIVAL_COLUMN))
     system = frozenset(c for c in df.columns if c.startswith("$"))
-    return lower_program(program.typed, context, fields=_field_texts(program, df), system_columns=system, window=spec)
+    return lower_program(
+        program.typed,
+        context,
+        fields=_field_texts(program, df),
+        system_columns=system,
+        window=spec,
+        error=quote(ERROR_COLUMN) if ERROR_COLUMN in system else None,
+        ordinals=ARRIVAL_COLUMN in system,
+    )
 
 
 def apply(
@@ -63,6 +74,9 @@ def apply(
     When the program can fail there is one more column, `$error`: null, or a struct of kind, field, value and
     message. Failed rows are kept, so that nothing is lost; separate them with `$error IS NULL`. Scoped
     variables become hidden columns such as `$record.x`. `include_unmapped=False` keeps only what is emitted.
+
+    A row that comes with an `$error` keeps it, and nothing else happens to it. `$arrival`, where it is there, still
+    orders the rows afterwards: the rows of a fan-out get an array of the old arrival and their own place.
     """
     context = context or default_context(program.typed.source.name)
     if program.typed.mode == "aggregate":
@@ -72,10 +86,13 @@ def apply(
     if lowered.needs_arrival and ARRIVAL_COLUMN not in df.columns:
         df = df.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
     df = run_steps(df, lowered.steps, context)
-    emitted = dict(lowered.outputs)
+    emitted = {**dict(lowered.outputs), **dict(lowered.scoped)}
+    if lowered.ordinal is not None:
+        arrival = quote(ARRIVAL_COLUMN)
+        before = arrival if isinstance(df.schema[ARRIVAL_COLUMN].dataType, ArrayType) else f"array({arrival})"
+        emitted[ARRIVAL_COLUMN] = f"concat({before}, array(coalesce({lowered.ordinal}, 0L)))"
     columns = [F.expr(emitted.pop(name, quote(name))).alias(name) for name in kept if name != ERROR_COLUMN]
     columns += [F.expr(text).alias(name) for name, text in emitted.items()]
-    columns += [F.expr(text).alias(name) for name, text in lowered.scoped]
     if lowered.error is not None:
         columns.append(F.expr(lowered.error).alias(ERROR_COLUMN))
     return df.select(*columns)
@@ -85,25 +102,47 @@ def apply_aggregate(
     program: Program, df: DataFrame, *, context: Context | None = None
 ) -> tuple[DataFrame, DataFrame | None]:
     """The groups, in order of first appearance, and the rows that failed before grouping (None: none can)."""
-    context = context or default_context(program.typed.source.name)
     if ARRIVAL_COLUMN not in df.columns:
         df = df.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
+    original = [*df.columns, ERROR_COLUMN]
+    failed: list[DataFrame] = []
+
+    def set_aside(rows: DataFrame) -> DataFrame:
+        failed.append(rows.where(F.col(quote(ERROR_COLUMN)).isNotNull()).select(*map(quote, original)))
+        return rows.where(F.col(quote(ERROR_COLUMN)).isNull())
+
+    groups = group(program, df, context or default_context(program.typed.source.name), set_aside)
+    names = [name for name in groups.columns if name != ARRIVAL_COLUMN]
+    return groups.orderBy(quote(ARRIVAL_COLUMN)).select(*map(quote, names)), failed[0] if failed else None
+
+
+def group(
+    program: Program,
+    df: DataFrame,
+    context: Context,
+    set_aside: Callable[[DataFrame], DataFrame],
+    also_by: Sequence[str] = (),
+) -> DataFrame:
+    """The groups with the arrival of their first row as `$arrival`, in no order.
+
+    `set_aside` gets the rows with an `$error` column when rows can fail before grouping, and gives back those
+    that did not. `also_by` are hidden columns that keep groups apart; the groups carry them.
+    """
     lowered = lower_aggregate(program.typed, context, _field_texts(program, df))
-    original = list(df.columns)
     df = run_steps(df, lowered.before, context)
-    failed = None
     if lowered.row_error is not None:
-        error = F.expr(lowered.row_error)
-        failed = df.where(error.isNotNull()).select(*map(quote, original), error.alias(ERROR_COLUMN))
-        df = df.where(error.isNull())
+        df = set_aside(df.withColumn(ERROR_COLUMN, F.expr(lowered.row_error)))
     keys = [F.expr(text).alias(name) for name, text in lowered.keys]
+    keys += [F.col(quote(name)) for name in also_by]
     partials = [F.expr(text).alias(name) for name, text in lowered.partials]
     first = F.min(quote(ARRIVAL_COLUMN)).alias(FIRST_ARRIVAL)
     groups = run_steps(df.groupBy(*keys).agg(first, *partials), lowered.after.steps, context)
     columns = [F.expr(text).alias(name) for name, text in lowered.after.outputs]
+    columns += [F.col(quote(name)) for name in also_by]
+    columns.append(F.col(quote(FIRST_ARRIVAL)).alias(ARRIVAL_COLUMN))
     if lowered.after.error is not None:
         columns.append(F.expr(lowered.after.error).alias(ERROR_COLUMN))
-    return groups.orderBy(quote(FIRST_ARRIVAL)).select(*columns), failed
+    return groups.select(*columns)
 
 
 def run_steps(df: DataFrame, steps: Sequence[Step], context: Context) -> DataFrame:

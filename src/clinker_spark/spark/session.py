@@ -32,16 +32,29 @@ _LOCAL = {
 
 
 def session(
-    master: str = "local[*]", *, app_name: str = "clinker", conf: Mapping[str, str] | None = None, verbose: bool = False
+    master: str = "local[*]",
+    *,
+    app_name: str = "clinker",
+    conf: Mapping[str, str] | None = None,
+    verbose: bool = False,
+    remote: str | None = None,
 ) -> SparkSession:
-    """The active session if there is one, else a local one that says nothing unless `verbose`."""
+    """The active session if there is one, else a local one that says nothing unless `verbose`.
+
+    `remote` is a Spark Connect server; it needs the extra `clinker-spark[connect]`.
+    """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
     # Workers take the first python on the PATH unless told; it may be another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if remote is not None:
+        connect = SparkSession.builder.remote(remote).appName(app_name)
+        for key, value in {**_ALWAYS, **(conf or {})}.items():
+            connect = connect.config(key, value)
+        return connect.getOrCreate()
     builder = SparkSession.builder.master(master).appName(app_name)
-    settings = {**_ALWAYS, **_LOCAL}
+    settings = {**_ALWAYS, **(_LOCAL if master.startswith("local") else {})}
     if not verbose:
         quiet = files("clinker_spark.spark").joinpath("log4j2-quiet.properties")
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet}"

@@ -1,0 +1,98 @@
+"""`clinker run`: plan a pipeline, then explain it, preview it or run it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+_FORMATS = ("text", "json", "dot")
+
+
+@click.command("run")
+@click.argument("pipeline", type=click.Path())
+@click.option(
+    "--explain",
+    is_flag=False,
+    flag_value="text",
+    default=None,
+    type=click.Choice(_FORMATS),
+    help="Print the plan and stop: text (default), json or dot. Starts no Java, reads no data.",
+)
+@click.option("--dry-run", is_flag=True, help="Check everything that can be checked without data, and stop.")
+@click.option(
+    "-n", "preview", type=click.IntRange(min=1), help="With --dry-run: show what N records per source become."
+)
+@click.option("--dry-run-output", type=click.Path(), help="With -n: write the preview to this file.")
+@click.option("--set", "settings", multiple=True, metavar="vars.NAME=VALUE", help="Set a variable of the pipeline.")
+@click.option("--batch-id", default="", help="A name for this run in paths, programs and events.")
+@click.option("--rules-path", type=click.Path(), help="The folder of the CXL modules.")
+@click.option("--base-dir", type=click.Path(), help="What relative paths start from.  [default: the pipeline's folder]")
+@click.option("--force", is_flag=True, help="Overwrite outputs that have `if_exists: error`.")
+@click.option("--master", help="Where Spark runs: local[*] (default), local[2], spark://host:7077, yarn, ...")
+@click.option("--remote", help="A Spark Connect server: sc://host:15002.")
+@click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@click.option("--machine", type=click.Choice(["ndjson-v1"]), help="Print events for programs on standard output.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
+@click.option(
+    "--log-level", type=click.Choice(["error", "warn", "info", "debug"]), default="error", help="Spark's log."
+)
+def command(pipeline: str, **options: Any) -> int:
+    """Run a pipeline.
+
+    \b
+    clinker run pipeline.yaml
+    clinker run pipeline.yaml --explain
+    clinker run pipeline.yaml --dry-run -n 10
+
+    Exit codes: 0 done, 1 the pipeline is wrong, 2 done with dead letters, 3 records failed and nothing was
+    written, 4 a file or Spark failed, 130 interrupted.
+    """
+    from clinker_spark.plan.prepare import prepare
+
+    plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
+    if options["explain"] is not None:
+        from clinker_spark.report.explain import explain
+
+        click.echo(explain(plan, options["explain"]), nl=False)
+        return 0
+    _show_warnings(plan.warnings, options["quiet"])
+    if options["dry_run"] and options["preview"] is None:
+        click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")
+        for node in plan.outputs:
+            click.echo(f"  {node.name} -> {node.config.path}")
+        return 0
+    from clinker_spark.cli.run_session import open_session
+    from clinker_spark.report.progress import reporter
+    from clinker_spark.runtime.run import Options, run
+
+    run_options = Options(batch_id=options["batch_id"], force=options["force"])
+    if options["base_dir"]:
+        run_options.base = Path(options["base_dir"])
+    with reporter(plan, run_options, machine=options["machine"], quiet=options["quiet"]) as listener:
+        spark = open_session(plan, pipeline, options)
+        if options["dry_run"]:
+            from clinker_spark.runtime.preview import preview
+
+            text = preview(plan, spark, run_options, options["preview"])
+            _put(text, options["dry_run_output"])
+            return 0
+        report = run(plan, spark, run_options, listener)
+        listener("finished", {"report": report})
+    return report.exit_code
+
+
+def _show_warnings(warnings: Any, quiet: bool) -> None:
+    if warnings and not quiet:
+        from clinker_spark.core.render import render_all, use_color
+
+        click.echo(render_all(warnings, use_color(sys.stderr)), err=True)
+
+
+def _put(text: str, path: str | None) -> None:
+    if path is None:
+        click.echo(text, nl=False)
+    else:
+        Path(path).write_text(text, encoding="utf-8")

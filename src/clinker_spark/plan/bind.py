@@ -1,0 +1,501 @@
+"""From a checked file to plan nodes: schemas are bound along the graph and programs are compiled against them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clinker_spark.config.errors import ConfigError
+from clinker_spark.config.load import CompositionFile, LoadedFile, PipelineFile, load_composition
+from clinker_spark.config.model.aggregate import AggregateNode
+from clinker_spark.config.model.combine import CombineNode
+from clinker_spark.config.model.composition import CompositionNode
+from clinker_spark.config.model.merge import MergeNode
+from clinker_spark.config.model.nodes import Node
+from clinker_spark.config.model.output import OutputNode
+from clinker_spark.config.model.route import RouteNode
+from clinker_spark.config.model.source import SourceNode
+from clinker_spark.config.model.transform import TransformNode
+from clinker_spark.config.variables import read_value, variable_types
+from clinker_spark.core.diagnostics import Diagnostic, Severity
+from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.types import Type, unify
+from clinker_spark.cxl.conditions import Condition, as_program, compile_condition, first_true
+from clinker_spark.cxl.errors import CxlError
+from clinker_spark.cxl.program import Program, compile
+from clinker_spark.plan.columns import written_columns
+from clinker_spark.plan.errors import PlanError
+from clinker_spark.plan.nodes import (
+    AggregatePlan,
+    MergePlan,
+    OutputPlan,
+    Plan,
+    PlanNode,
+    RoutePlan,
+    Schema,
+    SourcePlan,
+    StreamRef,
+    TransformPlan,
+    WindowPlan,
+)
+from clinker_spark.plan.validations import bind_checks
+
+MAX_DEPTH = 16
+"""How deep compositions may use each other."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A stream whose columns are known."""
+
+    ref: StreamRef
+    schema: Schema
+    emitted: tuple[str, ...]
+    documents: bool = False
+    """Does it carry records of several files, each a document of its own?"""
+
+
+@dataclass
+class Scope:
+    """What programs of one file may name besides columns."""
+
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] | None = None
+    declares: Mapping[str, Mapping[str, Type]] | None = None
+    modules: Path | None = None
+
+
+def bind(file: PipelineFile, variables: Mapping[str, Any], modules: Path | None = None) -> Plan:
+    """The plan of a pipeline. Raises `PlanError` with everything that is wrong."""
+    binder = Binder(variables, modules)
+    binder.body(file, {})
+    if any(d.severity is Severity.ERROR for d in binder.found):
+        raise PlanError(binder.found)
+    return Plan(file, tuple(binder.nodes), (*file.warnings, *binder.found), variables)
+
+
+class Binder:
+    """Walks files in the order of their graphs; collects nodes and findings."""
+
+    def __init__(self, variables: Mapping[str, Any], modules: Path | None) -> None:
+        self.variables = variables
+        self.modules = modules
+        self.nodes: list[PlanNode] = []
+        self.found: list[Diagnostic] = []
+        self.using: list[Path] = []
+
+    def body(
+        self,
+        file: LoadedFile,
+        ports: Mapping[str, Bound],
+        prefix: str = "",
+        config: Mapping[str, Any] | None = None,
+    ) -> dict[str, dict[str | None, Bound] | None]:
+        """Bind the nodes of a file; gives the streams of each. None stands for a node that could not be bound."""
+        scope = Scope(self.variables if config is None else {}, config, file.declared_variables(), self.modules)
+        streams: dict[str, dict[str | None, Bound] | None] = {name: {None: bound} for name, bound in ports.items()}
+        for name in file.graph.order():
+            node = file.node(name)
+            inputs: list[Bound] = []
+            for edge in file.graph.inputs(name):
+                producer = streams.get(edge.producer)
+                port = edge.port if producer is None or edge.port in producer else None
+                if producer is None:
+                    break
+                if edge.port is None and None not in producer and len(producer) == 1:
+                    port = next(iter(producer))
+                if port not in producer:
+                    known = ", ".join(f"{edge.producer}.{p}" for p in producer)
+                    self.found.append(
+                        file.diagnostic(
+                            "E102", f"'{edge.producer}' has no such port", edge.path, f"write one of {known}"
+                        )
+                    )
+                    break
+                inputs.append(producer[port])
+            else:
+                before = len(self.found)
+                streams[name] = _NodeBinder(self, file, node, inputs, prefix, scope).bind()
+                if any(d.severity is Severity.ERROR for d in self.found[before:]):
+                    streams[name] = None
+                continue
+            streams[name] = None
+        return streams
+
+    def composition(
+        self, file: LoadedFile, node: CompositionNode, inputs: list[Bound], prefix: str
+    ) -> dict[str | None, Bound] | None:
+        """Put the body of a composition in the place of its call."""
+        path = (file.folder / node.use).absolute()
+        at = file.path_of(node.name, "use")
+        if path in self.using:
+            self.found.append(
+                file.diagnostic("E107", f"composition '{node.use}' uses itself", at, "let it end somewhere")
+            )
+            return None
+        if len(self.using) >= MAX_DEPTH:
+            self.found.append(file.diagnostic("E112", f"compositions are nested more than {MAX_DEPTH} deep", at))
+            return None
+        try:
+            body = load_composition(path)
+        except ConfigError as error:
+            if any(d.source is None for d in error.diagnostics):
+                reason = error.diagnostics[0].message
+                self.found.append(file.diagnostic("E103", reason, at, error.diagnostics[0].help))
+            else:
+                self.found += error.diagnostics
+            return None
+        ports = self._ports(file, node, body, inputs)
+        config = self._parameters(file, node, body)
+        if ports is None or config is None:
+            return None
+        self.using.append(path)
+        streams = self.body(body, ports, f"{prefix}{node.name}/", config)
+        self.using.pop()
+        result: dict[str | None, Bound] = {}
+        for port, target in body.interface.outputs.items():
+            name, _, branch = target.partition(".")
+            made = streams.get(name)
+            if made is None:
+                return None
+            found = made.get(branch or None) or (next(iter(made.values())) if len(made) == 1 else None)
+            if found is None:
+                at = ("_compose", "outputs", port)
+                self.found.append(
+                    body.diagnostic("E102", f"'{name}' has no port '{branch}'", at, "name one of its ports")
+                )
+                return None
+            result[port] = found
+        return result
+
+    def _ports(
+        self, file: LoadedFile, node: CompositionNode, body: CompositionFile, inputs: list[Bound]
+    ) -> dict[str, Bound] | None:
+        declared = body.interface.inputs
+        given = node.inputs or {}
+        names = list(given) if given else list(declared)[:1]
+        found: list[Diagnostic] = []
+        for name in names:
+            if name not in declared:
+                at = file.path_of(node.name, "inputs", name)
+                help_text = did_you_mean(name, declared) or f"the ports are {', '.join(declared)}"
+                found.append(
+                    file.diagnostic("E103", f"the composition has no input port '{name}'", at, help_text, key=True)
+                )
+        missing = [name for name in declared if name not in names]
+        if missing or (not given and len(declared) != len(inputs)):
+            lacking = missing or list(declared)
+            at = file.path_of(node.name, "inputs" if given else "use")
+            help_text = "write inputs: { " + ", ".join(f"{name}: node" for name in declared) + " }"
+            found.append(file.diagnostic("E104", f"nothing feeds the input port '{lacking[0]}'", at, help_text))
+        bound = dict(zip(names, inputs, strict=False))
+        for name, stream in bound.items():
+            schema = body.schemas.get(("_compose", "inputs", name, "schema"))
+            for column in schema.columns if schema else ():
+                have = stream.schema.get(column.name)
+                if have is None or unify(column.data_type, have) is None:
+                    what = "has no column" if have is None else f"has {have} in column"
+                    message = (
+                        f"input port '{name}' {what} '{column.name}', and the composition wants {column.data_type}"
+                    )
+                    at = file.path_of(node.name, "inputs" if given else "input", *([name] if given else []))
+                    help_text = did_you_mean(column.name, stream.schema) or f"it has {', '.join(stream.schema)}"
+                    found.append(file.diagnostic("E104", message, at, help_text))
+        self.found += found
+        return None if found else bound
+
+    def _parameters(self, file: LoadedFile, node: CompositionNode, body: CompositionFile) -> dict[str, Any] | None:
+        declared = body.interface.config_schema
+        values: dict[str, Any] = {name: parameter.value for name, parameter in declared.items()}
+        found: list[Diagnostic] = []
+        for name, given in node.config.items():
+            at = file.path_of(node.name, "config", name)
+            parameter = declared.get(name)
+            if parameter is None:
+                help_text = did_you_mean(name, declared) or f"the parameters are {', '.join(declared) or 'none'}"
+                found.append(
+                    file.diagnostic("E103", f"the composition has no parameter '{name}'", at, help_text, key=True)
+                )
+                continue
+            try:
+                values[name] = read_value(parameter.type, given)
+            except ValueError as error:
+                found.append(file.diagnostic("E104", f"parameter '{name}' is no {parameter.type}", at, str(error)))
+                continue
+            reason = parameter.refuses(values[name])
+            if reason is not None:
+                found.append(file.diagnostic("E104", f"parameter '{name}' {reason}", at, "choose one that is allowed"))
+        for name, parameter in declared.items():
+            if parameter.is_required and values[name] is None and name not in node.config:
+                at = file.path_of(node.name, "use")
+                help_text = f"write config: {{ {name}: ... }}"
+                found.append(file.diagnostic("E104", f"the composition needs the parameter '{name}'", at, help_text))
+        self.found += found
+        return None if found else values
+
+
+class _NodeBinder:
+    """Binds one node: what it reads is known."""
+
+    def __init__(
+        self, binder: Binder, file: LoadedFile, node: Node, inputs: list[Bound], prefix: str, scope: Scope
+    ) -> None:
+        self.binder = binder
+        self.file = file
+        self.node = node
+        self.inputs = inputs
+        self.scope = scope
+        self.name = prefix + node.name
+        self.path = file.path_of(node.name)
+
+    def bind(self) -> dict[str | None, Bound] | None:
+        methods: dict[type, Callable[[Any], dict[str | None, Bound] | None]] = {
+            SourceNode: self.source,
+            TransformNode: self.transform,
+            RouteNode: self.route,
+            MergeNode: self.merge,
+            AggregateNode: self.aggregate,
+            CombineNode: self.combine,
+            CompositionNode: lambda node: self.binder.composition(
+                self.file, node, self.inputs, self.name.removesuffix(node.name)
+            ),
+            OutputNode: self.output,
+        }
+        return methods[type(self.node)](self.node)
+
+    # ------------------------------------------------------------ helpers
+
+    def problem(self, code: str, message: str, *inside: str | int, help: str | None = None, key: bool = False) -> None:
+        self.binder.found.append(self.file.diagnostic(code, message, (*self.path, *inside), help, key=key))
+
+    def common(self, schema: Schema, emitted: tuple[str, ...]) -> dict[str, Any]:
+        refs = tuple(bound.ref for bound in self.inputs)
+        return {
+            "name": self.name,
+            "inputs": refs,
+            "schema": schema,
+            "emitted": emitted,
+            "file": self.file,
+            "path": self.path,
+        }
+
+    def made(self, node: PlanNode, documents: bool | None = None) -> dict[str | None, Bound]:
+        self.binder.nodes.append(node)
+        several = any(bound.documents for bound in self.inputs) if documents is None else documents
+        ports: tuple[str | None, ...] = node.ports if isinstance(node, RoutePlan) else (None,)
+        return {port: Bound(StreamRef(node.name, port), node.schema, node.emitted, several) for port in ports}
+
+    def compile(self, *inside: str | int, schema: Schema, condition: bool = False, **options: Any) -> Any:
+        """The program at a key of the node; None when it is wrong, which is noted then."""
+        text = self.file.text_of((*self.path, *inside))
+        run: Callable[..., Any] = compile_condition if condition else compile
+        try:
+            result = run(
+                text.text,
+                dict(schema),
+                name=self.name,
+                vars=self.scope.vars,
+                config=self.scope.config,
+                declares=self.scope.declares,
+                modules=self.scope.modules,
+                **options,
+            )
+        except CxlError as error:
+            self.binder.found += [
+                text.relocate(d) if d.source is None or d.source.name == self.name else d for d in error.diagnostics
+            ]
+            return None
+        program = result.program if isinstance(result, Condition) else result
+        self.binder.found += [text.relocate(w) for w in program.warnings if w.code != "W200"]
+        return result
+
+    # ------------------------------------------------------------ node types
+
+    def source(self, node: SourceNode) -> dict[str | None, Bound] | None:
+        declared = self.file.schema_of(node.name)
+        assert declared is not None
+        schema = declared.types()
+        index = sum(isinstance(n, SourcePlan) for n in self.binder.nodes)
+        plan = SourcePlan(
+            **self.common(schema, tuple(schema)),
+            config=node.config,
+            columns=declared.columns,
+            source_name=node.source_name,
+            index=index,
+        )
+        return self.made(plan, documents=plan.several_files)
+
+    def transform(self, node: TransformNode) -> dict[str | None, Bound] | None:
+        schema = self.inputs[0].schema
+        config = node.config
+        program: Program | None = self.compile("config", "cxl", schema=schema, max_expansion=config.max_expansion)
+        if program is None:
+            return None
+        window = None
+        if config.analytic_window is not None:
+            spec = config.analytic_window
+            if spec.source is not None or spec.on is not None:
+                key = "source" if spec.source is not None else "on"
+                self.problem(
+                    "E009",
+                    "windows over another source are not supported yet",
+                    "config",
+                    "analytic_window",
+                    key,
+                    help="join the source with a combine first",
+                )
+                return None
+            if not self.known(schema, spec.group_by, "config", "analytic_window", "group_by"):
+                return None
+            fields = [item.field for item in spec.sort_by]
+            if not self.known(schema, fields, "config", "analytic_window", "sort_by"):
+                return None
+            window = WindowPlan(group_by=tuple(spec.group_by), sort_by=tuple(spec.sort_by))
+        elif any(p.startswith("window") for p in _namespaces(program)):
+            self.problem(
+                "E200",
+                "$window needs an 'analytic_window'",
+                "config",
+                "cxl",
+                help="add analytic_window: { group_by: [..] }",
+            )
+            return None
+        after = {**schema, **program.output}
+        checks = bind_checks(self, node, after)
+        if checks is None:
+            return None
+        emitted = tuple(name for name in after if name in program.output)
+        plan = TransformPlan(
+            **self.common(after, emitted),
+            program=program,
+            window=window,
+            checks=checks,
+            declares=config.declares,
+            phase=config.phase,
+            log=config.log,
+        )
+        return self.made(plan)
+
+    def route(self, node: RouteNode) -> dict[str | None, Bound] | None:
+        schema = self.inputs[0].schema
+        config = node.config
+        conditions = [
+            self.compile("config", "conditions", name, schema=schema, condition=True) for name in config.conditions
+        ]
+        if any(c is None for c in conditions):
+            return None
+        if config.mode == "exclusive":
+            columns = [("$port", first_true(conditions, len(conditions)))]
+        else:
+            columns = [(f"$port.{i}", c.value) for i, c in enumerate(conditions)]
+        plan = RoutePlan(
+            **self.common(schema, self.inputs[0].emitted),
+            program=as_program(schema, columns),
+            conditions=tuple(config.conditions),
+            default=config.default,
+            inclusive=config.mode == "inclusive",
+        )
+        return self.made(plan)
+
+    def merge(self, node: MergeNode) -> dict[str | None, Bound] | None:
+        first = self.inputs[0]
+        schema = dict(first.schema)
+        for i, other in enumerate(self.inputs[1:], 1):
+            for name in schema.keys() - other.schema.keys() | other.schema.keys() - schema.keys():
+                owner, without = (
+                    (node.inputs[0], node.inputs[i]) if name in schema else (node.inputs[i], node.inputs[0])
+                )
+                message = f"'{owner}' has a column '{name}', and '{without}' has not"
+                help_text = "emit it in a transform before the merge: the inputs of a merge have the same columns"
+                self.problem("E016", message, "inputs", i, help=help_text)
+                return None
+            for name, t in schema.items():
+                merged = unify(t, other.schema[name])
+                if merged is None:
+                    message = (
+                        f"column '{name}' is {t} in '{node.inputs[0]}' and {other.schema[name]} in '{node.inputs[i]}'"
+                    )
+                    self.problem(
+                        "E016", message, "inputs", i, help="convert one of them in a transform before the merge"
+                    )
+                    return None
+                schema[name] = merged
+        config = node.config
+        plan = MergePlan(
+            **self.common(schema, tuple(schema)), interleave=config.mode == "interleave", seed=config.interleave_seed
+        )
+        return self.made(plan)
+
+    def aggregate(self, node: AggregateNode) -> dict[str | None, Bound] | None:
+        schema = self.inputs[0].schema
+        config = node.config
+        if config.time_window is not None:
+            self.problem(
+                "E009", "time windows are not supported yet", "config", "time_window", help="group by a truncated date"
+            )
+            return None
+        if not self.known(schema, config.group_by, "config", "group_by"):
+            return None
+        program = self.compile("config", "cxl", schema=schema, mode="aggregate", group_by=config.group_by)
+        if program is None:
+            return None
+        after = dict(program.output)
+        plan = AggregatePlan(
+            **self.common(after, tuple(after)),
+            program=program,
+            group_by=tuple(config.group_by),
+            strategy=config.strategy,
+            per_document=any(bound.documents for bound in self.inputs),
+        )
+        return self.made(plan)
+
+    def combine(self, node: CombineNode) -> dict[str | None, Bound] | None:
+        help_text = "join with a Spark script for now, or wait for the next version"
+        self.problem("E009", "nodes of type 'combine' are not supported yet", "type", help=help_text)
+        return None
+
+    def output(self, node: OutputNode) -> dict[str | None, Bound] | None:
+        stream = self.inputs[0]
+        declared = self.file.schema_of(node.name)
+        columns, problems = written_columns(node.config, stream.schema, stream.emitted)
+        for code, message, at, help_text in problems:
+            self.problem(code, message, "config", *at, help=help_text)
+        fields = [item.field for item in node.config.sort_order]
+        known = self.known(stream.schema, fields, "config", "sort_order")
+        split = node.config.split
+        if split is not None and split.group_key is not None:
+            known &= self.known(stream.schema, [split.group_key], "config", "split", "group_key")
+        if not known or any(code.startswith("E") for code, *_ in problems):
+            return None
+        plan = OutputPlan(
+            **self.common(stream.schema, stream.emitted),
+            config=node.config,
+            columns=columns,
+            declared=declared.columns if declared else None,
+            output_name=node.output_name,
+        )
+        self.binder.nodes.append(plan)
+        return {}
+
+    def known(self, schema: Schema, names: Any, *inside: str | int) -> bool:
+        """Are all of these columns there?"""
+        fine = True
+        for i, name in enumerate(names):
+            if name not in schema:
+                at = (*inside, i) if inside[-1] != "group_key" else inside
+                help_text = did_you_mean(name, schema) or f"the columns are {', '.join(schema)}"
+                self.problem("E203", f"there is no column '{name}'", *at, help=help_text)
+                fine = False
+        return fine
+
+
+def _namespaces(program: Program) -> set[str]:
+    from clinker_spark.cxl import ir
+
+    nodes = (node for e in program.typed.expressions() for node in e.walk())
+    return {"window" for node in nodes if isinstance(node, ir.WindowRef)}
+
+
+__all__ = ["Binder", "Bound", "bind", "variable_types"]

@@ -1,0 +1,127 @@
+"""What each node must provide for the nodes after it: columns, order, identity. Nobody pays for what nobody reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.program import Program
+from clinker_spark.plan.nodes import (
+    AggregatePlan,
+    MergePlan,
+    OutputPlan,
+    Plan,
+    PlanNode,
+    RoutePlan,
+    SourcePlan,
+    TransformPlan,
+)
+
+
+@dataclass
+class Need:
+    """`columns` that some reader uses, `arrival` (a column that orders the records), `document` (the file a
+    record belongs to), `dense` (arrival must count 1, 2, 3: merges interleave by it) and the `$source` members."""
+
+    columns: set[str] = field(default_factory=set)
+    arrival: bool = False
+    document: bool = False
+    dense: bool = False
+    members: set[str] = field(default_factory=set)
+
+    def add(self, other: Need) -> None:
+        self.columns |= other.columns
+        self.arrival |= other.arrival
+        self.document |= other.document
+        self.dense |= other.dense
+        self.members |= other.members
+
+
+@dataclass(frozen=True)
+class Order:
+    """How the records of a node are ordered: by partition and place (`in_place`), or only by their arrival."""
+
+    in_place: bool
+
+
+def orders(plan: Plan) -> dict[str, Order]:
+    """Whether each node's records stand in their order already, or must be sorted when order counts."""
+    result: dict[str, Order] = {}
+    for node in plan.nodes:
+        before = [result[ref.node] for ref in node.inputs]
+        in_place = all(order.in_place for order in before)
+        if isinstance(node, AggregatePlan):
+            in_place = False
+        elif isinstance(node, TransformPlan):
+            in_place = in_place and not node.shuffles
+        elif isinstance(node, MergePlan):
+            in_place = in_place and not node.interleave
+        result[node.name] = Order(in_place)
+    return result
+
+
+def needs(plan: Plan) -> dict[str, Need]:
+    """By node: what must leave it."""
+    found = {node.name: Need() for node in plan.nodes}
+    order = orders(plan)
+    for node in reversed(plan.nodes):
+        for ref in node.inputs:
+            found[ref.node].add(_of_input(node, found[node.name], order[ref.node]))
+    return found
+
+
+def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
+    """What a node needs of its input, given what is needed of itself."""
+    columns = set(need.columns)
+    arrival, document, dense = need.arrival, need.document, need.dense
+    members = {path[0] for namespace, path in node.system_members() if namespace == "source"}
+    if isinstance(node, OutputPlan):
+        columns = {source for _, source in node.columns} | {item.field for item in node.config.sort_order}
+        if node.config.split is not None and node.config.split.group_key is not None:
+            columns.add(node.config.split.group_key)
+        arrival = bool(node.config.sort_order) or (node.config.order == "source" and not order.in_place)
+        document = per_file(node)
+    elif isinstance(node, TransformPlan):
+        columns = (columns - set(node.program.output)) | _fields(*node.programs)
+        columns -= set(node.schema) - _incoming(node)
+        arrival |= node.shuffles
+        if node.window is not None:
+            columns |= set(node.window.group_by) | {item.field for item in node.window.sort_by}
+    elif isinstance(node, RoutePlan):
+        columns |= _fields(node.program)
+    elif isinstance(node, AggregatePlan):
+        columns = _fields(node.program) | set(node.group_by)
+        arrival, document, dense = True, node.per_document, False
+        return Need(columns, arrival, document, dense, members)
+    elif isinstance(node, MergePlan):
+        columns = columns or set(node.schema)
+        if node.interleave:
+            arrival = dense = True
+    return Need(columns, arrival, document, dense, members | need.members)
+
+
+def per_file(node: OutputPlan) -> bool:
+    """Does the output make one file of each input file?"""
+    return any(token in node.config.path for token in ("{source_file", "{source_path"))
+
+
+def _incoming(node: TransformPlan) -> set[str]:
+    return set(node.program.typed.schema)
+
+
+def _fields(*programs: Program) -> set[str]:
+    names: set[str] = set()
+    for program in programs:
+        names |= set(program.typed.group_by)
+        for expression in program.typed.expressions():
+            for node in expression.walk():
+                if isinstance(node, ir.Field):
+                    names.add(node.name)
+                elif isinstance(node, ir.WindowRef) and node.field is not None:
+                    names.add(node.field)
+    return names
+
+
+def source_columns(plan: Plan, source: SourcePlan) -> frozenset[str]:
+    """The columns of a source that anything reads."""
+    return frozenset(plan.needs[source.name].columns & set(source.schema))

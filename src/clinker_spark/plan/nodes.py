@@ -1,0 +1,252 @@
+"""Plan nodes: what each node of a pipeline does, checked and with its schema. One class per node type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from clinker_spark.config.load import LoadedFile
+from clinker_spark.config.model.order import SortField
+from clinker_spark.config.model.schema import Column
+from clinker_spark.config.model.transform import Declaration, LogRule
+from clinker_spark.config.yaml_tree import KeyPath
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.types import Type
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.program import Program
+
+Schema = Mapping[str, Type]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRef:
+    """A stream: the output of a node, or of one port of it."""
+
+    node: str
+    port: str | None = None
+
+    def __str__(self) -> str:
+        return self.node if self.port is None else f"{self.node}.{self.port}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlanNode:
+    """What all nodes share. Nodes of a composition are named after its call: `call/node`."""
+
+    kind: ClassVar[str]
+
+    name: str
+    inputs: tuple[StreamRef, ...]
+    schema: Schema
+    """The columns of the records that leave the node."""
+    emitted: tuple[str, ...]
+    """The columns that an output with `include_unmapped: false` writes."""
+    file: LoadedFile
+    path: KeyPath
+
+    @property
+    def stage(self) -> str:
+        """What dead letters call the node."""
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return ()
+
+    def diagnostic(self, code: str, message: str, *inside: str | int, help: str | None = None) -> Diagnostic:
+        """A finding about this node, or about a key of it."""
+        return self.file.diagnostic(code, message, (*self.path, *inside), help)
+
+    def system_members(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The system variables that the programs read: namespace and path."""
+        for program in self.programs:
+            for expression in program.typed.expressions():
+                for node in expression.walk():
+                    if isinstance(node, ir.SystemRef):
+                        yield node.namespace, node.path
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SourcePlan(PlanNode):
+    """Reads files. `config` is the model with the format, the matcher and the options."""
+
+    kind = "source"
+
+    config: Any
+    columns: tuple[Column, ...]
+    source_name: str
+    index: int
+    """The position among the sources: dead letters come in this order."""
+
+    @property
+    def stage(self) -> str:
+        return "source"
+
+    @property
+    def several_files(self) -> bool:
+        """May it read more than one file? Then every file is a document of its own."""
+        return self.config.path is None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Check:
+    """A validation: a condition (as one `$ok` column) that every record must meet."""
+
+    name: str
+    field: str | None
+    program: Program
+    severity: str
+    message: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WindowPlan:
+    """The records that `$window` functions see."""
+
+    group_by: tuple[str, ...]
+    sort_by: tuple[SortField, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TransformPlan(PlanNode):
+    """Runs a program over each record."""
+
+    kind = "transform"
+
+    program: Program
+    window: WindowPlan | None = None
+    checks: tuple[Check, ...] = ()
+    declares: tuple[Declaration, ...] = ()
+    phase: str = "runtime"
+    log: tuple[LogRule, ...] = ()
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return (self.program, *(check.program for check in self.checks))
+
+    @property
+    def distinct(self) -> bool:
+        return ir.has_statement(self.program.typed.statements, (ir.TDistinct,))
+
+    @property
+    def expands(self) -> bool:
+        return ir.has_statement(self.program.typed.statements, (ir.TEach,))
+
+    @property
+    def shuffles(self) -> bool:
+        """Do records leave in an order of their own?"""
+        return self.distinct or self.window is not None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RoutePlan(PlanNode):
+    """Sends each record to the ports whose conditions it meets.
+
+    `program` has one column: `$port`, the position of the first match, or, when all matches count, one
+    column `$port.N` for each condition.
+    """
+
+    kind = "route"
+
+    program: Program
+    conditions: tuple[str, ...]
+    default: str
+    inclusive: bool
+
+    @property
+    def stage(self) -> str:
+        return "route_eval"
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return (self.program,)
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        return (*self.conditions, self.default)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MergePlan(PlanNode):
+    """Several streams as one."""
+
+    kind = "merge"
+
+    interleave: bool = False
+    seed: int | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AggregatePlan(PlanNode):
+    """One record per group, in order of first appearance."""
+
+    kind = "aggregate"
+
+    program: Program
+    group_by: tuple[str, ...]
+    strategy: str
+    per_document: bool
+    """Groups do not reach over files."""
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return (self.program,)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OutputPlan(PlanNode):
+    """Writes records. `columns` pairs each column of the file with the column it comes from."""
+
+    kind = "output"
+
+    config: Any
+    columns: tuple[tuple[str, str], ...]
+    declared: tuple[Column, ...] | None
+    output_name: str
+
+    @property
+    def stage(self) -> str:
+        return f"output:{self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All nodes so that each comes after what it reads, and what the passes found out about them."""
+
+    file: Any
+    """The pipeline file (config.PipelineFile)."""
+    nodes: tuple[PlanNode, ...]
+    warnings: tuple[Diagnostic, ...] = ()
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    needs: Mapping[str, Any] = field(default_factory=dict)
+    """What each node must provide for those after it (`plan.needs.Need`), by name."""
+
+    def __getitem__(self, name: str) -> PlanNode:
+        return next(node for node in self.nodes if node.name == name)
+
+    def of_kind(self, kind: type[Any]) -> Sequence[Any]:
+        return [node for node in self.nodes if isinstance(node, kind)]
+
+    def readers(self, name: str) -> list[PlanNode]:
+        """Who reads a node, once for each input that does."""
+        return [node for node in self.nodes for ref in node.inputs if ref.node == name]
+
+    @property
+    def sources(self) -> Sequence[SourcePlan]:
+        return self.of_kind(SourcePlan)
+
+    @property
+    def outputs(self) -> Sequence[OutputPlan]:
+        return self.of_kind(OutputPlan)
+
+    def upstream(self, name: str) -> list[PlanNode]:
+        """Everything that a node's records come from, itself not included."""
+        found: dict[str, PlanNode] = {}
+        todo = [ref.node for ref in self[name].inputs]
+        while todo:
+            node = self[todo.pop()]
+            if node.name not in found:
+                found[node.name] = node
+                todo += [ref.node for ref in node.inputs]
+        return [node for node in self.nodes if node.name in found]

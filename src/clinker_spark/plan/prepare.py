@@ -1,0 +1,32 @@
+"""From a pipeline file to a plan that is ready to be explained or run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from clinker_spark.config.load import load_pipeline
+from clinker_spark.config.variables import parse_overrides, variable_values
+from clinker_spark.config.workspace import Workspace, find_workspace
+from clinker_spark.plan.bind import bind
+from clinker_spark.plan.needs import needs
+from clinker_spark.plan.nodes import Plan
+
+
+def prepare(
+    path: str | Path,
+    *,
+    overrides: Mapping[str, Any] | tuple[str, ...] = (),
+    rules_path: str | None = None,
+    workspace: Workspace | None = None,
+) -> Plan:
+    """The plan of a pipeline file. Raises `ClinkerError` with everything that is wrong with it."""
+    file = load_pipeline(path)
+    declared = file.settings.vars
+    given = dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(declared, overrides)
+    place = workspace or find_workspace(path)
+    modules = place.rules_folder(rules_path, file.settings.rules_path, file.folder)
+    plan = bind(file, variable_values(declared, given), modules)
+    return replace(plan, needs=needs(plan))

@@ -1,0 +1,125 @@
+"""The stages of a run, as data: what explain prints and what the executor does, in this order.
+
+1. `Find`: the files of each source.
+2. `Write`: one Spark job for each output, into an attempt folder, with a count of the records that fail.
+3. `Letters`: only if some failed: the same nodes again, for the failures alone.
+4. `Publish`: everything is renamed to its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clinker_spark.plan.needs import Need, orders, per_file
+from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
+
+
+@dataclass(frozen=True)
+class Find:
+    """List the files of a source."""
+
+    source: str
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Write:
+    """One job: from the sources to the lines of an output."""
+
+    output: str
+    nodes: tuple[str, ...]
+    """The nodes that run in it, sources first."""
+    shuffles: tuple[str, ...]
+    """Those of them that exchange records between tasks, and the sort at the end if there is one."""
+    order: str
+    """Why the records come out in order."""
+    fallible: tuple[str, ...]
+    """The nodes at which a record can fail."""
+    python: tuple[str, ...]
+    """The nodes that run Python code over Arrow batches."""
+
+
+@dataclass(frozen=True)
+class Letters:
+    """The second pass."""
+
+    strategy: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Rename the files to their places."""
+
+    outputs: tuple[str, ...]
+
+
+Stage = Find | Write | Letters | Publish
+
+
+def stages(plan: Plan) -> tuple[Stage, ...]:
+    """What a run of the plan does, in order."""
+    found: list[Stage] = [Find(source.name, pattern_of(source)) for source in plan.sources]
+    fallible = False
+    for output in plan.outputs:
+        stage = _write(plan, output)
+        fallible = fallible or bool(stage.fallible)
+        found.append(stage)
+    handling = plan.file.error_handling
+    if fallible:
+        paths = [handling.dlq.path, *(own.path for own in handling.dlq.per_source.values())]
+        found.append(Letters(handling.strategy, tuple(path for path in paths if path)))
+    found.append(Publish(tuple(output.name for output in plan.outputs)))
+    return tuple(found)
+
+
+def pattern_of(source: SourcePlan) -> str:
+    config = source.config
+    return str(config.path or config.glob or config.regex or ", ".join(config.paths or ()))
+
+
+def _write(plan: Plan, output: OutputPlan) -> Write:
+    nodes = [*plan.upstream(output.name), output]
+    ordered = orders(plan)[output.inputs[0].node].in_place
+    shuffles = [n.name for n in nodes if isinstance(n, AggregatePlan) or (isinstance(n, TransformPlan) and n.shuffles)]
+    if output.config.sort_order:
+        order = "sorted by " + ", ".join(item.field for item in output.config.sort_order) + ", then by arrival"
+        shuffles.append("sort")
+    elif output.config.order == "any":
+        order = "any"
+    elif ordered:
+        order = "source order, kept in place"
+    else:
+        order = "sorted by arrival"
+        shuffles.append("sort")
+    return Write(
+        output.name,
+        tuple(n.name for n in nodes),
+        tuple(shuffles),
+        order,
+        tuple(n.name for n in nodes if can_fail(n)),
+        tuple(n.name for n in nodes if runs_python(n)),
+    )
+
+
+def can_fail(node: PlanNode) -> bool:
+    """May a record fail at this node?"""
+    if isinstance(node, SourcePlan):
+        return node.config.type != "parquet"
+    if isinstance(node, OutputPlan):
+        return False
+    checks = any(check.severity == "error" for check in node.checks) if isinstance(node, TransformPlan) else False
+    return checks or any(program.fallible for program in node.programs)
+
+
+def runs_python(node: PlanNode) -> bool:
+    """Does Python touch the records, in Arrow batches?"""
+    return isinstance(node, SourcePlan) and node.config.type in ("csv", "json", "xml", "fixed_width")
+
+
+def needed(plan: Plan, node: PlanNode) -> Need:
+    need: Need = plan.needs[node.name]
+    return need
+
+
+__all__ = ["Find", "Letters", "Publish", "Stage", "Write", "can_fail", "needed", "per_file", "runs_python", "stages"]

@@ -1,0 +1,124 @@
+"""What a run shows while it goes on: a live line on a terminal, nothing in a pipe, events for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.nodes import Plan
+from clinker_spark.report.summary import print_summary
+
+Listener = Callable[[str, dict[str, Any]], None]
+
+
+@contextmanager
+def reporter(plan: Plan, options: Any, *, machine: str | None, quiet: bool) -> Iterator[Listener]:
+    """A listener for a run of the plan."""
+    if machine is not None:
+        with _events(plan, options, sys.stdout) as listener:
+            yield listener
+    elif quiet:
+        yield lambda event, details: None
+    else:
+        with _terminal(plan) as listener:
+            yield listener
+
+
+@contextmanager
+def _terminal(plan: Plan) -> Iterator[Listener]:
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False)
+    status = console.status("starting Spark ...") if console.is_terminal else None
+    began = time.monotonic()
+
+    def listener(event: str, details: dict[str, Any]) -> None:
+        if event == "finished":
+            if status is not None:
+                status.stop()
+            print_summary(details["report"], console)
+        elif status is not None:
+            status.update(f"{_line(event, details)}  [dim]{time.monotonic() - began:.0f} s[/dim]")
+
+    if status is not None:
+        status.start()
+    try:
+        yield listener
+    finally:
+        if status is not None:
+            status.stop()
+
+
+def _line(event: str, details: dict[str, Any]) -> str:
+    match event:
+        case "files_found":
+            return f"reading {sum(map(len, details.values()))} file(s)"
+        case "output_started":
+            return f"writing [bold]{details['output']}[/bold] ..."
+        case "progress":
+            parts = [f"writing [bold]{details['output']}[/bold]"]
+            for name, source in details.get("sources", {}).items():
+                share = f" {source['share']:.0%}" if source.get("share") is not None else ""
+                parts.append(f"{name}: {source['records']:,} records{share}, {source['rate']:,.0f}/s")
+            if details.get("failed"):
+                parts.append(f"{details['failed']:,} failed")
+            return " · ".join(parts)
+        case "output_written":
+            return f"wrote [bold]{details['output']}[/bold]: {details['records']:,} records"
+        case "dead_letters_started":
+            return "collecting dead letters ..."
+        case "publishing":
+            return "publishing ..."
+    return event
+
+
+@contextmanager
+def _events(plan: Plan, options: Any, out: TextIO) -> Iterator[Listener]:
+    """One JSON object per line; exactly one of completed, failed and cancelled is the last."""
+    began = time.monotonic()
+    number = 0
+
+    def put(event: str, **details: Any) -> None:
+        nonlocal number
+        record = {
+            "protocol": "clinker.run",
+            "schema": 1,
+            "event": event,
+            "seq": number,
+            "batch_id": options.batch_id or options.execution_id,
+            "execution_id": options.execution_id,
+            "elapsed_ms": int((time.monotonic() - began) * 1000),
+            **details,
+        }
+        number += 1
+        print(json.dumps(record, ensure_ascii=False, default=str), file=out, flush=True)
+
+    def listener(event: str, details: dict[str, Any]) -> None:
+        if event == "finished":
+            report = details["report"]
+            result = "completed_with_dlq" if report.dead_letters else "success"
+            for output in report.outputs:
+                put("publication_artifacts", kind="output", name=output.name, paths=output.paths, state="published")
+            put("completed", result=result, exit=report.exit_code, report=report.as_dict())
+        else:
+            phase = {"publishing": "publishing", "files_found": "planning"}.get(event, "executing")
+            put(
+                "progress", phase=phase, kind="periodic" if event == "progress" else "transition", step=event, **details
+            )
+
+    put("started", pipeline=plan.file.settings.name)
+    put("plan_resolved", nodes=len(plan.nodes), outputs=[node.name for node in plan.outputs])
+    try:
+        yield listener
+    except KeyboardInterrupt:
+        put("cancelled", exit=130)
+        raise
+    except ClinkerError as error:
+        first = error.diagnostics[0]
+        put("failed", code=first.code, message=first.message, exit=error.exit_code)
+        raise

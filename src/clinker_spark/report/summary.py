@@ -1,0 +1,60 @@
+"""The table at the end of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clinker_spark.runtime.report import RunReport
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_summary(report: RunReport, console: Console) -> None:
+    """What was read, written and set aside."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")
+    for name, side in (
+        ("", "left"),
+        ("node", "left"),
+        ("records", "right"),
+        ("dead letters", "right"),
+        ("size", "right"),
+        ("files", "left"),
+    ):
+        table.add_column(name, justify=side)  # type: ignore[arg-type]
+    for source in report.sources:
+        records = "" if source.records is None else f"{source.records:,}"
+        dead = f"{source.dead_letters:,}" if source.dead_letters else ""
+        table.add_row("read", source.name, records, dead, size(source.bytes), f"{source.files}")
+    for output in report.outputs:
+        shown = output.paths[0] if output.paths else ""
+        more = f" (+{len(output.paths) - 1})" if len(output.paths) > 1 else ""
+        table.add_row("wrote", output.name, f"{output.records:,}", "", size(output.bytes), f"{shown}{more}")
+    console.print(table)
+    for letter in report.letters:
+        console.print(
+            f"  {letter.count:,} x {letter.category} at {letter.stage} (source {letter.source})", style="yellow"
+        )
+    for path in report.letter_paths:
+        console.print(f"  dead letters: {path}   (clinker dlq inspect {path})", style="yellow")
+    verdict = "done with dead letters" if report.dead_letters else "done"
+    console.print(
+        f"{report.pipeline}: {verdict} in {report.seconds:.1f} s",
+        style="bold yellow" if report.dead_letters else "bold green",
+    )
+
+
+def size(count: int) -> str:
+    """Bytes for people.
+
+    >>> size(0), size(1536), size(5_000_000)
+    ('0 B', '1.5 KB', '4.8 MB')
+    """
+    value = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if value < 1024 or unit == "GB":
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError

@@ -1,0 +1,198 @@
+"""Which files a source reads, and in what order."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.suggest import nearest
+from clinker_spark.plan.nodes import SourcePlan
+from clinker_spark.runtime.errors import IoError
+from clinker_spark.spark.sources.request import SourceFile
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files of a source, in order, and what there is to say about them."""
+
+    files: tuple[SourceFile, ...]
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def discover(node: SourcePlan, base: Path, now: dt.datetime) -> Found:
+    """The files that the source's path, glob, regex or paths means. Raises `IoError` when there is none."""
+    config = node.config
+    if config.path is not None or config.paths is not None:
+        names = [config.path] if config.path is not None else list(config.paths)
+        files = [_named(node, base, name, i) for i, name in enumerate(names)]
+    else:
+        files = sorted(_search(config, base), key=lambda f: f.name)
+        files = [f for f in files if _selected(config, f, now)]
+        files = _ordered(config.files, files)
+    if files:
+        return Found(tuple(files))
+    pattern = config.glob or config.regex or config.path or ", ".join(config.paths or ())
+    key = "glob" if config.glob else "regex" if config.regex else "path"
+    mode = config.files.on_no_match
+    if mode == "skip":
+        return Found(())
+    help_text = f"the pattern starts from the folder '{base}'; write on_no_match: skip if no file is fine"
+    code = "E216" if mode == "error" else "W216"
+    finding = node.diagnostic(code, f"no file matches '{pattern}'", "config", key, help=help_text)
+    if mode == "warn":
+        return Found((), (finding,))
+    raise IoError([finding])
+
+
+def is_remote(path: str) -> bool:
+    """Does Spark, and not this process, open the path? (`s3a://bucket/x.csv`)"""
+    return "://" in path and not path.startswith("file://")
+
+
+def _named(node: SourcePlan, base: Path, name: str, i: int) -> SourceFile:
+    key: tuple[str | int, ...] = ("config", "path") if node.config.path is not None else ("config", "paths", i)
+    if is_remote(name):
+        return SourceFile(name, name)
+    path = base / name.removeprefix("file://")
+    try:
+        info = path.stat()
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise IoError(
+            [node.diagnostic("E228", f"cannot read '{name}': {reason}", *key, help=_meant(path, base))]
+        ) from None
+    if path.is_dir() and node.config.type != "parquet":
+        help_text = f"name the files: glob: {name.rstrip('/')}/*.{node.config.type}"
+        raise IoError([node.diagnostic("E228", f"'{name}' is a folder", *key, help=help_text)])
+    return SourceFile(str(path.absolute()), name, info.st_size)
+
+
+def _meant(path: Path, base: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"there is no folder '{folder}'"
+    close = nearest(path.name, os.listdir(folder))
+    if close is not None:
+        return f"did you mean '{os.path.relpath(folder / close, base)}'?"
+    return f"paths start from the folder '{base}'"
+
+
+def _search(config: Any, base: Path) -> Iterator[SourceFile]:
+    """All files under the fixed beginning of the pattern that match it."""
+    pattern = config.glob if config.glob is not None else config.regex
+    if config.glob is not None:
+        root, rest = _fixed_beginning(pattern)
+        matches = re.compile(_glob_regex(pattern)).fullmatch
+        recursive = config.files.recursive
+        deep = "**" in pattern if recursive is None else recursive
+        levels = None if deep else rest.count("/")
+        if deep and "**" not in pattern:  # `data/*.csv` with recursive: also data/2024/x.csv
+            head, _, tail = pattern.rpartition("/")
+            matches = re.compile(_glob_regex(f"{head}/**/{tail}" if head else f"**/{tail}")).fullmatch
+    else:
+        from clinker_spark.cxl.regexes import compile_regex
+
+        root, levels = "", None if config.files.recursive is not False else 0
+        matches = compile_regex(pattern).fullmatch
+    start = base / root if root else base
+    for path in _walk(start, levels):
+        name = str(path) if os.path.isabs(root) else os.path.relpath(path, base).replace(os.sep, "/")
+        if matches(name) and not any(
+            re.fullmatch(_glob_regex(x), name) or re.fullmatch(_glob_regex(x), path.name) for x in config.exclude
+        ):
+            yield SourceFile(str(path.absolute()), name, path.stat().st_size)
+
+
+def _walk(root: Path, levels: int | None) -> Iterator[Path]:
+    """Files under a folder; hidden ones (our own attempts among them) are left out."""
+    try:
+        entries = sorted(os.scandir(root), key=lambda e: e.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith((".", "_")):
+            continue
+        if entry.is_dir():
+            if levels is None or levels > 0:
+                yield from _walk(Path(entry.path), None if levels is None else levels - 1)
+        elif entry.is_file():
+            yield Path(entry.path)
+
+
+def _fixed_beginning(pattern: str) -> tuple[str, str]:
+    """`data/2024/*.csv` -> ("data/2024", "*.csv")."""
+    parts = pattern.split("/")
+    fixed = []
+    for part in parts[:-1]:
+        if any(c in part for c in "*?[{"):
+            break
+        fixed.append(part)
+    root = "/".join(fixed) or ("/" if pattern.startswith("/") else "")
+    return root, "/".join(parts[len(fixed) :])
+
+
+def _glob_regex(pattern: str) -> str:
+    """A glob as a regular expression: *, **, ?, [a-z], {a,b}."""
+    out, i = "", 0
+    while i < len(pattern):
+        c = pattern[i]
+        if pattern.startswith("**/", i):
+            out, i = out + "(?:.*/)?", i + 3
+            continue
+        if pattern.startswith("**", i):
+            out, i = out + ".*", i + 2
+            continue
+        if c == "*":
+            out += "[^/]*"
+        elif c == "?":
+            out += "[^/]"
+        elif c == "[":
+            end = pattern.index("]", i + 2 + (pattern[i + 1 : i + 2] == "!"))
+            inner = pattern[i + 1 : end].replace("\\", "\\\\")
+            out += "[" + ("^" + inner[1:] if inner.startswith("!") else inner) + "]"
+            i = end
+        elif c in "{}":
+            out += "(?:" if c == "{" else ")"
+        elif c == "," and out.count("(?:") > out.count(")"):
+            out += "|"
+        else:
+            out += re.escape(c)
+        i += 1
+    return out
+
+
+def _selected(config: Any, file: SourceFile, now: dt.datetime) -> bool:
+    changed = dt.datetime.fromtimestamp(os.stat(file.path).st_mtime, dt.UTC).replace(tzinfo=None)
+    if config.min_size is not None and file.size < config.min_size:
+        return False
+    if config.max_size is not None and file.size > config.max_size:
+        return False
+    if config.modified_after is not None and changed <= _moment(config.modified_after, now):
+        return False
+    return not (config.modified_before is not None and changed >= _moment(config.modified_before, now))
+
+
+def _moment(given: dt.timedelta | dt.datetime, now: dt.datetime) -> dt.datetime:
+    if isinstance(given, dt.timedelta):
+        return now - given
+    return given if given.tzinfo is None else given.astimezone(dt.UTC).replace(tzinfo=None)
+
+
+def _ordered(spec: Any, files: list[SourceFile]) -> list[SourceFile]:
+    if spec.sort_by == "modified":
+        files = sorted(files, key=lambda f: (os.stat(f.path).st_mtime_ns, f.name))
+    elif spec.sort_by == "created":
+        files = sorted(files, key=lambda f: (os.stat(f.path).st_ctime_ns, f.name))
+    if spec.sort_order == "desc":
+        files = files[::-1]
+    if spec.take_first is not None:
+        files = files[: spec.take_first]
+    elif spec.take_last is not None:
+        files = files[-spec.take_last :]
+    return files

@@ -1,0 +1,54 @@
+"""`--dry-run -n N`: what the first records of each source become, without touching any output."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from clinker_spark.plan.nodes import Plan
+from clinker_spark.runtime.discovery import discover
+from clinker_spark.runtime.run import Options, contexts
+from clinker_spark.runtime.spark_failures import explained
+from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.letters import letters
+from clinker_spark.spark.operators.output import prepare_output
+
+MOST_LINES = 10_000
+"""Even a preview has an end: a join or an `emit each` can make many records of few."""
+
+
+def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> str:
+    """Every output as text, made of at most so many records of each source, and the records that fail."""
+    base = options.base or plan.file.folder
+    with explained(plan):
+        files = {node.name: discover(node, base, options.now).files for node in plan.sources}
+        builder = Builder(spark, plan, contexts(plan, options), files, limit=records)
+        parts: list[str] = []
+        for node in plan.outputs:
+            prepared = prepare_output(builder, node)
+            parts.append(f"--- {node.name} -> {node.config.path}\n")
+            if prepared.rendering is None:
+                rows = prepared.frame.limit(MOST_LINES).collect()
+                parts += [f"{row.asDict()}\n" for row in rows]
+                continue
+            lines = [row[0] for row in prepared.frame.limit(MOST_LINES).collect()]
+            frame = prepared.rendering
+            text = frame.prefix.decode() + frame.separator.decode().join(lines) + frame.suffix.decode()
+            parts.append(text if lines else frame.empty.decode())
+        parts += _failures(plan, spark, options, files, records)
+    return "".join(parts)
+
+
+def _failures(plan: Plan, spark: SparkSession, options: Options, files: dict, records: int) -> list[str]:  # type: ignore[type-arg]
+    builder = Builder(spark, plan, contexts(plan, options), files, letters=True, limit=records)
+    for node in plan.outputs:
+        prepare_output(builder, node)
+    frame = letters(builder)
+    rows = [] if frame is None else frame.orderBy("source", "file", "row", "stage").limit(MOST_LINES).collect()
+    if not rows:
+        return []
+    lines = [f"--- {len(rows)} record(s) fail\n"]
+    for row in rows:
+        node = plan.nodes[row["stage"]]
+        where = f"row {row['row']}" if row["row"] is not None else "a group"
+        lines.append(f"{where} at {node.stage}: {row['message']}\n")
+    return lines

@@ -1,0 +1,72 @@
+"""What a run did: numbers for the summary, for machines and for tests."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from clinker_spark.core.diagnostics import Diagnostic
+
+
+@dataclass
+class SourceReport:
+    """What was read."""
+
+    name: str
+    files: int
+    bytes: int
+    records: int | None = None
+    """Known when readers count, or when records failed."""
+    dead_letters: int = 0
+
+
+@dataclass
+class OutputReport:
+    """What was written."""
+
+    name: str
+    paths: list[str] = field(default_factory=list)
+    records: int = 0
+    bytes: int = 0
+    dropped: int = 0
+    """Records left out because a column to sort by is null."""
+
+
+@dataclass
+class LetterReport:
+    """Dead letters with one source, stage and category."""
+
+    source: str
+    stage: str
+    category: str
+    count: int
+
+
+@dataclass
+class RunReport:
+    """The whole run. `exit_code` is 0, or 2 when records failed and the pipeline goes on."""
+
+    pipeline: str
+    execution_id: str
+    batch_id: str
+    started: str
+    seconds: float = 0.0
+    sources: list[SourceReport] = field(default_factory=list)
+    outputs: list[OutputReport] = field(default_factory=list)
+    letters: list[LetterReport] = field(default_factory=list)
+    letter_paths: list[str] = field(default_factory=list)
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+    warnings: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def dead_letters(self) -> int:
+        return sum(letter.count for letter in self.letters)
+
+    @property
+    def exit_code(self) -> int:
+        return 2 if self.dead_letters else 0
+
+    def as_dict(self) -> dict[str, Any]:
+        data = asdict(self)
+        data.pop("warnings")
+        return {**data, "dead_letters": self.dead_letters, "exit_code": self.exit_code}

@@ -1,0 +1,362 @@
+"""Running a plan: pass 1 writes every output, pass 2 (only when records failed) the dead letters, then all is published."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from clinker_spark.config.model.schema import Column
+from clinker_spark.config.model.schema import layout as field_layout
+from clinker_spark.cxl.system import Context
+from clinker_spark.plan.nodes import OutputPlan, Plan
+from clinker_spark.plan.stages import Find, Letters, Publish, Stage, Write, stages
+from clinker_spark.runtime import assemble, thresholds
+from clinker_spark.runtime.discovery import discover
+from clinker_spark.runtime.errors import DataError, IoError
+from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, target
+from clinker_spark.runtime.publish import Attempt
+from clinker_spark.runtime.report import LetterReport, OutputReport, RunReport, SourceReport
+from clinker_spark.runtime.spark_failures import explained
+from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.letters import LetterCount, count_letters, layout, letter_lines, letters
+from clinker_spark.spark.operators.output import Prepared, prepare_output, write_parts
+from clinker_spark.spark.operators.source import build_source
+from clinker_spark.spark.sources.request import SourceFile
+
+Listener = Callable[[str, dict[str, Any]], None]
+"""Told what happens: an event and its details."""
+
+
+@dataclass
+class Options:
+    """What the command line adds to a plan."""
+
+    execution_id: str = field(default_factory=lambda: str(uuid7()))
+    batch_id: str = ""
+    now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC).replace(tzinfo=None))
+    base: Path | None = None
+    """What relative paths start from; by default the folder of the pipeline."""
+    force: bool = False
+    files: dict[str, tuple[SourceFile, ...]] | None = None
+    """Files to read instead of those the sources name (replays)."""
+
+
+def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
+    """Run a pipeline. Raises `ClinkerError`; nothing is published then."""
+    return _Run(plan, spark, options or Options(), listener or (lambda event, details: None)).run()
+
+
+def contexts(plan: Plan, options: Options) -> dict[str, Context]:
+    """What the programs of each node read besides columns."""
+    batch = options.batch_id or options.execution_id
+    pipeline = {
+        "name": plan.file.settings.name,
+        "execution_id": options.execution_id,
+        "batch_id": batch,
+        "start_time": options.now,
+    }
+    source = {"batch": batch, "ingestion_timestamp": options.now}
+    context = Context(options.now, pipeline, source, vars=plan.vars)
+    return {node.name: context for node in plan.nodes}
+
+
+class _Run:
+    def __init__(self, plan: Plan, spark: SparkSession, options: Options, listener: Listener) -> None:
+        self.plan = plan
+        self.spark = spark
+        self.options = options
+        self.tell = listener
+        self.base = options.base or plan.file.folder
+        self.batch_id = options.batch_id or options.execution_id
+        self.attempt = Attempt(options.execution_id)
+        started = options.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.report = RunReport(plan.file.settings.name, options.execution_id, self.batch_id, started)
+        self.report.warnings += plan.warnings
+        self.files: dict[str, tuple[SourceFile, ...]] = {}
+        self.handling = plan.file.error_handling
+
+    def run(self) -> RunReport:
+        began = time.monotonic()
+        try:
+            with explained(self.plan):
+                for stage in stages(self.plan):
+                    self._stage(stage)
+        finally:
+            self.attempt.clean()
+            self.report.seconds = time.monotonic() - began
+        return self.report
+
+    def _stage(self, stage: Stage) -> None:
+        match stage:
+            case Find():
+                self._find(stage.source)
+            case Write():
+                self._write(stage.output)
+            case Letters():
+                if self._failed():
+                    self._letters()
+            case Publish():
+                with self._timed("publish"):
+                    self.tell("publishing", {})
+                    self.attempt.publish()
+
+    def _failed(self) -> int:
+        return sum(found.get.get("failed", 0) for found in self.builder.counts.values())
+
+    # ------------------------------------------------------------ before
+
+    def _find(self, name: str) -> None:
+        node = next(source for source in self.plan.sources if source.name == name)
+        if self.options.files is not None:
+            found = self.options.files.get(node.name, ())
+        else:
+            result = discover(node, self.base, self.options.now)
+            self.report.warnings += result.warnings
+            found = result.files
+        self.files[node.name] = found
+        self.report.sources.append(SourceReport(node.name, len(found), sum(f.size for f in found)))
+        self.tell("files_found", {node.name: [f.name for f in found]})
+
+    @cached_property
+    def builder(self) -> Builder:
+        """The first pass."""
+        return self._builder(letters=False)
+
+    @cached_property
+    def targets(self) -> dict[str, Target]:
+        digest = hashlib.sha256(self.plan.file.source.text.encode()).hexdigest()
+        stamp = self.options.now.strftime("%Y-%m-%dT%H-%M-%SZ")
+        names = Names(self.options.execution_id, self.batch_id, stamp, digest)
+        files = {name: tuple(f.name for f in found) for name, found in self.files.items()}
+        result = {}
+        taken: dict[Path, str] = {}
+        for node in self.plan.outputs:
+            place = target(self.plan, node, self.base, names, files)
+            if place.template is None and node.config.split is None:
+                place = Target(free_path(node, place.path, self.options.force), place.folder)
+            other = taken.setdefault(place.path.absolute(), node.name)
+            if other != node.name:
+                message = f"'{node.name}' and '{other}' write the same file"
+                raise IoError(
+                    [node.diagnostic("E322", message, "config", "path", help="give each output its own path")]
+                )
+            result[node.name] = place
+        return result
+
+    def _builder(self, *, letters: bool) -> Builder:
+        return Builder(self.spark, self.plan, contexts(self.plan, self.options), self.files, letters)
+
+    # ------------------------------------------------------------ outputs
+
+    def _write(self, name: str) -> None:
+        node = next(output for output in self.plan.outputs if output.name == name)
+        place, builder = self.targets[name], self.builder
+        with self._timed(node.name):
+            self.tell("output_started", {"output": node.name})
+            prepared = prepare_output(builder, node)
+            folder = self._folder(node, place)
+            parts = folder / "parts"
+            write_parts(prepared, str(parts))
+            report = OutputReport(node.output_name)
+            counts = builder.counts[node.name].get
+            report.records = counts["rows"]
+            report.dropped = counts.get("dropped", 0)
+            self._assemble(prepared, parts, folder, place, report)
+            self.report.outputs.append(report)
+            self.tell("output_written", {"output": node.name, "records": report.records, "bytes": report.bytes})
+
+    def _folder(self, node: OutputPlan, place: Target) -> Path:
+        beside = place.path if place.template is None else self.base / place.template.split("{")[0] / "x"
+        try:
+            return self.attempt.folder(beside, node.name)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            help_text = f"check '{error.filename or beside.parent}'"
+            message = f"cannot write '{node.config.path}': {reason}"
+            raise IoError([node.diagnostic("E401", message, "config", "path", help=help_text)]) from None
+
+    def _assemble(self, prepared: Prepared, parts: Path, folder: Path, place: Target, report: OutputReport) -> None:
+        node, rendering = prepared.node, prepared.rendering
+        found = assemble.part_files(parts)
+        if rendering is None:
+            made = self._parquet(node, found, folder, place)
+        elif place.folder:
+            final = folder / "final"
+            final.mkdir()
+            made = assemble.part_folder(found, rendering, final, _suffix(node))
+            self.attempt.rename(final, place.path)
+            report.paths.append(str(place.path))
+            report.bytes = sum(m.size for m in made)
+            return
+        elif node.config.split is not None or place.template is not None:
+            made = self._several(prepared, found, folder, place, report)
+        else:
+            made = [assemble.one_file(found, rendering, folder / "final", _record_bytes(node.declared))]
+            self._rename(made[0].path, place.path, node, report)
+        report.bytes = sum(m.size for m in made)
+        if node.config.write_meta:
+            self._meta(node, place.path, folder, report)
+
+    def _rename(self, made: Path, place: Path, node: OutputPlan, report: OutputReport) -> None:
+        self.attempt.rename(made, place)
+        report.paths.append(str(place))
+
+    def _parquet(self, node: OutputPlan, found: list[Path], folder: Path, place: Target) -> list[assemble.Made]:
+        report = OutputReport(node.output_name)
+        if place.folder:
+            final = folder / "final"
+            final.mkdir()
+            for i, part in enumerate(found):
+                part.rename(final / f"part-{i:05}.parquet")
+            self.attempt.rename(final, place.path)
+            return [assemble.Made(p, p.stat().st_size) for p in final.iterdir()]
+        made = assemble.one_parquet(found, folder / "parts", folder / "final.parquet", node.config.options.compression)
+        self._rename(made.path, place.path, node, report)
+        return [made]
+
+    def _several(
+        self, prepared: Prepared, found: list[Path], folder: Path, place: Target, report: OutputReport
+    ) -> list[assemble.Made]:
+        node, rendering = prepared.node, prepared.rendering
+        assert rendering is not None
+        split = node.config.split
+        writer = assemble.SeveralFiles(rendering, split, prepared.keyed, lambda n, key: folder / f"final-{n}")
+        made = writer.write(found)
+        for number, item in enumerate(made, 1):
+            if place.template is not None:
+                path = per_file_path(self.base, place.template, self._file_name(item.key))
+            else:
+                assert split is not None
+                path = split_name(place.path, split.naming, number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._rename(item.path, free_path(node, path, self.options.force), node, report)
+        if writer.oversize and split is not None and split.oversize_group != "allow":
+            shown = ", ".join(repr(key) for key in writer.oversize[:3])
+            message = f"{len(writer.oversize)} group(s) do not fit one file: {shown}"
+            code = "E408" if split.oversize_group == "error" else "W408"
+            finding = node.diagnostic(code, message, "config", "split", help="allow larger files, or another group_key")
+            if code == "E408":
+                raise DataError([finding])
+            self.report.warnings.append(finding)
+        return made
+
+    def _file_name(self, key: str | None) -> str:
+        if key is None:
+            return "none"
+        number = int(key)
+        return self.files[self.plan.sources[number >> 32].name][number & 0xFFFFFFFF].name
+
+    def _meta(self, node: OutputPlan, place: Path, folder: Path, report: OutputReport) -> None:
+        data = {
+            "output": node.output_name,
+            "pipeline": self.report.pipeline,
+            "execution_id": self.report.execution_id,
+            "batch_id": self.batch_id,
+            "written_at": self.report.started,
+            "records": report.records,
+            "bytes": report.bytes,
+            "columns": [name for name, _ in node.columns],
+            "sources": {name: [f.name for f in found] for name, found in self.files.items()},
+        }
+        made = folder / "meta.json"
+        made.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        self.attempt.rename(made, place.with_name(place.name + ".meta.json"))
+
+    # ------------------------------------------------------------ dead letters
+
+    def _letters(self) -> None:
+        with self._timed("dead letters"):
+            self.tell("dead_letters_started", {})
+            builder = self._builder(letters=True)
+            for node in self.plan.outputs:
+                prepare_output(builder, node)
+            frame = letters(builder)
+            assert frame is not None
+            frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
+            try:
+                counts = count_letters(frame)
+                self._note(counts)
+                if self.handling.strategy == "fail_fast":
+                    raise DataError([thresholds.first_failure(self.plan, frame, self.files, counts)])
+                thresholds.check(self.plan, counts, self._records)
+                self._write_letters(frame, counts)
+            finally:
+                frame.unpersist()
+
+    def _note(self, counts: list[LetterCount]) -> None:
+        for count in counts:
+            source = "<merged>" if count.source is None else self.plan.sources[count.source].name
+            stage = self.plan.nodes[count.stage].stage
+            self.report.letters.append(LetterReport(source, stage, count.category, count.count))
+            if count.source is not None:
+                self.report.sources[count.source].dead_letters += count.count
+
+    def _records(self, source: str | None) -> int:
+        """How many records a source (or all of them) has: an extra pass that only pipelines with limits pay for."""
+        total = 0
+        for node, report in zip(self.plan.sources, self.report.sources, strict=True):
+            if source in (None, node.name):
+                if report.records is None:
+                    report.records = build_source(self._builder(letters=False), node).frame.count()
+                total += report.records
+        return total
+
+    def _write_letters(self, frame: DataFrame, counts: list[LetterCount]) -> None:
+        dlq = self.handling.dlq
+        own = {name: setting.path for name, setting in dlq.per_source.items() if setting.path is not None}
+        places: list[tuple[str, Any, list[LetterCount]]] = []
+        positions = {node.name: node.index for node in self.plan.sources}
+        for name, path in own.items():
+            mine = [c for c in counts if c.source == positions[name]]
+            if mine:
+                places.append((path, F.col("source") == positions[name], mine))
+        apart = [positions[name] for name in own]
+        rest = [c for c in counts if c.source not in apart]
+        if dlq.path is not None and rest:
+            places.append((dlq.path, F.col("source").isNull() | ~F.col("source").isin(apart), rest))
+        for i, (path, condition, mine) in enumerate(places):
+            place = self.base / path
+            folder = self.attempt.folder(place, f"dead-letters-{i}")
+            columns = layout(self.plan, mine)
+            lines, rendering = letter_lines(
+                self.plan, frame.where(condition), columns, self.files, self.options.now, dlq
+            )
+            lines.write.mode("overwrite").text(str(folder / "parts"))
+            made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
+            self.attempt.rename(made.path, place)
+            self.report.letter_paths.append(str(place))
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.report.stage_seconds[name] = round(time.monotonic() - began, 3)
+
+
+def _suffix(node: OutputPlan) -> str:
+    return {"csv": ".csv", "json": ".json", "xml": ".xml", "fixed_width": ".txt"}.get(node.config.type, "")
+
+
+def _record_bytes(columns: tuple[Column, ...] | None) -> int | None:
+    return max((end for _, end in field_layout(columns)), default=None) if columns else None
+
+
+def uuid7() -> uuid.UUID:
+    """An identifier that sorts by the time it was made."""
+    stamp = int(time.time() * 1000)
+    random = uuid.uuid4().int
+    value = (stamp << 80) | (7 << 76) | ((random >> 66 & 0xFFF) << 64) | (2 << 62) | (random & (2**62 - 1))
+    return uuid.UUID(int=value)

@@ -1,0 +1,67 @@
+"""Failures of Spark and of the system in words: no traceback for a full disk."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.nodes import Plan
+from clinker_spark.runtime.errors import IoError
+
+_NO_SPACE = re.compile(r"No space left on device|ENOSPC|Disk quota exceeded", re.IGNORECASE)
+_MEMORY = re.compile(r"OutOfMemoryError|Cannot allocate memory|unable to acquire", re.IGNORECASE)
+_LOST = re.compile(r"FileNotFoundException|No such file or directory|FileNotFoundError")
+
+
+@contextmanager
+def explained(plan: Plan) -> Iterator[None]:
+    """Turn what Spark and the system throw into coded errors."""
+    try:
+        yield
+    except (ClinkerError, KeyboardInterrupt):
+        raise
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        place = f" '{error.filename}'" if error.filename else ""
+        code = "E405" if error.errno == 28 else "E401"
+        raise IoError([Diagnostic(code, f"cannot write{place}: {reason}", help=_advice(str(error)))]) from error
+    except Exception as error:
+        if os.environ.get("CLINKER_DEBUG") or not _from_spark(error):
+            raise
+        raise IoError([_diagnostic(str(error))]) from error
+
+
+def _from_spark(error: Exception) -> bool:
+    return type(error).__module__.startswith(("pyspark", "py4j"))
+
+
+def _diagnostic(text: str) -> Diagnostic:
+    if _NO_SPACE.search(text):
+        return Diagnostic("E405", "no space left on the disk", help=_advice(text))
+    if _MEMORY.search(text):
+        return Diagnostic("E410", "Spark ran out of memory", help="give it more: --conf spark.driver.memory=4g")
+    carried = re.search(r"CLINKER\[(\w+)\] (.*)", text)
+    if carried is not None:
+        return Diagnostic(carried[1], carried[2])
+    return Diagnostic("E402", f"Spark failed: {_cause(text)}", help="run with CLINKER_DEBUG=1 for the whole story")
+
+
+def _cause(text: str) -> str:
+    """The line of a stack trace that says what happened."""
+    causes = re.findall(r"(?:Caused by: |^)([\w.$]+(?:Exception|Error)): (.+)", text, re.MULTILINE)
+    if causes:
+        name, message = causes[-1]
+        return f"{name.rpartition('.')[2]}: {message}"[:300]
+    return text.strip().split("\n", 1)[0][:300]
+
+
+def _advice(text: str) -> str:
+    if _NO_SPACE.search(text):
+        return "free some space; nothing was published, the previous outputs are as they were"
+    if _LOST.search(text):
+        return "the file was removed while the pipeline ran"
+    return "nothing was published, the previous outputs are as they were"

@@ -1,0 +1,68 @@
+"""How many failures are too many, and the first one in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.plan.nodes import Plan
+from clinker_spark.runtime.errors import DataError
+from clinker_spark.spark.operators.letters import LetterCount
+from clinker_spark.spark.sources.request import SourceFile
+
+TYPE_FAILURES = ("type_coercion_failure", "missing_required_field")
+
+
+def check(plan: Plan, counts: Sequence[LetterCount], records: Callable[[str | None], int]) -> None:
+    """Raises `DataError` when a rate is reached. `records` counts what a source (None: all of them) has."""
+    handling = plan.file.error_handling
+    dlq = handling.dlq
+    found: list[Diagnostic] = []
+    total = sum(count.count for count in counts)
+    if dlq.max_rate is not None:
+        found += _rate("E315", "the pipeline", total, records(None), dlq.max_rate, dlq.min_records)
+    for node in plan.sources:
+        own = dlq.per_source.get(node.name)
+        if own is None or own.max_rate is None:
+            continue
+        mine = sum(count.count for count in counts if count.source == node.index)
+        least = dlq.min_records if own.min_records is None else own.min_records
+        found += _rate("E316", f"source '{node.name}'", mine, records(node.name), own.max_rate, least)
+    if handling.type_error_threshold is not None:
+        typed = sum(c.count for c in counts if plan.nodes[c.stage].kind == "source" and c.category in TYPE_FAILURES)
+        seen = records(None)
+        if seen and typed / seen > handling.type_error_threshold:
+            message = f"{typed} of {seen} records have values of the wrong type, more than {handling.type_error_threshold:.2%}"
+            found.append(Diagnostic("E368", message, help="correct the schema, or the files"))
+    if found:
+        raise DataError(found)
+
+
+def _rate(code: str, what: str, failed: int, seen: int, limit: float, least: int) -> list[Diagnostic]:
+    if not seen or seen < least or failed / seen < limit:
+        return []
+    message = f"{failed} of {seen} records of {what} failed: {failed / seen:.2%}, the limit is {limit:.2%}"
+    return [Diagnostic(code, message, help="nothing was written; look at the records with a higher max_rate")]
+
+
+def first_failure(
+    plan: Plan, frame: DataFrame, files: Mapping[str, tuple[SourceFile, ...]], counts: Sequence[LetterCount]
+) -> Diagnostic:
+    """The first record that failed, in source and row order, in words."""
+    row = frame.orderBy(F.col("source").asc_nulls_last(), "file", "row", "stage", "tie").first()
+    assert row is not None
+    node = plan.nodes[row["stage"]]
+    where = ""
+    if row["source"] is not None:
+        name = files[plan.sources[row["source"]].name][row["file"]].name
+        where = f"{name}, row {row['row']}: "
+    field = f"field '{row['field']}': " if row["field"] else ""
+    total = sum(count.count for count in counts)
+    others = f" ({total} records fail in all)" if total > 1 else ""
+    message = f"{where}{field}{row['message']}{others}"
+    key = {"source": ("config", "schema"), "transform": ("config", "cxl")}.get(node.kind, ("config",))
+    help_text = "correct the record, or write error_handling: { strategy: continue, dlq: { path: dead-letters.csv } }"
+    return node.diagnostic("E409", message, *key, help=help_text)

@@ -1,0 +1,1 @@
+"""Plan nodes as DataFrames, one module per node type."""

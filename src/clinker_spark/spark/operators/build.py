@@ -1,0 +1,115 @@
+"""The plan as DataFrames: each node is built once for each way it is read, and failures are set aside on the way.
+
+Two passes build the same nodes. The first writes outputs: failed records are counted and dropped. The second runs only
+when records failed: it carries where each record was read and what stood there, and keeps nothing but the failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
+from clinker_spark.cxl.system import Context
+from clinker_spark.plan.nodes import (
+    AggregatePlan,
+    MergePlan,
+    Plan,
+    PlanNode,
+    RoutePlan,
+    SourcePlan,
+    StreamRef,
+    TransformPlan,
+)
+from clinker_spark.spark.operators.aggregate import build_aggregate
+from clinker_spark.spark.operators.merge import build_merge
+from clinker_spark.spark.operators.route import build_route
+from clinker_spark.spark.operators.source import build_source
+from clinker_spark.spark.operators.stream import STAGE_COLUMN, Stream, failed
+from clinker_spark.spark.operators.transform import build_transform
+from clinker_spark.spark.sources.request import SourceFile
+
+Ports = dict[str | None, Stream]
+
+
+@dataclass
+class Builder:
+    """Builds the streams of one pass. `letters` is the pass that keeps the failures."""
+
+    spark: SparkSession
+    plan: Plan
+    contexts: Mapping[str, Context]
+    """What programs of each node read besides columns, by node."""
+    files: Mapping[str, tuple[SourceFile, ...]]
+    """The files of each source."""
+    letters: bool = False
+    limit: int | None = None
+    """At most so many records of each source."""
+    progress: str | None = None
+    """A folder into which readers write how far they are."""
+    counts: dict[str, Observation] = field(default_factory=dict)
+    """By node: how many of its records failed, known after an action."""
+    failures: list[tuple[DataFrame, PlanNode, Stream]] = field(default_factory=list)
+    scans: dict[str, Any] = field(default_factory=dict)
+    _built: dict[str, Ports] = field(default_factory=dict)
+
+    def stream(self, ref: StreamRef) -> Stream:
+        """The records of a node, or of one port of it."""
+        if ref.node not in self._built:
+            self._built[ref.node] = self._build(self.plan[ref.node])
+        ports = self._built[ref.node]
+        return ports[ref.port]
+
+    def inputs(self, node: PlanNode) -> list[Stream]:
+        return [self.stream(ref) for ref in node.inputs]
+
+    def _build(self, node: PlanNode) -> Ports:
+        match node:
+            case SourcePlan():
+                made: Ports = {None: build_source(self, node)}
+            case TransformPlan():
+                made = {None: build_transform(self, node)}
+            case RoutePlan():
+                made = build_route(self, node)
+            case MergePlan():
+                made = {None: build_merge(self, node)}
+            case AggregatePlan():
+                made = {None: build_aggregate(self, node)}
+            case _:
+                raise TypeError(type(node).__name__)
+        readers = self.plan.readers(node.name)
+        follows = len(readers) == 1 and isinstance(readers[0], TransformPlan | RoutePlan) and len(made) == 1
+        follows = follows and not (isinstance(readers[0], TransformPlan) and readers[0].shuffles)
+        last = len(readers) == 1 and readers[0].kind == "output"
+        if follows or (last and len(made) == 1):
+            return made
+        return {port: self.settle(node, stream) for port, stream in made.items()}
+
+    def mark(self, node: PlanNode, stream: Stream) -> Stream:
+        """Note at which node records failed that had not failed before."""
+        if not self.letters or not stream.fallible:
+            return stream
+        here = F.when(failed(), F.lit(self.plan.nodes.index(node)))
+        if STAGE_COLUMN in stream.frame.columns:
+            here = F.coalesce(F.col(quote(STAGE_COLUMN)), here)
+        return stream.over(stream.frame.withColumn(STAGE_COLUMN, here))
+
+    def settle(self, node: PlanNode, stream: Stream) -> Stream:
+        """Set the failed records aside: what goes on has none."""
+        if not stream.fallible:
+            return stream
+        frame = stream.frame
+        if self.letters:
+            self.failures.append((frame.where(failed()), node, stream))
+        else:
+            frame = self.count(node.name, frame, failed=F.count_if(failed()))
+        return stream.over(frame.where(~failed())).without(ERROR_COLUMN, STAGE_COLUMN)
+
+    def count(self, name: str, frame: DataFrame, **metrics: Any) -> DataFrame:
+        """Count while the records pass by. A node that is read twice is counted by whoever comes first."""
+        observation = self.counts[name] = Observation(f"node:{name}")
+        return frame.observe(observation, *[column.alias(key) for key, column in metrics.items()])

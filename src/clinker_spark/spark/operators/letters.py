@@ -1,0 +1,155 @@
+"""Dead letters: every failure of a pass in one DataFrame, and that as lines of CSV."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
+
+from clinker_spark.config.model.output import CsvOutput
+from clinker_spark.core.types import BOOL, INT, STRING
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.plan.nodes import AggregatePlan, Plan, PlanNode
+from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.stream import LETTER_COLUMN, ORIGIN_COLUMN, STAGE_COLUMN, Stream
+from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
+from clinker_spark.spark.sources.request import SourceFile
+
+MERGED = "<merged>"
+"""The file of a record that was made of several."""
+AS_IS = ("validation_failure", "expansion_limit_exceeded", "nan_in_output_field")
+"""Kinds of errors that are categories of dead letters themselves, wherever they happen."""
+
+
+@dataclass(frozen=True)
+class LetterCount:
+    """How many dead letters have the same source, stage and category."""
+
+    source: int | None
+    stage: int
+    category: str
+    count: int
+
+
+def letters(builder: Builder) -> DataFrame | None:
+    """All failures; None when no record can fail. Columns: source, file, row, stage, route, category, field, value,
+    message, letter, tie."""
+    frames = [_letters(builder.plan, *failure) for failure in builder.failures]
+    return reduce(DataFrame.unionByName, frames) if frames else None
+
+
+def _letters(plan: Plan, frame: DataFrame, node: PlanNode, stream: Stream) -> DataFrame:
+    origin, error, stage = (F.col(quote(name)) for name in (ORIGIN_COLUMN, ERROR_COLUMN, STAGE_COLUMN))
+    tie: Column = F.array().cast("array<bigint>")
+    if ARRIVAL_COLUMN in frame.columns:
+        arrival = F.col(quote(ARRIVAL_COLUMN))
+        tie = arrival if isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType) else F.array(arrival)
+    return frame.select(
+        origin["source"].alias("source"),
+        origin["file"].alias("file"),
+        origin["row"].alias("row"),
+        stage.alias("stage"),
+        F.lit(stream.route).cast("string").alias("route"),
+        _category(plan, stage, error["kind"], origin["source"]).alias("category"),
+        error["field"].alias("field"),
+        error["value"].alias("value"),
+        error["message"].alias("message"),
+        F.col(quote(LETTER_COLUMN)).alias("letter"),
+        tie.cast("array<bigint>").alias("tie"),
+    )
+
+
+def _category(plan: Plan, stage: Column, kind: Column, source: Column) -> Column:
+    own = [i for i, node in enumerate(plan.nodes) if node.kind in ("source", "output")]
+    groups = [i for i, node in enumerate(plan.nodes) if isinstance(node, AggregatePlan)]
+    return (
+        F.when(stage.isin(own) | kind.isin(*AS_IS), kind)
+        .when(stage.isin(groups) & source.isNull(), F.lit("aggregate_finalize"))
+        .when(stage.isin(groups), F.lit("aggregate_type_error"))
+        .otherwise(F.lit("type_coercion_failure"))
+    )
+
+
+def count_letters(frame: DataFrame) -> list[LetterCount]:
+    """The counts by source, stage and category: a handful of rows."""
+    rows = frame.groupBy("source", "stage", "category").count().collect()
+    found = [LetterCount(row["source"], row["stage"], row["category"], row["count"]) for row in rows]
+    return sorted(found, key=lambda c: (c.source is None, c.source or 0, c.stage, c.category))
+
+
+def layout(plan: Plan, counts: Sequence[LetterCount]) -> list[str]:
+    """The columns of the records: as declared when all have the same ones, else all of them by name."""
+    found: list[tuple[str, ...]] = []
+    for count in counts:
+        if count.source is not None:
+            columns = tuple(c.name for c in plan.sources[count.source].columns)
+        else:
+            node = plan.nodes[count.stage]
+            made = [n for n in (*plan.upstream(node.name), node) if isinstance(n, AggregatePlan)]
+            columns = tuple(made[-1].schema) if made else ()
+        if columns not in found:
+            found.append(columns)
+    if len(found) == 1:
+        return list(found[0])
+    return sorted({name for columns in found for name in columns})
+
+
+def letter_lines(
+    plan: Plan,
+    frame: DataFrame,
+    columns: Sequence[str],
+    files: Mapping[str, tuple[SourceFile, ...]],
+    now: dt.datetime,
+    handling: Any,
+) -> tuple[DataFrame, Rendering]:
+    """The dead letters in source and row order as lines of CSV."""
+    names = F.array(*[F.lit(source.source_name) for source in plan.sources])
+    paths = F.array(
+        *[F.array(*[F.lit(f.name) for f in files[source.name]]).cast("array<string>") for source in plan.sources]
+    )
+    stages = F.array(*[F.lit(node.stage) for node in plan.nodes])
+    source = F.col("source")
+    full = frame.orderBy(F.col("source").asc_nulls_last(), "file", "row", "stage", "tie").select(
+        F.expr(_uuid7(now)).alias("_cxl_dlq_id"),
+        F.lit(now.strftime("%Y-%m-%dT%H:%M:%SZ")).alias("_cxl_dlq_timestamp"),
+        F.coalesce(F.try_element_at(F.try_element_at(paths, source + 1), F.col("file") + 1), F.lit(MERGED)).alias(
+            "_cxl_dlq_source_file"
+        ),
+        F.coalesce(F.try_element_at(names, source + 1), F.lit(MERGED)).alias("_cxl_dlq_source_name"),
+        F.col("row").alias("_cxl_dlq_source_row"),
+        F.col("field").alias("_cxl_dlq_triggering_field"),
+        F.col("value").alias("_cxl_dlq_triggering_value"),
+        F.col("category").alias("_cxl_dlq_error_category"),
+        F.col("message").alias("_cxl_dlq_error_detail"),
+        F.element_at(stages, F.col("stage") + 1).alias("_cxl_dlq_stage"),
+        F.col("route").alias("_cxl_dlq_route"),
+        F.lit(True).alias("_cxl_dlq_trigger"),
+        F.col("letter"),
+    )
+    types = {"_cxl_dlq_source_row": INT.as_nullable(), "_cxl_dlq_trigger": BOOL}
+    left_out = {"letter"} | (set() if handling.include_reason else {"_cxl_dlq_error_category", "_cxl_dlq_error_detail"})
+    out = [
+        OutColumn(name, types.get(name, STRING.as_nullable()), quote(name))
+        for name in full.columns
+        if name not in left_out
+    ]
+    if handling.include_source_row:
+        out += [OutColumn(name, STRING.as_nullable(), f"letter[{sql_string(name)}]") for name in columns]
+    rendering = render(CsvOutput(type="csv", path="dead-letters.csv"), tuple(out), None)
+    return full.select(F.expr(rendering.line).alias("value")), rendering
+
+
+def _uuid7(now: dt.datetime) -> str:
+    """SQL for an identifier that sorts by time (version 7); the random part comes from Spark."""
+    stamp = f"{int(now.replace(tzinfo=dt.UTC).timestamp() * 1000):012x}"
+    return f"regexp_replace(uuid(), '^.{{8}}-.{{4}}-.', '{stamp[:8]}-{stamp[8:]}-7')"
+
+
+__all__ = ["MERGED", "LetterCount", "count_letters", "layout", "letter_lines", "letters"]

@@ -1,0 +1,73 @@
+"""Merges: a union whose order is that of the inputs, or a mixture that is the same in every run."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
+
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.plan.nodes import MergePlan
+from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.types import read_as
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.operators.build import Builder
+
+
+def build_merge(builder: Builder, node: MergePlan) -> Stream:
+    """All records of the inputs. `concat` puts them one after the other, `interleave` takes turns."""
+    streams = builder.inputs(node)
+    wanted = builder.plan.needs[node.name].columns
+    names = [name for name in node.schema if name in wanted or all(name in s.frame.columns for s in streams)]
+    hidden = _shared_hidden(streams)
+    frames = [_aligned(stream, node, names, hidden, i) for i, stream in enumerate(streams)]
+    union = reduce(DataFrame.unionByName, frames)
+    routes = {stream.route for stream in streams}
+    in_place = all(stream.in_place for stream in streams) and not node.interleave
+    return Stream(union, in_place, routes.pop() if len(routes) == 1 else None)
+
+
+def _shared_hidden(streams: list[Stream]) -> list[str]:
+    """Hidden columns of any input; an input without one has null there."""
+    found: dict[str, None] = {}
+    for stream in streams:
+        for name in stream.frame.columns:
+            if name.startswith("$"):
+                found.setdefault(name)
+    return list(found)
+
+
+def _aligned(stream: Stream, node: MergePlan, names: list[str], hidden: list[str], position: int) -> DataFrame:
+    have = {f.name: f.dataType for f in stream.frame.schema.fields}
+    columns: list[Column] = []
+    for name in names:
+        if name in have:
+            text = read_as(quote(name), have[name], node.schema[name]) or quote(name)
+            columns.append(F.expr(text).alias(name))
+    for name in hidden:
+        if name == ARRIVAL_COLUMN:
+            columns.append(_arrival(stream, node, position).alias(name))
+        elif name in have:
+            columns.append(F.col(quote(name)))
+        else:
+            columns.append(F.lit(None).alias(name))
+    return stream.frame.select(*columns)
+
+
+def _arrival(stream: Stream, node: MergePlan, position: int) -> Column:
+    """Where a record stands among those of all inputs, as an array that compares item by item."""
+    column = F.col(quote(ARRIVAL_COLUMN))
+    kind = stream.frame.schema[ARRIVAL_COLUMN].dataType
+    before = column if isinstance(kind, ArrayType) else F.array(column)
+    place = F.lit(position).cast("long")
+    if not node.interleave:
+        return F.concat(F.array(place), before)
+    turn = F.element_at(before, 1)
+    if node.seed is not None:
+        # Who goes first changes from turn to turn, by the seed; the records of one input keep their order.
+        place = F.abs(F.xxhash64(F.lit(node.seed), F.lit(position), turn)) % F.lit(1_000_003)
+    return F.concat(F.array(turn, place, F.lit(position).cast("long")), before)

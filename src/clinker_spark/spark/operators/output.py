@@ -1,0 +1,151 @@
+"""Outputs: the last step on Spark. A record becomes a line of text, in order; parts are written in parallel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from clinker_spark.core.types import STRING
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.builtins.text import sql_text
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
+from clinker_spark.plan.needs import per_file
+from clinker_spark.plan.nodes import OutputPlan, SourcePlan
+from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, failed
+from clinker_spark.spark.operators.transform import order_text
+from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
+from clinker_spark.spark.sources.request import WIDENED_COLUMN
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.operators.build import Builder
+
+LINE_COLUMN = "value"
+KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
+"""In the parts of outputs that become several files: what stands after the key and after a record."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An output that is ready to be written. `rendering` is None for formats that Spark writes itself."""
+
+    node: OutputPlan
+    frame: DataFrame
+    rendering: Rendering | None
+    keyed: bool
+    """Each line begins with the key that decides about its file."""
+
+
+def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
+    """The records of an output as lines in order, failures set aside and counted."""
+    [stream] = builder.inputs(node)
+    columns = output_columns(builder, node, stream)
+    rendering = None if node.config.type == "parquet" else render(node.config, columns, node.declared)
+    if rendering is not None and rendering.error is not None:
+        known = f"coalesce({quote(ERROR_COLUMN)}, {rendering.error})" if stream.fallible else rendering.error
+        stream = stream.over(stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({known} AS {ERROR_TYPE})")))
+        stream = builder.mark(node, stream)
+    dropping = [item.field for item in node.config.sort_order if item.null_order == "drop"]
+    frame = _settled(builder, node, stream, dropping)
+    split = node.config.split
+    several = split is not None or per_file(node)
+    if rendering is None:
+        frame = _in_order(node, stream, frame, [F.expr(c.sql).alias(c.name) for c in columns])
+        return Prepared(node, frame, None, False)
+    line = rendering.line
+    key = _key(builder, node)
+    if key is not None:
+        line = f"concat({key}, {sql_string(KEY_SEPARATOR)}, {line})"
+    return Prepared(
+        node, _in_order(node, stream, frame, [F.expr(line).alias(LINE_COLUMN)]), rendering, several and key is not None
+    )
+
+
+def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[OutColumn, ...]:
+    """The columns of the file: those of the plan, then what the sources had besides their schemas."""
+    columns = [OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns]
+    if node.config.include_unmapped and WIDENED_COLUMN in stream.frame.columns:
+        taken = {column.name for column in columns} | set(node.schema) | set(node.config.exclude)
+        for name in widened_names(builder, node):
+            if name not in taken:
+                taken.add(name)
+                columns.append(OutColumn(name, STRING.as_nullable(), f"{quote(WIDENED_COLUMN)}[{sql_string(name)}]"))
+    return tuple(columns)
+
+
+def widened_names(builder: Builder, node: OutputPlan) -> list[str]:
+    names: dict[str, None] = {}
+    for source in builder.plan.upstream(node.name):
+        if isinstance(source, SourcePlan):
+            names.update(dict.fromkeys(builder.scans[source.name].widened))
+    return list(names)
+
+
+def _settled(builder: Builder, node: OutputPlan, stream: Stream, dropping: list[str]) -> DataFrame:
+    """Without failures and dropped records; what is written is counted on the way."""
+    there: Column = F.lit(True)
+    for name in dropping:
+        there = there & F.col(quote(name)).isNotNull()
+    if builder.letters:
+        builder.settle(node, stream)
+        return stream.frame
+    good = there & ~failed() if stream.fallible else there
+    metrics = {"rows": F.count_if(good)}
+    if stream.fallible:
+        metrics["failed"] = F.count_if(failed())
+    if dropping:
+        metrics["dropped"] = F.count_if(~there & (~failed() if stream.fallible else F.lit(True)))
+    frame = builder.count(node.name, stream.frame, **metrics)
+    return frame.where(good) if stream.fallible or dropping else frame
+
+
+def _in_order(node: OutputPlan, stream: Stream, frame: DataFrame, columns: list[Column]) -> DataFrame:
+    """Only `columns`, in the order that the output promises: partitions in order, and rows in them."""
+    sorting = [order_text(item) for item in node.config.sort_order]
+    needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
+    if not needs_sort:
+        return frame.select(*columns)
+    keys = [*sorting, quote(ARRIVAL_COLUMN)]
+    names = [f"$sort{i}" for i in range(len(keys))]
+    found = frame.select(
+        *columns,
+        *[
+            F.expr(key.split("` ")[0] + "`" if "` " in key else key).alias(n)
+            for key, n in zip(keys, names, strict=True)
+        ],
+    )
+    order = [F.expr(quote(n)) for n in names]
+    directions = [_direction(key, column) for key, column in zip(keys, order, strict=True)]
+    kept = [name for name in found.columns if name not in names]
+    return found.orderBy(*directions).select(*[F.col(quote(name)) for name in kept])
+
+
+def _direction(key: str, column: Column) -> Column:
+    if " DESC" in key:
+        return column.desc_nulls_first() if key.endswith("FIRST") else column.desc_nulls_last()
+    return column.asc_nulls_first() if key.endswith("FIRST") else column.asc_nulls_last()
+
+
+def _key(builder: Builder, node: OutputPlan) -> str | None:
+    """SQL for the text that keeps records in one file: the input file, or the key of a split."""
+    if per_file(node):
+        return f"CAST({quote(DOCUMENT_COLUMN)} AS STRING)"
+    split = node.config.split
+    if split is None or split.group_key is None:
+        return None
+    text = sql_text(quote(split.group_key), node.schema[split.group_key])
+    return f"coalesce({text}, '')"
+
+
+def write_parts(prepared: Prepared, folder: str) -> None:
+    """Run the job: parts in `folder`, whose names sort in the order of the records."""
+    node = prepared.node
+    if prepared.rendering is None:
+        codec = node.config.options.compression
+        prepared.frame.write.mode("overwrite").option("compression", codec).parquet(folder)
+        return
+    several = node.config.split is not None or per_file(node)
+    separator = RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
+    prepared.frame.write.mode("overwrite").option("lineSep", separator).text(folder)

@@ -1,0 +1,41 @@
+"""Routes: one column says which ports a record takes, and each port is a filter on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.nodes import RoutePlan
+from clinker_spark.spark.columns import apply
+from clinker_spark.spark.operators.stream import Stream
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.operators.build import Builder, Ports
+
+
+def build_route(builder: Builder, node: RoutePlan) -> Ports:
+    """A stream for each port. Records whose condition fails are set aside before they part."""
+    [stream] = builder.inputs(node)
+    frame = apply(node.program, stream.frame, context=builder.contexts[node.name])
+    decided = builder.settle(node, builder.mark(node, stream.over(frame)))
+    names = [name for name in decided.frame.columns if not name.startswith("$port")]
+    ports: Ports = {}
+    for i, port in enumerate(node.ports):
+        frame = decided.frame.where(_takes(node, i)).select(*decided.columns(names))
+        ports[port] = Stream(frame, stream.in_place, port)
+    return ports
+
+
+def _takes(node: RoutePlan, port: int) -> Column:
+    if not node.inclusive:
+        return F.col(quote("$port")) == F.lit(port)
+    matches = [F.coalesce(F.col(quote(f"$port.{i}")), F.lit(False)) for i in range(len(node.conditions))]
+    if port < len(matches):
+        return matches[port]
+    none = ~matches[0]
+    for match in matches[1:]:
+        none = none & ~match
+    return none

@@ -1,0 +1,57 @@
+"""What flows between operators: a DataFrame, and what is known about its hidden columns and its order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+
+DOCUMENT_COLUMN = "$document"
+"""The file a record belongs to: a number that no other file of the run has."""
+ORIGIN_COLUMN = "$origin"
+"""Where a record was read: STRUCT<source: INT, file: INT, row: BIGINT>. Only when dead letters are collected."""
+LETTER_COLUMN = "$letter"
+"""The record as it was read: MAP<STRING, STRING>. Only when dead letters are collected."""
+STAGE_COLUMN = "$stage"
+"""The position in the plan of the node at which the record failed. Only when dead letters are collected."""
+
+ORIGIN_TYPE = "STRUCT<source: INT, file: INT, row: BIGINT>"
+LETTER_TYPE = "MAP<STRING, STRING>"
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The records between two nodes. Those with an `$error` have failed and only wait to be set aside."""
+
+    frame: DataFrame
+    in_place: bool
+    """Partition by partition, row by row, is their order."""
+    route: str | None = None
+    """The branch that the records took last."""
+
+    @property
+    def fallible(self) -> bool:
+        return ERROR_COLUMN in self.frame.columns
+
+    @property
+    def arrival(self) -> bool:
+        return ARRIVAL_COLUMN in self.frame.columns
+
+    def over(self, frame: DataFrame) -> Stream:
+        """The same stream with another DataFrame."""
+        return replace(self, frame=frame)
+
+    def without(self, *names: str) -> Stream:
+        return self.over(self.frame.drop(*[F.col(quote(name)) for name in names if name in self.frame.columns]))
+
+    def columns(self, names: Sequence[str]) -> list[Column]:
+        return [F.col(quote(name)) for name in names]
+
+
+def failed() -> Column:
+    """Has the record failed?"""
+    return F.col(quote(ERROR_COLUMN)).isNotNull()

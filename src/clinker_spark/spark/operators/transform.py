@@ -1,0 +1,60 @@
+"""Transforms: the lowered program over a DataFrame, then the checks that every record must pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from clinker_spark.config.model.order import SortField
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.builtins.text import sql_text
+from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE, quote
+from clinker_spark.plan.nodes import Check, TransformPlan
+from clinker_spark.plan.validations import OK_COLUMN
+from clinker_spark.spark.columns import Window, apply
+from clinker_spark.spark.operators.stream import Stream
+
+if TYPE_CHECKING:
+    from clinker_spark.cxl.system import Context
+    from clinker_spark.spark.operators.build import Builder
+
+
+def build_transform(builder: Builder, node: TransformPlan) -> Stream:
+    """The stream with what the program emits; failed records stay in it with their error."""
+    [stream] = builder.inputs(node)
+    context = builder.contexts[node.name]
+    window = None
+    if node.window is not None:
+        window = Window(node.window.group_by, [order_text(item) for item in node.window.sort_by])
+    frame = apply(node.program, stream.frame, context=context, window=window)
+    result = Stream(frame, stream.in_place and not node.shuffles, stream.route)
+    for check in node.checks:
+        if check.severity == "error":
+            result = _check(result, check, context, node)
+    return builder.mark(node, result)
+
+
+def order_text(item: SortField) -> str:
+    """A sort column as SQL: "`day` DESC NULLS LAST"."""
+    direction = "DESC" if item.order == "desc" else "ASC"
+    nulls = "FIRST" if item.null_order == "first" else "LAST"
+    return f"{quote(item.field)} {direction} NULLS {nulls}"
+
+
+def _check(stream: Stream, check: Check, context: Context, node: TransformPlan) -> Stream:
+    """A record for which the condition is not true fails; one whose condition fails to evaluate does, too."""
+    names = stream.frame.columns
+    frame = apply(check.program, stream.frame, context=context)
+    value = "CAST(NULL AS STRING)"
+    if check.field is not None:
+        value = sql_text(quote(check.field), node.schema[check.field])
+    message = f"validation '{check.name}': {check.message}"
+    error = (
+        f"named_struct('kind', 'validation_failure', 'field', {sql_string(check.field or check.name)}, "
+        f"'value', {value}, 'message', {sql_string(message)})"
+    )
+    known = f"coalesce({quote(ERROR_COLUMN)}, " if ERROR_COLUMN in frame.columns else "("
+    text = f"{known}CASE WHEN NOT coalesce({quote(OK_COLUMN)}, FALSE) THEN {error} END)"
+    kept = [F.col(quote(name)) for name in names if name != ERROR_COLUMN]
+    return stream.over(frame.select(*kept, F.expr(f"CAST({text} AS {ERROR_TYPE})").alias(ERROR_COLUMN)))
