@@ -7,17 +7,20 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
 
 from clinker_spark.core.types import INT, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.coerce import coerce_record
 from clinker_spark.cxl.errors import EvalError
-from clinker_spark.cxl.execution import Outcome, distinct_key
+from clinker_spark.cxl.execution import Outcome
 from clinker_spark.cxl.interpreter import Frame, compile_expr
+from clinker_spark.cxl.keys import partition_key
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.cxl.program import Program, read_schema
 from clinker_spark.spark.columns import Window, apply, apply_aggregate
@@ -37,6 +40,8 @@ COLUMNS: Mapping[str, str] = {
     "rows": "array(array(int))",
     "bag": "array",
     "x": "any",
+    "g": "float",
+    "m": "decimal",
 }
 # Few different keys, so that there are groups and duplicates; floats whose sums are exact in any order.
 _POOLS: Mapping[str, Sequence[Any]] = {
@@ -49,7 +54,28 @@ _POOLS: Mapping[str, Sequence[Any]] = {
     "items": ([1, 2, 3], [], None, [0, 5], [7], [None, 2]),
     "rows": ([[1, 2], [3]], [[]], None, [[4], None, [5, 0]], []),
     "bag": ([1, "a"], [], None, [[1, 2], [3]], [{"k": 1}, {"k": 2}], [True, None]),
-    "x": (1, 1.0, "a", None, [1, 2], {"k": 1}, math.nan, True, 2, [], 0.0, -0.0),
+    "x": (
+        1,
+        1.0,
+        "a",
+        None,
+        [1, 2],
+        {"k": 1},
+        math.nan,
+        True,
+        2,
+        "1",
+        0,
+        0.0,
+        -0.0,
+        2**53 + 1,
+        2.0**53,
+        -(2**63),
+        -(2.0**63),
+    ),
+    # Keys that are hard to tell apart.
+    "g": (0.0, -0.0, math.nan, None, 1.5, math.inf, -math.inf, math.nan),
+    "m": ("1.5", "1.50", None, "10", "9", "10.0", "-0.1", "0", "0.00"),
 }
 
 
@@ -129,7 +155,7 @@ def _results(run: Callable[[], Any], program: Program) -> list[Result]:
 def _window_partitions(window: Window, data: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     groups: dict[Any, list[int]] = {}
     for i, record in enumerate(data):
-        groups.setdefault(tuple(distinct_key(record[name]) for name in window.group_by), []).append(i)
+        groups.setdefault(tuple(partition_key(record[name]) for name in window.group_by), []).append(i)
     return [
         sorted(members, key=lambda i: tuple(_sort_key(data[i][name]) for name in window.sort_by))
         for members in groups.values()
@@ -143,10 +169,10 @@ def _sort_key(value: Any) -> tuple[int, Any]:
     return (2, 0) if isinstance(value, float) and math.isnan(value) else (1, value)
 
 
-def spark_rows(cases: Sequence[RowCase], df: DataFrame) -> list[Rows]:
-    """All cases in one job: each a branch of a union, its results in a column of its own."""
+def spark_rows(cases: Sequence[RowCase], frames: Sequence[DataFrame]) -> list[Rows]:
+    """All cases in one job, each over its own DataFrame: branches of a union, each with a column for its results."""
     branches = []
-    for number, case in enumerate(cases):
+    for number, (case, df) in enumerate(zip(cases, frames, strict=True)):
         out = apply(case.program, df, context=CONTEXT, window=case.window)
         fields = {f"v{k}": entries_sql(quote(name), t) for k, (name, t) in enumerate(case.program.output.items())}
         fields |= {
@@ -154,15 +180,14 @@ def spark_rows(cases: Sequence[RowCase], df: DataFrame) -> list[Rows]:
         }
         fields["error"] = quote(ERROR_COLUMN) if ERROR_COLUMN in out.columns else "CAST(NULL AS STRING)"
         struct = F.struct(*[F.expr(text).alias(name) for name, text in fields.items()])
-        branches.append(
-            out.select(
-                F.lit(number).alias("case"), F.col(quote(ARRIVAL_COLUMN)).alias("arrival"), struct.alias(f"r{number}")
-            )
-        )
+        arrival = F.col(quote(ARRIVAL_COLUMN))
+        if not isinstance(out.schema[ARRIVAL_COLUMN].dataType, ArrayType):
+            arrival = F.array(arrival)  # as a fan-out has it: the record's arrival, then the place among its rows
+        branches.append(out.select(F.lit(number).alias("case"), arrival.alias("arrival"), struct.alias(f"r{number}")))
     found: list[Rows] = [{} for _ in cases]
-    for row in _union(branches).collect():
+    for row in sorted(_union(branches).collect(), key=lambda row: row["arrival"]):
         case, result = cases[row["case"]], row[f"r{row['case']}"]
-        found[row["case"]].setdefault(row["arrival"], []).append(_row_result(case.program, result))
+        found[row["case"]].setdefault(row["arrival"][0], []).append(_row_result(case.program, result))
     return found
 
 
@@ -175,10 +200,15 @@ def _row_result(program: Program, row: Any) -> Result:
 
 
 def _union(branches: Sequence[DataFrame]) -> DataFrame:
-    df = branches[0]
-    for other in branches[1:]:
-        df = df.unionByName(other, allowMissingColumns=True)
-    return df
+    """By name. What a branch lacks is filled in once, not at every step of the union: planning is most of the time."""
+    types = {f.name: f.dataType for branch in branches for f in branch.schema.fields}
+    filled = [
+        branch.select(
+            *[name if name in branch.columns else F.lit(None).cast(t).alias(name) for name, t in types.items()]
+        )
+        for branch in branches
+    ]
+    return reduce(DataFrame.union, filled)
 
 
 def row_differences(case: RowCase, data: Sequence[Mapping[str, Any]], ours: Rows, theirs: Rows) -> list[str]:
@@ -221,9 +251,9 @@ class Groups:
     failed: dict[int, Any] = field(default_factory=dict)
 
 
-def spark_groups(cases: Sequence[GroupCase], df: DataFrame) -> list[Groups]:
+def spark_groups(cases: Sequence[GroupCase], frames: Sequence[DataFrame]) -> list[Groups]:
     branches, rejected = [], []
-    for number, case in enumerate(cases):
+    for number, (case, df) in enumerate(zip(cases, frames, strict=True)):
         groups, failed = apply_aggregate(case.program, df, context=CONTEXT)
         fields = {f"v{k}": entries_sql(quote(name), t) for k, (name, t) in enumerate(case.program.output.items())}
         fields["error"] = quote(ERROR_COLUMN) if ERROR_COLUMN in groups.columns else "CAST(NULL AS STRING)"
@@ -262,9 +292,7 @@ def group_differences(case: GroupCase, data: Sequence[Mapping[str, Any]], theirs
     if any(r.error is not None for r in ours):  # the interpreter stops at the first group that fails
         groups: dict[Any, list[Mapping[str, Any]]] = {}
         for record in kept:
-            groups.setdefault(tuple(distinct_key(record[name]) for name in case.program.typed.group_by), []).append(
-                record
-            )
+            groups.setdefault(case.program.execution(CONTEXT).group_of(record), []).append(record)
         ours = sorted((r for members in groups.values() for r in _aggregate(case.program, members)), key=shown)
         rows.sort(key=shown)
     if len(ours) != len(rows) or not all(_same(a, b) for a, b in zip(ours, rows, strict=False)):
@@ -273,12 +301,13 @@ def group_differences(case: GroupCase, data: Sequence[Mapping[str, Any]], theirs
 
 
 def row_error(program: Program, record: Mapping[str, Any]) -> Any:
-    """The error of a record in a filter or in the argument of an aggregate function, or None."""
+    """The error of a record in a filter, as a key or in the argument of an aggregate function, or None."""
     frame = Frame(record, CONTEXT)
     try:
         for s in program.typed.statements:
             if isinstance(s, ir.TFilter) and compile_expr(s.predicate)(frame) is not True:
                 return None
+        program.execution(CONTEXT).group_of(record)
     except EvalError as error:
         return error_of(error)
     for s in program.typed.statements:

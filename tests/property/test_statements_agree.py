@@ -1,6 +1,6 @@
 """Statements that drop, multiply or group records, and windows: interpreter against `Program.apply` on real DataFrames.
 
-Written programs, one for each promise. Each runs over 1, 2 and 7 partitions.
+Written programs first, one for each promise, over 1, 2 and 7 partitions each; then generated ones, over these in turn.
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import cycle, islice
+from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
@@ -20,57 +22,84 @@ from clinker_spark.cxl.program import Program, compile
 from clinker_spark.spark.columns import Window
 from tests.property import statements as st
 from tests.property.campaign import interpreted
+from tests.property.statement_programs import group_cases, row_cases, window_cases
 
 SEED = int(os.environ.get("CXL_SEED", "20261115"))
 PARTITIONS = (1, 2, 7)
 RECORDS = 30
+GENERATED = 24  # of windows, of aggregates
+GENERATED_ROWS = 18  # these are the largest: blocks in blocks, some of them run in Python
 JOB = 12  # programs in one Spark job
 
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    return interpreted(spark)
+    session = interpreted(spark)
+    # For a few records planning is most of the time: no stage is planned twice, no order is sampled first.
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    return session
 
 
-def _chunks(items: Sequence[st.RowCase] | Sequence[st.GroupCase]) -> Iterator[Sequence]:
-    return (items[i : i + JOB] for i in range(0, len(items), JOB))
+Frames = Mapping[int, DataFrame]
 
 
-def check_rows(session: SparkSession, cases: Sequence[st.RowCase]) -> Counter[str]:
-    """Compares both engines on all cases; counts what came out."""
-    data = st.generate(random.Random(SEED), RECORDS)
-    ours = {id(case): st.interpret_rows(case, data) for case in cases}
-    counts = Counter(
-        "errors" if r.error is not None else "rows"
-        for found in ours.values()
-        for results in found.values()
-        for r in results
-    )
-    problems = []
-    for partitions in PARTITIONS:
-        df = st.partitioned(session, data, partitions)
-        for part in _chunks(cases):
-            for case, theirs in zip(part, st.spark_rows(part, df), strict=True):
-                found = st.row_differences(case, data, ours[id(case)], theirs)
-                problems += [f"{case.text}\n  {partitions} partitions\n{f}" for f in found[:1]]
+@pytest.fixture(scope="module")
+def data() -> list[dict[str, Any]]:
+    return st.generate(random.Random(SEED), RECORDS)
+
+
+@pytest.fixture(scope="module")
+def frames(session: SparkSession, data: list[dict[str, Any]]) -> Frames:
+    """The records over each number of partitions."""
+    return {n: st.partitioned(session, data, n) for n in PARTITIONS}
+
+
+Runs = Sequence[tuple[Any, int]]
+"""Cases, each with the number of partitions it runs over."""
+
+
+def everywhere(cases: Sequence[Any]) -> Runs:
+    return [(case, n) for n in PARTITIONS for case in cases]
+
+
+def in_turn(cases: Iterable[Any]) -> Runs:
+    return list(zip(cases, cycle(PARTITIONS), strict=False))
+
+
+def _jobs(runs: Runs, frames: Frames, spark_side: Callable[..., list[Any]]) -> Iterator[tuple[Any, int, Any]]:
+    for i in range(0, len(runs), JOB):
+        part = runs[i : i + JOB]
+        found = spark_side([case for case, _ in part], [frames[n] for _, n in part])
+        yield from ((case, n, theirs) for (case, n), theirs in zip(part, found, strict=True))
+
+
+def _no_problems(problems: Sequence[str]) -> None:
     assert not problems, f"seed {SEED}, {len(problems)} differ\n\n" + "\n\n".join(problems[:15])
+
+
+def check_rows(runs: Runs, data: list[dict[str, Any]], frames: Frames) -> Counter[str]:
+    """Compares both engines on all cases; counts what came out."""
+    ours = {id(case): st.interpret_rows(case, data) for case, _ in runs}
+    results = [r for found in ours.values() for of_record in found.values() for r in of_record]
+    counts = Counter("errors" if r.error is not None else "rows" for r in results)
+    problems = []
+    for case, partitions, theirs in _jobs(runs, frames, st.spark_rows):
+        found = st.row_differences(case, data, ours[id(case)], theirs)
+        problems += [f"{case.text}\n  {partitions} partitions\n{f}" for f in found[:1]]
+    _no_problems(problems)
     return counts
 
 
-def check_groups(session: SparkSession, cases: Sequence[st.GroupCase], data: list | None = None) -> Counter[str]:
-    data = st.generate(random.Random(SEED), RECORDS) if data is None else data
+def check_groups(runs: Runs, data: list[dict[str, Any]], frames: Frames) -> Counter[str]:
     problems: list[str] = []
     counts: Counter[str] = Counter()
-    for partitions in PARTITIONS:
-        df = st.partitioned(session, data, partitions)
-        for part in _chunks(cases):
-            for case, theirs in zip(part, st.spark_groups(part, df), strict=True):
-                counts.update("errors" if r.error is not None else "rows" for r in theirs.rows)
-                counts["failed"] += len(theirs.failed)
-                problems += [
-                    f"{case.text}\n  {partitions} partitions\n{p}" for p in st.group_differences(case, data, theirs)[:2]
-                ]
-    assert not problems, f"seed {SEED}, {len(problems)} differ\n\n" + "\n\n".join(problems[:15])
+    for case, partitions, theirs in _jobs(runs, frames, st.spark_groups):
+        counts.update("errors" if r.error is not None else "rows" for r in theirs.rows)
+        counts["failed"] += len(theirs.failed)
+        found = st.group_differences(case, data, theirs)
+        problems += [f"{case.text}\n  {partitions} partitions\n{f}" for f in found[:2]]
+    _no_problems(problems)
     return counts
 
 
@@ -98,6 +127,8 @@ ROW_PROGRAMS = [
     "distinct by flag\nemit v = n",
     "distinct by x\nemit v = n",
     "distinct by items\nemit v = n",
+    "distinct by g\nemit v = g",
+    "distinct by m\nemit v = m",
     "distinct\nemit v = n",
     'let key = k.upper() ?? "none"\ndistinct by key\nemit v = key',
     "let key = 10 / n\ndistinct by key\nemit v = key",
@@ -153,6 +184,12 @@ WINDOW_PROGRAMS = [
     ("emit v = $window.any(n > 2)\nemit w = $window.every(flag)\nemit a = $window.exists(n == 1)\nemit b = $window.not_exists(n > 5)", ("k",), ()),  # noqa: E501
     ("emit v = $window.collect(n)\nemit w = $window.distinct(n)\nemit a = $window.distinct(k)\nemit b = $window.collect(x)", ("flag",), ("n",)),  # noqa: E501
     ("emit v = $window.distinct(f)\nemit w = $window.distinct(d)", ("k",), ("n",)),
+    ("emit v = $window.distinct(g)\nemit w = $window.min(g)\nemit a = $window.max(g)", ("flag",), ("n",)),
+    ("emit v = $window.min(g)\nemit w = $window.max(-g)", (), ()),
+    ("emit v = $window.count()\nemit w = $window.row_number()", ("g",), ("n",)),
+    ("emit v = $window.count()\nemit w = $window.collect(n)", ("x",), ("n",)),
+    ("emit v = $window.count()\nemit w = $window.first_value(x)", ("m", "flag"), ()),
+    ("emit v = $window.rank()\nemit w = $window.dense_rank()", (), ("g",)),
     ("let m = f * 2.0\nfilter n > 0\nemit v = $window.sum(m)\nemit w = $window.count()", ("k",), ("n",)),
     ("filter n > 0\nlet m = f * 2.0\nemit v = $window.sum(m)\nemit w = $window.first_value(m)", ("k",), ("n",)),
     ("let half = 10 / n\nlet other = half ?? 7\nemit v = $window.first_value(half)\nemit w = $window.collect(other)", ("flag",), ("n",)),  # noqa: E501
@@ -179,6 +216,13 @@ GROUP_PROGRAMS = [
     ("let half = n / 2\nemit t = sum(half)\nemit a = avg(n) - avg(half)", "k", "flag"),
     ("emit c = count(*)", "f"),
     ("emit c = count(*)", "d"),
+    ("emit c = count(*)\nemit l = collect(n)", "g"),
+    ("emit c = count(*)\nemit l = collect(x)", "x"),
+    ("emit c = count(*)\nemit kind = x.type_of()\nemit half = sum(10 / n)", "x", "flag"),
+    ("filter n > 0\nemit c = count(*)", "x"),
+    ("emit c = count(*)\nemit twice = m + m", "m"),
+    ("emit c = count(*)", "items"),
+    ("emit x = count(x)\nemit y = min(n)", "x"),
     ('emit c = count(*)\nemit label = k.upper() + "!"', "k", "flag", "day"),
     ("emit t = sum(n)\nemit c = count(*)",),
     ("filter false\nemit t = sum(n)\nemit c = count(*)\nemit l = collect(k)\nemit lo = min(day)\nemit a = avg(d)",),
@@ -196,31 +240,31 @@ def _nodes(program: Program) -> Iterator[ir.TExpr]:
     return (node for expression in program.typed.expressions() for node in expression.walk())
 
 
-def test_rows_filtered_deduplicated_and_scoped(session: SparkSession) -> None:
-    counts = check_rows(session, [rows(text) for text in ROW_PROGRAMS])
+def test_rows_filtered_deduplicated_and_scoped(data: list, frames: Frames) -> None:
+    counts = check_rows(everywhere([rows(text) for text in ROW_PROGRAMS]), data, frames)
     assert counts["rows"] > 100 and counts["errors"] > 10
 
 
-def test_emit_each(session: SparkSession) -> None:
+def test_emit_each(data: list, frames: Frames) -> None:
     cases = [rows(text) for text in EACH_PROGRAMS]
     cases += [rows(EACH_PROGRAMS[i], max_expansion=limit) for i in (0, 1, 3, 5, 6, 9) for limit in (1, 2, 3)]
-    counts = check_rows(session, cases)
+    counts = check_rows(in_turn(cases), data, frames)  # a record fans out where it is, whatever its partition
     assert counts["rows"] > 300 and counts["errors"] > 30
 
 
-def test_windows(session: SparkSession) -> None:
+def test_windows(data: list, frames: Frames) -> None:
     cases = [rows(text, Window(group_by, sort_by)) for text, group_by, sort_by in WINDOW_PROGRAMS]
     used = {n.function for case in cases for n in _nodes(case.program) if isinstance(n, ir.WindowRef)}
     assert used == set(WINDOWS)
-    counts = check_rows(session, cases)
+    counts = check_rows(everywhere(cases), data, frames)
     assert counts["rows"] > 200
 
 
-def test_aggregates(session: SparkSession) -> None:
+def test_aggregates(data: list, frames: Frames) -> None:
     cases = [groups(text, *group_by) for text, *group_by in GROUP_PROGRAMS]
     used = {n.function for case in cases for n in _nodes(case.program) if isinstance(n, ir.AggregateCall)}
     assert used == set(AGGREGATES)
-    counts = check_groups(session, cases)
+    counts = check_groups(everywhere(cases), data, frames)
     assert counts["rows"] > 100 and counts["errors"] > 0 and counts["failed"] > 0
 
 
@@ -230,4 +274,33 @@ def test_aggregates_of_nothing(session: SparkSession) -> None:
         groups("emit t = sum(n)", "k"),
         groups("emit m = avg(d)\nemit l = collect(k)"),
     ]
-    assert check_groups(session, cases, [])["rows"] > 0
+    nothing = {n: st.partitioned(session, [], n) for n in PARTITIONS}
+    assert check_groups(everywhere(cases), [], nothing)["rows"] > 0
+
+
+# ---------------------------------------------------------------- generated programs
+
+
+def test_generated_rows(data: list, frames: Frames) -> None:
+    cases = list(islice(row_cases(random.Random(SEED)), GENERATED_ROWS))
+    counts = check_rows(in_turn(cases), data, frames)
+    assert counts["rows"] > GENERATED_ROWS and counts["errors"] > 0
+    kinds = {type(s).__name__ for case in cases for s in _statements(case.program.typed.statements)}
+    assert {"TEach", "TDistinct", "TFilter", "TLet", "TEmit"} <= kinds
+
+
+def _statements(body: Sequence[ir.TStatement]) -> Iterator[ir.TStatement]:
+    for s in body:
+        yield s
+        if isinstance(s, ir.TEach):
+            yield from _statements(s.body)
+
+
+def test_generated_windows(data: list, frames: Frames) -> None:
+    counts = check_rows(in_turn(islice(window_cases(random.Random(SEED)), GENERATED)), data, frames)
+    assert counts["rows"] > GENERATED * 10
+
+
+def test_generated_aggregates(data: list, frames: Frames) -> None:
+    counts = check_groups(in_turn(islice(group_cases(random.Random(SEED)), GENERATED)), data, frames)
+    assert counts["rows"] > GENERATED and counts["failed"] > 0

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from clinker_spark.core.span import NO_SPAN, Span
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.text import to_text
 from clinker_spark.cxl.errors import ErrorKind, EvalError
 from clinker_spark.cxl.interpreter import Frame, compile_expr, failure
+from clinker_spark.cxl.keys import bad_key, grouping_key, is_bad_key, partition_key, shown_key
 from clinker_spark.cxl.overloads import shown_as
 from clinker_spark.cxl.system import Context
 
 NOT_AN_ARRAY = "emit each needs an array to loop over"
-BAD_KEY = "a key of distinct cannot be NaN, an array or a map"
 Tracer = Callable[[str, str], None]
 
 
@@ -72,7 +72,7 @@ class Execution:
 
     def run_window(self, records: Sequence[Mapping[str, Any]], sort_by: Sequence[str]) -> list[Outcome | EvalError]:
         """A whole partition, in order; the records see each other through `$window`."""
-        frames = [Frame(r, self.context, sort_key=tuple(_sortable(r.get(k)) for k in sort_by)) for r in records]
+        frames = [Frame(r, self.context, sort_key=tuple(partition_key(r.get(k)) for k in sort_by)) for r in records]
         for frame in frames:
             frame.partition = frames
         outputs = [_Output({}, {}, []) for _ in frames]
@@ -104,19 +104,22 @@ class Execution:
         for record in records:
             frame = Frame(record, self.context)
             if all(keep(frame) is True for keep in filters):
-                key = tuple(distinct_key(record.get(name)) for name in self.program.group_by)
-                groups.setdefault(key, []).append(frame)
+                groups.setdefault(self.group_of(record), []).append(frame)
         if not self.program.group_by and not groups:
             groups[()] = []
         rows = []
         for members in groups.values():
             first: Mapping[str, Any] = members[0].record if members else {}
-            row = {name: _group_value(first.get(name)) for name in self.program.group_by}
+            row = {name: shown_key(first.get(name)) for name in self.program.group_by}
             frame = Frame({**first, **row}, self.context, group=members)
             for emit, value in emits:
                 row[emit.name] = frame.slots[emit.slot] = _named(emit.name, value, frame)
             rows.append(row)
         return rows
+
+    def group_of(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The key of the record's group; `EvalError` when one of its columns cannot be a key."""
+        return tuple(_checked_key(record.get(name), "group_by", NO_SPAN, name) for name in self.program.group_by)
 
     def _finish(self, frame: Frame, out: _Output, steps: Sequence[_Step], last: bool = True) -> Outcome | Any:
         self._expanded = 0
@@ -162,11 +165,8 @@ class Execution:
         seen = self._seen.setdefault(id(s), set())
 
         def step(frame: Frame, out: _Output) -> None:
-            found = tuple(k(frame) for k in keys)
-            for value in found:
-                if isinstance(value, list | dict) or (isinstance(value, float) and math.isnan(value)):
-                    raise failure(ErrorKind.TYPE_MISMATCH, BAD_KEY, s.span, value)
-            key = tuple(distinct_key(value) for value in found)
+            found = [k(frame) for k in keys]
+            key = tuple(_checked_key(value, "distinct", s.span) for value in found)
             if key in seen:
                 raise _Skip("duplicate")
             seen.add(key)
@@ -221,6 +221,14 @@ def _named(name: str, value: Callable[[Frame], Any], frame: Frame) -> Any:
         raise
 
 
+def _checked_key(value: Any, statement: str, span: Span, field: str | None = None) -> Any:
+    if is_bad_key(value):
+        error = failure(ErrorKind.TYPE_MISMATCH, bad_key(statement), span, value)
+        error.field = field
+        raise error
+    return grouping_key(value)
+
+
 def _store(slot: str, value: Callable[[Frame], Any]) -> _Step:
     def step(frame: Frame, out: _Output) -> None:
         frame.slots[slot] = value(frame)
@@ -257,21 +265,3 @@ def _filter(predicate: Callable[[Frame], Any]) -> _Step:
             raise _Skip("filtered")
 
     return step
-
-
-def distinct_key(value: Any) -> Any:
-    """A value as a grouping key: null is a key, 1 and 1.0 are one, and no other two types are."""
-    if isinstance(value, bool) or value is None:
-        return (str(type(value).__name__), value)
-    if isinstance(value, int | float):
-        return ("number", value)
-    return (type(value).__name__, value)
-
-
-def _group_value(value: Any) -> Any:
-    """How a group shows its key: -0.0 and 0.0 are one group, and that is 0.0."""
-    return value + 0.0 if isinstance(value, float) else value
-
-
-def _sortable(value: Any) -> Any:
-    return distinct_key(value)

@@ -13,7 +13,7 @@ from typing import Any
 
 from clinker_spark.core.span import Source, Span
 from clinker_spark.core.tree import Tree, field_names
-from clinker_spark.core.types import Type
+from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl.builtins.table import Builtin, Overload
 
 
@@ -282,7 +282,13 @@ class TypedProgram:
 
     @property
     def fallible(self) -> bool:
-        return any(e.fallible for e in self.expressions()) or has_statement(self.statements, (TEach, TDistinct))
+        keys = (self.schema.get(name, ANY) for name in self.group_by)
+        bad_keys = any(t.is_dynamic or t.kind in (Kind.FLOAT, Kind.ARRAY, Kind.MAP) for t in keys)  # NaN, for a Float
+        return (
+            bad_keys
+            or any(e.fallible for e in self.expressions())
+            or has_statement(self.statements, (TEach, TDistinct))
+        )
 
 
 def expressions_of(statements: tuple[TStatement, ...]) -> Iterator[TExpr]:

@@ -40,13 +40,21 @@ def part_files(folder: Path) -> list[Path]:
     return [path for _, _, path in sorted(found)]
 
 
-def one_file(parts: list[Path], rendering: Rendering, place: Path, record_bytes: int | None = None) -> Made:
-    """All parts as one file."""
+def one_file(
+    parts: list[Path],
+    rendering: Rendering,
+    place: Path,
+    record_bytes: int | None = None,
+    before: Path | None = None,
+) -> Made:
+    """All parts as one file; after the content of `before`, if there is one."""
     with open(place, "wb") as out:
+        if before is not None:
+            _copy(before, out, before.stat().st_size)
         if not parts:
-            out.write(rendering.empty)
-            return Made(place, len(rendering.empty))
-        out.write(rendering.prefix)
+            out.write(b"" if before is not None else rendering.empty)
+            return Made(place, out.tell())
+        out.write(b"" if before is not None else rendering.prefix)
         out.flush()
         unwanted = len(rendering.separator) or 1
         for i, part in enumerate(parts):

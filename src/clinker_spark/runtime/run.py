@@ -1,4 +1,4 @@
-"""Running a plan: pass 1 writes every output, pass 2 (only when records failed) the dead letters, then all is published."""
+"""Running a plan: pass 1 writes the outputs, pass 2 (only when records failed) the dead letters; then all is published."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, target
 from clinker_spark.runtime.publish import Attempt
+from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import LetterReport, OutputReport, RunReport, SourceReport
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.spark.operators.build import Builder
@@ -52,6 +53,8 @@ class Options:
     force: bool = False
     files: dict[str, tuple[SourceFile, ...]] | None = None
     """Files to read instead of those the sources name (replays)."""
+    replay: str | None = None
+    """For replays: write outputs `beside` the old ones, or `append` to them."""
 
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
@@ -145,6 +148,15 @@ class _Run:
         taken: dict[Path, str] = {}
         for node in self.plan.outputs:
             place = target(self.plan, node, self.base, names, files)
+            if self.options.replay == "append":
+                reason = appendable(self.plan, node)
+                if reason is not None:
+                    message = f"cannot add to '{node.config.path}': {reason}"
+                    help_text = "replay without --append"
+                    raise IoError([node.diagnostic("E020", message, "config", "path", help=help_text)])
+            elif self.options.replay is not None:
+                beside = None if place.template is None else str(replay_path(Path(place.template)))
+                place = Target(replay_path(place.path), place.folder, beside)
             if place.template is None and node.config.split is None:
                 place = Target(free_path(node, place.path, self.options.force), place.folder)
             other = taken.setdefault(place.path.absolute(), node.name)
@@ -204,7 +216,8 @@ class _Run:
         elif node.config.split is not None or place.template is not None:
             made = self._several(prepared, found, folder, place, report)
         else:
-            made = [assemble.one_file(found, rendering, folder / "final", _record_bytes(node.declared))]
+            before = place.path if self.options.replay == "append" and place.path.exists() else None
+            made = [assemble.one_file(found, rendering, folder / "final", _record_bytes(node.declared), before)]
             self._rename(made[0].path, place.path, node, report)
         report.bytes = sum(m.size for m in made)
         if node.config.write_meta:
@@ -329,6 +342,8 @@ class _Run:
             places.append((dlq.path, F.col("source").isNull() | ~F.col("source").isin(apart), rest))
         for i, (path, condition, mine) in enumerate(places):
             place = self.base / path
+            if self.options.replay is not None:
+                place = replay_path(place)
             folder = self.attempt.folder(place, f"dead-letters-{i}")
             columns = layout(self.plan, mine)
             lines, rendering = letter_lines(

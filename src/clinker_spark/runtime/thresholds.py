@@ -35,7 +35,8 @@ def check(plan: Plan, counts: Sequence[LetterCount], records: Callable[[str | No
         typed = sum(c.count for c in counts if plan.nodes[c.stage].kind == "source" and c.category in TYPE_FAILURES)
         seen = records(None)
         if seen and typed / seen > handling.type_error_threshold:
-            message = f"{typed} of {seen} records have values of the wrong type, more than {handling.type_error_threshold:.2%}"
+            limit = f"{handling.type_error_threshold:.2%}"
+            message = f"{typed} of {seen} records have values of the wrong type, more than {limit}"
             found.append(Diagnostic("E368", message, help="correct the schema, or the files"))
     if found:
         raise DataError(found)

@@ -13,6 +13,7 @@ from typing import Any
 
 from clinker_spark.core.types import ANY, BOOL, FLOAT, INT, Kind, Type, array_of
 from clinker_spark.cxl import values
+from clinker_spark.cxl.keys import partition_key, shown_key
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class WindowFunction:
     result: Callable[[Type], Type | str]
     run: Callable[[Partition, int], Any]
     sql: str
+    prepare: Callable[[str, Type], str] = lambda x, t: x
+    """The argument's SQL as `sql` wants it."""
 
 
 def _number(t: Type) -> Type | str:
@@ -45,7 +48,21 @@ def _number(t: Type) -> Type | str:
 def _ordered(t: Type) -> Type | str:
     if t.is_dynamic or t.kind in (Kind.ARRAY, Kind.MAP, Kind.BOOL):
         return f"needs values with an order, but got {t}"
-    return t.as_nullable()
+    return _DIGITS if _is_digits(t) else t.as_nullable()
+
+
+def _comparable(t: Type) -> Type | str:
+    if t.is_dynamic or t.kind in (Kind.ARRAY, Kind.MAP):
+        return f"needs comparable values, but got {t}"
+    return _DIGITS if _is_digits(t) else array_of(t.unwrap())
+
+
+# Spark keeps such decimals as text, which has another order and takes 1.5 and 1.50 for two values.
+_DIGITS = "of a Decimal whose scale is not known"
+
+
+def _is_digits(t: Type) -> bool:
+    return t.kind is Kind.DECIMAL and t.scale is None
 
 
 def _floats(rows: Sequence[Any]) -> list[float]:
@@ -69,8 +86,12 @@ def _extreme(sign: int) -> Callable[[Partition, int], Any]:
     def run(p: Partition, _: int) -> Any:
         best: Any = None
         for value in p.values:
-            if value is None or (isinstance(value, float) and math.isnan(value)):
+            if value is None:
                 continue
+            if isinstance(value, float):
+                if math.isnan(value):
+                    continue
+                value += 0.0  # -0.0 and 0.0 are equal: whichever comes first, the answer is 0.0
             order = None if best is None else values.compare(value, best)
             if best is None or (order is not None and order * sign > 0):
                 best = value
@@ -106,11 +127,19 @@ def _every(found: Sequence[Any]) -> bool | None:
 
 
 def _distinct(p: Partition, _: int) -> list[Any]:
-    result: list[Any] = []
+    result: dict[Any, Any] = {}
     for value in p.values:
-        if value is not None and not any(values.equal(value, other) for other in result):
-            result.append(value + 0.0 if isinstance(value, float) else value)  # -0.0 and 0.0 are one: 0.0
-    return result
+        if value is not None:
+            result.setdefault(partition_key(value), shown_key(value))
+    return list(result.values())
+
+
+def _plain_zero(x: str, t: Type) -> str:
+    return f"({x} + 0.0D)" if t.kind is Kind.FLOAT else x
+
+
+def _no_nan(x: str, t: Type) -> str:
+    return f"(nanvl({x}, CAST(NULL AS DOUBLE)) + 0.0D)" if t.kind is Kind.FLOAT else x
 
 
 def _fold_sql(wins: str, result: str, otherwise: str) -> str:
@@ -158,10 +187,22 @@ WINDOWS = {
             "(sum(CAST({x} AS DOUBLE)) OVER {whole} / nullif(count({x}) OVER {whole}, 0L))",
         ),
         WindowFunction(
-            "min", "The smallest value of the partition.", "value", _ordered, _extreme(-1), "min({x}) OVER {whole}"
+            "min",
+            "The smallest value of the partition.",
+            "value",
+            _ordered,
+            _extreme(-1),
+            "min({x}) OVER {whole}",
+            _no_nan,
         ),
         WindowFunction(
-            "max", "The largest value of the partition.", "value", _ordered, _extreme(1), "max({x}) OVER {whole}"
+            "max",
+            "The largest value of the partition.",
+            "value",
+            _ordered,
+            _extreme(1),
+            "max({x}) OVER {whole}",
+            _no_nan,
         ),
         WindowFunction(
             "first_value",
@@ -279,13 +320,10 @@ WINDOWS = {
             "distinct",
             "The distinct non-null values, in order of first appearance.",
             "value",
-            lambda t: (
-                f"needs comparable values, but got {t}"
-                if t.is_dynamic or t.kind in (Kind.ARRAY, Kind.MAP)
-                else array_of(t.unwrap())
-            ),
+            _comparable,
             _distinct,
             "array_distinct(collect_list({x}) OVER {whole})",
+            _plain_zero,
         ),
     )
 }

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from clinker_spark.core.span import NO_SPAN
 from clinker_spark.core.types import ANY, Kind
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES, ARRIVAL
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering
+from clinker_spark.cxl.lower.keys import lower_key
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, Step, combine, quote
 from clinker_spark.cxl.system import Context
 
@@ -56,7 +58,7 @@ class _AggregateLowering:
             self.before.builder.where(
                 predicate.text if row_error is None else f"{row_error} IS NOT NULL OR {predicate.text}"
             )
-        keys = [(name, self.before.bound(self._key(name)).text) for name in self.program.group_by]
+        keys = [self._group_key(i, name) for i, name in enumerate(self.program.group_by)]
         outputs: list[tuple[str, str]] = [(name, quote(name)) for name in self.program.group_by]
         failures: list[tuple[Failing, str | None]] = []
         for s in emits:
@@ -78,10 +80,16 @@ class _AggregateLowering:
         )
         return LoweredAggregate(tuple(self.before.builder.steps), row_error, tuple(keys), tuple(self.partials), after)
 
-    def _key(self, name: str) -> ir.TExpr:
-        span = self.program.statements[0].span if self.program.statements else None
-        t = self.program.schema.get(name, ANY)
-        return ir.Field(span, t, False, name)  # type: ignore[arg-type]
+    def _group_key(self, number: int, name: str) -> tuple[str, str]:
+        """A column to group by. Finishing reads `name`: the key itself or, where the values of a group can look
+        different, that of its first record."""
+        field = ir.Field(NO_SPAN, self.program.schema.get(name, ANY), False, name)
+        lowered = lower_key(self.before, field, "group_by")
+        self.row_failures += [(f, name) for f in lowered.failures]
+        if not lowered.looks_differ:
+            return name, lowered.key.text
+        self.partials.append((name, f"min_by({lowered.shown.text}, {quote(ARRIVAL_COLUMN)})"))
+        return f"$k{number}", lowered.key.text
 
     def _settle(self, error: str | None) -> str | None:
         if not self.row_failures:

@@ -87,6 +87,8 @@ def _in_python(row: RowLowering, block: ir.TEach, columns: Sequence[str]) -> tup
                 value = ph.narrow_sql(value, to)
             text = f"CASE WHEN map_contains_key(cxl_m, {sql_string(name)}) THEN {value} ELSE {text} END"
         texts.append(f"{sql_string(name)}, {text}")
+    if _leaves_can_fail(row.program):  # not these, but the leaves of all blocks have one shape
+        texts.append(f"'$e', {NO_ERROR}")
     leaf = f"named_struct({', '.join(texts)})" if texts else "named_struct('$none', 1)"
     leaves = row.builder.bind(combine(f"transform({made.text}, cxl_m -> {leaf})", [made.bare()]))
     return leaves, [(f, None) for f in made.failures]
@@ -98,7 +100,7 @@ class _Leaves:
         self.lowering = row.lowering
         self.builder = row.builder
         self.columns = columns
-        self.can_fail = any(_can_fail(s) for s in row.program.statements if isinstance(s, ir.TEach))
+        self.can_fail = _leaves_can_fail(row.program)
 
     def block(self, block: ir.TEach, emitted: dict[str, Sql]) -> tuple[Sql, list[Failing]]:
         """The leaves of one block inside `emitted`, and the failures of its source."""
@@ -196,6 +198,10 @@ def _mentioned(failures: Sequence[Named]) -> frozenset[str]:
 
 def _null(t: Type) -> str:
     return f"CAST(NULL AS {ph.physical(t)})"
+
+
+def _leaves_can_fail(program: ir.TypedProgram) -> bool:
+    return any(_can_fail(s) for s in program.statements if isinstance(s, ir.TEach))
 
 
 def _can_fail(block: ir.TEach) -> bool:

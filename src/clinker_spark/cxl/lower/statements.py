@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from clinker_spark.core.types import NULL, Kind, Type
+from clinker_spark.core.types import NULL
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.builtins import physical as ph
-from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.execution import BAD_KEY
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering, WindowSpec
 from clinker_spark.cxl.lower.fanout import lower_fan_out
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, combine, quote
+from clinker_spark.cxl.lower.keys import lower_key, partition_sql
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, quote
 from clinker_spark.cxl.overloads import shown_as, widen
 from clinker_spark.cxl.system import Context
 
@@ -29,30 +26,55 @@ def lower_program(
     system_columns: frozenset[str] = frozenset(),
     window: WindowSpec | None = None,
     tag: str = "",
+    error: str | None = None,
+    ordinals: bool = False,
 ) -> LoweredProgram:
     """The program as data for the Spark layer.
 
     `fields` says how to read a column whose Spark type is not the one the program expects;
-    `tag` keeps the helper columns of several programs over one DataFrame apart.
+    `tag` keeps the helper columns of several programs over one DataFrame apart. `error` is a column with the errors
+    that records bring along, and `ordinals` asks for the place of each record among those of its fan-out.
     """
     lowering = Lowering(PlanBuilder(tag), context, fields or {}, system_columns, window)
-    return RowLowering(program, lowering).run()
+    if window is not None:
+        lowering.window = _by_key(window, program, lowering)
+    return RowLowering(program, lowering, error, ordinals).run()
+
+
+def _by_key(window: WindowSpec, program: ir.TypedProgram, lowering: Lowering) -> WindowSpec:
+    """The window with its partition columns as keys, where the program knows their types."""
+    types = {quote(name): (lowering.fields.get(name, quote(name)), t) for name, t in program.schema.items()}
+    keys: list[tuple[str, str]] = []
+    partition_by = []
+    for column in window.partition_by:
+        key = partition_sql(*types[column]) if column in types else None
+        if key is not None:
+            keys.append((lowering.builder.fresh("$k"), key))
+            column = quote(keys[-1][0])
+        partition_by.append(column)
+    if keys:
+        lowering.builder.project(keys)
+    return replace(window, partition_by=tuple(partition_by))
 
 
 class RowLowering:
     """Walks the statements; keeps what is emitted, what can fail and what has been filtered."""
 
-    def __init__(self, program: ir.TypedProgram, lowering: Lowering) -> None:
+    def __init__(
+        self, program: ir.TypedProgram, lowering: Lowering, error: str | None = None, ordinals: bool = False
+    ) -> None:
         self.program = program
+        self.ordinals = ordinals
         self.lowering = lowering
         self.builder = lowering.builder
         self.columns: dict[str, Sql] = {}
         self.scoped: dict[str, Sql] = {}
         self.failures: list[Named] = []
-        self.error: str | None = None  # a column that holds the error found so far
+        self.error = error  # a column that holds the error found so far
         self.leaves: list[Sql] = []
         self.blocks: list[ir.TEach] = []
         self.last_block = max((i for i, s in enumerate(program.statements) if isinstance(s, ir.TEach)), default=-1)
+        self.ordinal: str | None = None
         self.reaches_rows = True  # does what is emitted here get into some record?
         self.needs_arrival = lowering.window is not None
         self.windows: list[ir.TExpr] = []
@@ -76,6 +98,7 @@ class RowLowering:
             error=self.error,
             needs_arrival=self.needs_arrival,
             temporaries=tuple(self.builder.temporaries),
+            ordinal=self.ordinal,
         )
 
     def _compute_windows(self) -> None:
@@ -156,37 +179,9 @@ class RowLowering:
         self.builder.where(first if error is None else f"{error} IS NOT NULL OR {first}")
 
     def key(self, e: ir.TExpr) -> Sql:
-        """A value as a grouping key: 0.0 and -0.0 are one; NaN, arrays and maps fail the record."""
-        sql = self.lowering.bound(e)
-        self.failures += [(f, None) for f in sql.failures]
-        t = e.type
-        bad, key = None, sql.text
-        if t.is_dynamic:
-            kind = ph.kind_sql(sql.text)
-            bad = f"{ph.variant_is(kind, Kind.ARRAY)} OR {ph.variant_is(kind, Kind.MAP)}"
-            number = ph.get_sql(sql.text, Type(Kind.FLOAT))
-            bad = f"{bad} OR ({ph.variant_is(kind, Kind.FLOAT)} AND isnan({number}))"
-            text = f"concat({kind}, try_variant_get({sql.text}, '$', 'string'))"
-            whole = ph.get_sql(sql.text, Type(Kind.INT))
-            # Whole floats are the same key as their Int; as floats, large Ints would be one key with their neighbours.
-            like_int = f"{number} = rint({number}) AND abs({number}) < 9223372036854775808D"
-            as_int = f"CAST(try_cast({number} AS BIGINT) AS STRING)"
-            shown = f"CASE WHEN {like_int} THEN {as_int} ELSE CAST({number} AS STRING) END"
-            key = (
-                f"CASE WHEN {ph.variant_is(kind, Kind.INT)} THEN CAST({whole} AS STRING) "
-                f"WHEN {ph.variant_is(kind, Kind.FLOAT)} THEN {shown} ELSE {text} END"
-            )
-        elif t.kind in (Kind.ARRAY, Kind.MAP):
-            bad, key = f"{sql.text} IS NOT NULL", f"({sql.text} IS NULL)"
-        elif t.kind is Kind.FLOAT:
-            bad = f"isnan({sql.text})"
-        elif t.kind is Kind.DECIMAL and t.scale is None:  # digits: 1.5 and 1.50 are one
-            key = f"IF(contains({sql.text}, '.'), rtrim('.', rtrim('0', {sql.text})), {sql.text})"
-        if bad is not None:
-            message = sql_string(BAD_KEY)
-            kind_text = sql_string(ErrorKind.TYPE_MISMATCH.value)
-            self.failures.append((Failing(bad, kind_text, sql_text(sql.text, t), message, sql.level), None))
-        return self.builder.bind(combine(key, [sql.bare()]))
+        lowered = lower_key(self.lowering, e, "distinct")
+        self.failures += [(f, None) for f in lowered.failures]
+        return lowered.key
 
     # -------------------------------------------------------------- fan-out
 
@@ -197,13 +192,17 @@ class RowLowering:
         level = max(sql.level for sql in self.leaves)
         bound = self.builder.bind(Sql(leaves, level))
         name = self.builder.fresh("$leaf")
+        array, leaf = bound.text, quote(name)
+        if self.ordinals:
+            array = f"transform({array}, (cxl_leaf1, cxl_place1) -> named_struct('v', cxl_leaf1, 'i', cxl_place1))"
+            self.ordinal, leaf = f"CAST({leaf}.i AS BIGINT)", f"{leaf}.v"
         if self.error is None:
-            self.builder.project([(name, f"explode({bound.text})")])
+            self.builder.project([(name, f"explode({array})")])
         else:
             self.builder.where(f"{self.error} IS NOT NULL OR size({bound.text}) > 0")
-            self.builder.project([(name, f"explode_outer(CASE WHEN {self.error} IS NULL THEN {bound.text} END)")])
+            self.builder.project([(name, f"explode_outer(CASE WHEN {self.error} IS NULL THEN {array} END)")])
         for column in leaf_columns(self.program):
-            self.columns[column] = Sql(f"{quote(name)}.{quote(column)}", simple=True)
+            self.columns[column] = Sql(f"{leaf}.{quote(column)}", simple=True)
 
 
 def traced(s: ir.TTrace) -> ir.TExpr:

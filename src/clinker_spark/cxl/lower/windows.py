@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clinker_spark.cxl import ir
@@ -30,6 +31,7 @@ def lower_window(lowering: Lowering, e: ir.WindowRef) -> Sql:
         x = lowering.bound(ir.Field(e.span, e.type, False, e.field))
     elif e.args:
         x = lowering.bound(e.args[0])
+        x = replace(x, text=row.prepare(x.text, e.args[0].type))
     else:
         x = Sql("")
     offset = e.args[0].value if row.argument == "offset" and isinstance(e.args[0], ir.Const) else 0

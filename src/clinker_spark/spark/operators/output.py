@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
@@ -42,7 +42,7 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     """The records of an output as lines in order, failures set aside and counted."""
     [stream] = builder.inputs(node)
     columns = output_columns(builder, node, stream)
-    rendering = None if node.config.type == "parquet" else render(node.config, columns, node.declared)
+    rendering = None if node.config.type == "parquet" else _writable(render(node.config, columns, node.declared))
     if rendering is not None and rendering.error is not None:
         known = f"coalesce({quote(ERROR_COLUMN)}, {rendering.error})" if stream.fallible else rendering.error
         stream = stream.over(stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({known} AS {ERROR_TYPE})")))
@@ -61,6 +61,15 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     return Prepared(
         node, _in_order(node, stream, frame, [F.expr(line).alias(LINE_COLUMN)]), rendering, several and key is not None
     )
+
+
+def _writable(rendering: Rendering) -> Rendering:
+    """Spark ends every line with something. XML records have nothing between them, but all begin with `<`: what
+    Spark puts after a record is the beginning of the next."""
+    if rendering.separator or not rendering.prefix.startswith(b"<"):
+        return rendering
+    line = f"substring({rendering.line}, 2)"
+    return replace(rendering, line=line, prefix=rendering.prefix + b"<", separator=b"<")
 
 
 def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[OutColumn, ...]:
