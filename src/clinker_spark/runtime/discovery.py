@@ -65,11 +65,11 @@ def _named(node: SourcePlan, base: Path, name: str, i: int) -> SourceFile:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise IoError(
-            [node.diagnostic("E228", f"cannot read '{name}': {reason}", *key, help=_meant(path, base))]
+            [node.diagnostic("E229", f"cannot read '{name}': {reason}", *key, help=_meant(path, base))]
         ) from None
     if path.is_dir() and node.config.type != "parquet":
         help_text = f"name the files: glob: {name.rstrip('/')}/*.{node.config.type}"
-        raise IoError([node.diagnostic("E228", f"'{name}' is a folder", *key, help=help_text)])
+        raise IoError([node.diagnostic("E229", f"'{name}' is a folder", *key, help=help_text)])
     return SourceFile(str(path.absolute()), name, info.st_size)
 
 

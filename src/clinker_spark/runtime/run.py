@@ -1,4 +1,4 @@
-"""Running a plan: pass 1 writes the outputs, pass 2 (only when records failed) the dead letters; then all is published."""
+"""Running a plan: pass 1 writes outputs, pass 2 (only if records failed) dead letters; then all is published."""
 
 from __future__ import annotations
 

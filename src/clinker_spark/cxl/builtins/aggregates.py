@@ -2,7 +2,7 @@
 
 On Spark an aggregate is one or more partial columns (computed by the grouping itself) and a final
 expression over them, so that a sum can be exact: an Int sum is kept in two 64-bit lanes and checked once
-per group.
+per group; sums of floats are the subject of `floatsums`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 
 from clinker_spark.core.types import ANY, FLOAT, INT, Kind, Type, array_of, decimal
 from clinker_spark.cxl import values
+from clinker_spark.cxl.builtins import floatsums
+from clinker_spark.cxl.builtins.floatsums import float_sum
 from clinker_spark.cxl.builtins.table import Failure
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
@@ -71,19 +73,12 @@ def _sum(rows: list[tuple[Any, ...]]) -> Any:
     if not found:
         return None
     if isinstance(found[0], float):
-        return _float_sum(found)
+        return float_sum(found)
     total = sum(found[1:], found[0])
     if isinstance(total, Decimal):
         return values.decimal_fit(total)
     if not values.I64_MIN <= total <= values.I64_MAX:
         raise Fail(ErrorKind.INTEGER_OVERFLOW)
-    return total
-
-
-def _float_sum(found: list[float]) -> float:
-    total = 0.0
-    for x in found:
-        total += x
     return total
 
 
@@ -97,14 +92,14 @@ def _sum_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
         return AggregateSql(lanes, f"try_cast({_JOINED_LANES} AS BIGINT)")
     if types[0].kind is Kind.DECIMAL:
         return AggregateSql((f"try_sum({args[0]})",), f"try_cast({{0}} AS DECIMAL(29, {types[0].scale}))")
-    return AggregateSql((f"sum({args[0]})",))
+    return AggregateSql(floatsums.partials(args[0]), floatsums.final())
 
 
 def _avg(rows: list[tuple[Any, ...]]) -> Any:
     found = _first(rows)
     if not found:
         return None
-    total = _float_sum(found) if isinstance(found[0], float) else float(sum(found))
+    total = float_sum(found) if isinstance(found[0], float) else float(sum(found))
     return total / len(found)
 
 
@@ -112,19 +107,24 @@ def _avg_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
     if types[0].kind is Kind.INT:
         lanes = tuple(lane.format(x=args[0]) for lane in _LANES)
         return AggregateSql((*lanes, f"count({args[0]})"), f"(CAST({_JOINED_LANES} AS DOUBLE) / nullif({{2}}, 0L))")
-    return AggregateSql((f"sum({args[0]})", f"count({args[0]})"), "({0} / nullif({1}, 0L))")
+    if types[0].kind is Kind.DECIMAL:
+        return AggregateSql((f"sum({args[0]})", f"count({args[0]})"), "({0} / nullif({1}, 0L))")
+    return AggregateSql(
+        (*floatsums.partials(args[0]), f"count({args[0]})"), f"({floatsums.final()} / nullif({{6}}, 0L))"
+    )
 
 
 def _weighted(rows: list[tuple[Any, ...]]) -> Any:
     pairs = [(float(v), float(w)) for v, w in rows if v is not None and w is not None]
-    total = _float_sum([w for _, w in pairs])
-    return _float_sum([v * w for v, w in pairs]) / total if pairs and total != 0 else None
+    total = float_sum([w for _, w in pairs])
+    return float_sum([v * w for v, w in pairs]) / total if pairs and total != 0 else None
 
 
 def _weighted_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
     v, w = (f"CAST({a} AS DOUBLE)" for a in args)
     weight = f"CASE WHEN {args[0]} IS NOT NULL THEN {w} END"
-    return AggregateSql((f"sum({v} * {w})", f"sum({weight})"), "({0} / nullif({1}, 0.0D))")
+    texts = (*floatsums.partials(f"({v} * {w})"), *floatsums.partials(f"({weight})"))
+    return AggregateSql(texts, f"({floatsums.final()} / nullif({floatsums.final(6)}, 0.0D))")
 
 
 def _extreme(better: Callable[[int], bool]) -> Callable[[list[tuple[Any, ...]]], Any]:

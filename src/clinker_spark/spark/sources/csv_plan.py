@@ -1,0 +1,113 @@
+"""The plan of a read: what every task must know, made once on the driver and sent along with the query."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from clinker_spark.spark.sources.csv_dialect import CsvDialect
+from clinker_spark.spark.sources.csv_header import CsvFile, read_headers
+from clinker_spark.spark.sources.csv_splits import SMALLEST, TARGET, byte_ranges, count_lines
+from clinker_spark.spark.sources.request import ReadRequest
+from clinker_spark.spark.sources.text_values import TextColumn, text_columns
+
+
+@dataclass(frozen=True)
+class CsvSplit:
+    """A part of a file for one task: bytes, or the whole file as a stream (`end` None)."""
+
+    file: int
+    start: int = 0
+    end: int | None = None
+    skip: int = 0
+    """Records to pass over: the header of a stream."""
+    first_row: int = 1
+    """The number of the first record in its file, when positions are wanted."""
+    take: int | None = None
+    """The most records to give."""
+
+
+@dataclass(frozen=True)
+class CsvPlan:
+    """Everything the tasks share."""
+
+    files: tuple[CsvFile, ...]
+    columns: tuple[TextColumn, ...]
+    selected: frozenset[str]
+    dialect: CsvDialect
+    splits: tuple[CsvSplit, ...] = ()
+    widened: tuple[str, ...] = ()
+    positions: bool = False
+    record: bool = False
+
+
+def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, smallest: int = SMALLEST) -> CsvPlan:
+    """Read the headers and cut the files. Raises InputError for files that cannot be used."""
+    files = read_headers(request)
+    dialect = CsvDialect(request.options.delimiter, request.options.quote_char)
+    names = dict.fromkeys(name for file in files for name, _ in file.undeclared)
+    plan = CsvPlan(
+        files,
+        text_columns(request.columns, request.date_formats),
+        frozenset(column.name for column in request.selected),
+        dialect,
+        widened=tuple(names),
+        positions=request.positions,
+        record=request.record,
+    )
+    splits: list[CsvSplit] = []
+    for i, file in enumerate(files):
+        if file.blank:
+            continue
+        if not file.seekable:
+            splits.append(CsvSplit(i, skip=int(request.options.has_header)))
+            continue
+        ranges = byte_ranges(file.path, file.body, dialect, parallelism=parallelism, target=target, smallest=smallest)
+        splits += [CsvSplit(i, start, end) for start, end in ranges]
+    plan = replace(plan, splits=tuple(splits))
+    if request.limit is not None:
+        plan = _limited(plan, request.limit)
+    return _numbered(plan) if request.positions else plan
+
+
+def _limited(plan: CsvPlan, limit: int) -> CsvPlan:
+    """Only the splits with the first records. They are counted one by one, until there are enough."""
+    kept: list[CsvSplit] = []
+    left = limit
+    for split in plan.splits:
+        if left <= 0:
+            break
+        kept.append(replace(split, take=left))
+        if split is not plan.splits[-1]:
+            left -= count_records(plan, split)
+    return replace(plan, splits=tuple(kept))
+
+
+def _numbered(plan: CsvPlan) -> CsvPlan:
+    """The splits with the number of their first record. The last split of a file need not be counted."""
+    splits = plan.splits
+    counted = [i for i in range(len(splits) - 1) if splits[i].file == splits[i + 1].file]
+    with ThreadPoolExecutor() as pool:
+        counts = dict(zip(counted, pool.map(lambda i: count_records(plan, splits[i]), counted), strict=True))
+    numbered: list[CsvSplit] = []
+    for i, split in enumerate(splits):
+        continues = bool(i) and splits[i - 1].file == split.file
+        first = numbered[-1].first_row + counts[i - 1] if continues else 1
+        numbered.append(replace(split, first_row=first))
+    return replace(plan, splits=tuple(numbered))
+
+
+def count_records(plan: CsvPlan, split: CsvSplit) -> int:
+    """The records of a split: its lines if it has no quotes, otherwise by parsing."""
+    from clinker_spark.spark.sources.csv_blocks import parsed_batches  # it reads plans, and this file makes them
+
+    file = plan.files[split.file]
+    if split.end is not None:
+        with open(file.path, "rb") as opened:
+            opened.seek(split.start)
+            data = opened.read(split.end - split.start)
+        lines = None if plan.dialect.quote.encode() in data else count_lines(data)
+        if lines is not None:
+            return lines
+    uncounted = replace(split, take=None)
+    return sum(block.rows for block in parsed_batches(plan, uncounted, (0,)))

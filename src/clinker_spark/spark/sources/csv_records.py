@@ -1,0 +1,150 @@
+"""Blocks of text as the batches that Spark receives: typed columns, and why a record cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.spark.sources.csv_blocks import BLOCK, Block, RaggedRow, parsed_batches
+from clinker_spark.spark.sources.csv_header import CsvFile
+from clinker_spark.spark.sources.csv_plan import CsvPlan, CsvSplit
+from clinker_spark.spark.sources.request import FILE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
+from clinker_spark.spark.sources.text_streams import MARK, REPLACEMENT
+
+_ERROR = pa.struct([(name, pa.string()) for name in ("kind", "field", "value", "message")])
+_WIDENED = pa.map_(pa.string(), pa.string())
+_SHOWN = 200
+Error = dict[str, str | None]
+
+
+def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
+    """Names and Spark types of the columns after the wanted ones."""
+    found = [(ERROR_COLUMN, ERROR_TYPE)]
+    if plan.widened:
+        found.append((WIDENED_COLUMN, "MAP<STRING, STRING>"))
+    if plan.positions:
+        found += [(FILE_COLUMN, "INT"), (ROW_COLUMN, "BIGINT")]
+    if plan.record:
+        fields = ", ".join(f"`{column.name.replace('`', '``')}`: STRING" for column in plan.columns)
+        found.append((RECORD_COLUMN, f"STRUCT<{fields}>"))
+    return found
+
+
+def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Iterator[pa.RecordBatch]:
+    """The records of a split in the columns of the plan."""
+    file = plan.files[split.file]
+    needed = [
+        place
+        for column, place in zip(plan.columns, file.places, strict=True)
+        if place is not None and (plan.record or column.checked or column.name in plan.selected)
+    ]
+    row = split.first_row
+    for block in parsed_batches(plan, split, [*needed, *(place for _, place in file.undeclared)], block_size):
+        yield _batch(plan, file, split.file, block, row)
+        row += block.rows
+
+
+def _batch(plan: CsvPlan, file: CsvFile, file_index: int, block: Block, first_row: int) -> pa.RecordBatch:
+    errors: dict[int, Error] = {row: _ragged_error(what, file) for row, what in block.ragged.items()}
+    if block.marked:
+        block = _without_marks(plan, file, block, errors)
+    names: list[str] = []
+    arrays: list[pa.Array] = []
+    for column, place in zip(plan.columns, file.places, strict=True):
+        selected = column.name in plan.selected
+        if place is None:
+            values = pa.nulls(block.rows, column.arrow)
+        elif selected or column.checked:
+            text = block.columns[place]
+            converted = column.convert(text)
+            values = converted.values
+            if converted.failed is not None:
+                for row in np.flatnonzero(converted.failed.to_numpy(zero_copy_only=False)).tolist():
+                    errors.setdefault(row, column.error(text[row].as_py()))
+        if selected:
+            names.append(column.name)
+            arrays.append(values)
+    names.append(ERROR_COLUMN)
+    arrays.append(_error_column(errors, block.rows))
+    if plan.widened:
+        names.append(WIDENED_COLUMN)
+        arrays.append(_widened(file, block))
+    if plan.positions:
+        names += [FILE_COLUMN, ROW_COLUMN]
+        arrays.append(pa.array(np.full(block.rows, file_index, dtype=np.int32)))
+        arrays.append(pa.array(np.arange(first_row, first_row + block.rows, dtype=np.int64)))
+    if plan.record:
+        names.append(RECORD_COLUMN)
+        arrays.append(_record(plan, file, block))
+    return pa.RecordBatch.from_arrays(arrays, names)
+
+
+def _error_column(errors: dict[int, Error], rows: int) -> pa.Array:
+    if not errors:
+        return pa.nulls(rows, _ERROR)
+    return pa.array([errors.get(row) for row in range(rows)], _ERROR)
+
+
+def _shown(text: str) -> str:
+    return (text if len(text) <= _SHOWN else text[:_SHOWN]).replace(MARK, REPLACEMENT)
+
+
+def _ragged_error(row: RaggedRow, file: CsvFile) -> Error:
+    values = f"{row.cells} value" if row.cells == 1 else f"{row.cells} values"
+    message = f"the row has {values}, the {'header' if file.has_header else 'schema'} has {file.width}"
+    return {"kind": "structural_validation", "field": None, "value": _shown(row.text), "message": message}
+
+
+def _without_marks(plan: CsvPlan, file: CsvFile, block: Block, errors: dict[int, Error]) -> Block:
+    """The block with null for cells that could not be decoded; their records get an error."""
+    names = {place: column.name for column, place in zip(plan.columns, file.places, strict=True) if place is not None}
+    columns = dict(block.columns)
+    for place, text in block.columns.items():
+        broken = pc.fill_null(pc.match_substring(text, MARK), False)
+        if not pc.any(broken).as_py():
+            continue
+        for row in np.flatnonzero(broken.to_numpy(zero_copy_only=False)).tolist():
+            message = f"the value is not {file.encoding}"
+            value = _shown(text[row].as_py())
+            error = {"kind": "structural_validation", "field": names.get(place), "value": value, "message": message}
+            errors.setdefault(row, error)
+        columns[place] = pc.if_else(broken, pa.scalar(None, pa.string()), text)
+    return Block(block.rows, columns, block.ragged)
+
+
+def _widened(file: CsvFile, block: Block) -> pa.Array:
+    """The cells of undeclared columns as one map per record; none for ragged rows."""
+    rows, width = block.rows, len(file.undeclared)
+    if not width:
+        return pa.nulls(rows, _WIDENED)
+    cells = pa.concat_arrays([block.columns[place] for _, place in file.undeclared])
+    # Cell j of row i stands at j * rows + i; a map wants the cells of a row side by side.
+    order = (np.arange(rows)[:, None] + np.arange(width)[None, :] * rows).ravel()
+    keys = pa.array([name for name, _ in file.undeclared]).take(pa.array(np.tile(np.arange(width), rows)))
+    offsets = pa.array(np.arange(0, rows * width + 1, width, dtype=np.int32))
+    maps = pa.MapArray.from_arrays(offsets, keys, cells.take(pa.array(order)))
+    if not block.ragged:
+        return maps
+    kept = np.arange(rows)
+    return maps.take(pa.array(kept, mask=np.isin(kept, list(block.ragged))))
+
+
+def _record(plan: CsvPlan, file: CsvFile, block: Block) -> pa.Array:
+    """The declared columns as text; of a ragged row, those cells that it has."""
+    ragged = {row: plan.dialect.cells(what.text) for row, what in block.ragged.items()}
+    arrays = []
+    for place in file.places:
+        if place is None:
+            arrays.append(pa.nulls(block.rows, pa.string()))
+            continue
+        text = block.columns[place]
+        if ragged:
+            found = [cells[place] if place < len(cells) else None for cells in ragged.values()]
+            mask = np.isin(np.arange(block.rows), list(ragged))
+            text = pc.replace_with_mask(text, pa.array(mask), pa.array(found, pa.string()))
+        arrays.append(text)
+    return pa.StructArray.from_arrays(arrays, names=[column.name for column in plan.columns])

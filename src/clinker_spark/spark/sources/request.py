@@ -1,0 +1,75 @@
+"""What a reader is asked for, and what it gives. Every file format has this one interface.
+
+A reader's DataFrame has, in this order, the wanted columns in their physical types and then, where they apply:
+
+- `$error`: null, or why the record cannot be used (kind, field, value, message). Such a record has null in every
+  column it could not fill. `kind` is a dead-letter category: type_coercion_failure, missing_required_field or
+  structural_validation.
+- `$widened`: a map of the cells that no declared column reads, when the source carries them along.
+- `$file` (position in `files`) and `$row` (1-based record of that file), when positions are asked for.
+- `$record`: a struct with the text of every declared column as it stood in the file, when it is asked for.
+- `$arrival`: a number that grows from record to record over all files, when it is asked for.
+
+Its partitions stand in file order: partition by partition, row by row, is the order of the source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from clinker_spark.config.model.schema import Column
+
+FILE_COLUMN = "$file"
+ROW_COLUMN = "$row"
+RECORD_COLUMN = "$record"
+WIDENED_COLUMN = "$widened"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file to read. `path` is what the system opens, `name` what $source.file says."""
+
+    path: str
+    name: str
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """Everything a reader must know. `wanted` None is all declared columns; `limit` stops after so many records."""
+
+    source: str
+    files: tuple[SourceFile, ...]
+    columns: tuple[Column, ...]
+    options: Any
+    compression: str = "auto"
+    on_unmapped: str = "auto_widen"
+    date_formats: tuple[str, ...] = ()
+    wanted: frozenset[str] | None = None
+    arrival: bool = False
+    positions: bool = False
+    record: bool = False
+    limit: int | None = None
+
+    @property
+    def selected(self) -> tuple[Column, ...]:
+        """The columns the DataFrame has, in declared order."""
+        return tuple(c for c in self.columns if self.wanted is None or c.name in self.wanted)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a reader gives. `fallible` says whether there is an `$error` column; `warnings` are findings about files."""
+
+    frame: DataFrame
+    fallible: bool
+    in_python: bool
+    """Python parses the files, in Arrow batches; explain says so."""
+    widened: tuple[str, ...] = ()
+    """The undeclared columns that `$widened` can hold, in file order."""
+    warnings: tuple[str, ...] = field(default=())
+    row_offsets: tuple[int, ...] = ()
+    """With positions: how many records the files before each file have."""
