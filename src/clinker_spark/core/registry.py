@@ -145,6 +145,12 @@ ENTRIES: tuple[Entry, ...] = (
         "A validation names no check that exists, or lacks something that the check needs.",
         "Take the suggested check and its arguments, or write a CXL condition.",
     ),
+    Entry(
+        "E018",
+        "setting of Spark cannot be read",
+        "A `--conf` on the command line is not of the form key=value.",
+        "Write `--conf spark.sql.shuffle.partitions=8`.",
+    ),
     # ------------------------------------------------------------ compositions, retired keys, sources
     Entry(
         "E101",
@@ -305,6 +311,12 @@ ENTRIES: tuple[Entry, ...] = (
         "Write bytes, or a number and a unit such as `512M` or `10MB`.",
     ),
     Entry(
+        "E216",
+        "no file matches",
+        "A source finds no file to read.",
+        "Correct the pattern, or say with `files.on_no_match` that no file is fine.",
+    ),
+    Entry(
         "E218",
         "take_first and take_last",
         "`files` of a source asks for the first and for the last files.",
@@ -380,6 +392,18 @@ ENTRIES: tuple[Entry, ...] = (
         'Write `cxl: ""`, and compute in a transform after it.',
     ),
     Entry(
+        "E315",
+        "too many records failed",
+        "The share of records that failed has reached `dlq.max_rate`; nothing was written.",
+        "Look at the records with a higher `max_rate`, and correct the files or the pipeline.",
+    ),
+    Entry(
+        "E316",
+        "too many records of a source failed",
+        "The share of a source's records that failed has reached its `max_rate`; nothing was written.",
+        "Look at the records with a higher `max_rate`, and compare the schema with the files.",
+    ),
+    Entry(
         "E317",
         "dead letters of an unknown source",
         "`dlq.per_source` names a source that does not exist.",
@@ -433,6 +457,62 @@ ENTRIES: tuple[Entry, ...] = (
         "`split.naming` does not give every file a name of its own.",
         "Use exactly one `{seq:04}`, with `{stem}` and `{ext}` if you like.",
     ),
+    Entry(
+        "E368",
+        "too many values of the wrong type",
+        "More records than `type_error_threshold` allows have values that cannot be read as their declared types; "
+        "nothing was written.",
+        "Correct the schema, or the files.",
+    ),
+    # ------------------------------------------------------------ running
+    Entry(
+        "E401",
+        "output cannot be written",
+        "The path of an output, or of the dead letters, cannot be written to; nothing was published.",
+        "Check the path and the permissions of its folder.",
+    ),
+    Entry(
+        "E402",
+        "Spark failed",
+        "Spark ended a job for a reason that has no code of its own; nothing was published.",
+        "Run again with `CLINKER_DEBUG=1` to see all that Spark said.",
+    ),
+    Entry(
+        "E405",
+        "disk full",
+        "There is no space left on a disk that the run writes to; nothing was published.",
+        "Free some space, or put Spark's temporary data on another disk.",
+    ),
+    Entry(
+        "E406",
+        "output is there already",
+        "An output with `if_exists: error` is there already.",
+        "Remove it, run with `--force`, or write another `if_exists`.",
+    ),
+    Entry(
+        "E407",
+        "source_name of several sources",
+        "`{source_name}` in the path of an output does not say which source it means.",
+        "Write `{source_name:node}`.",
+    ),
+    Entry(
+        "E408",
+        "group larger than a file",
+        "A group of a split output does not fit one file, and `oversize_group` does not allow that.",
+        "Allow larger files, or choose another `group_key`.",
+    ),
+    Entry(
+        "E409",
+        "a record failed",
+        "A record failed, and the strategy is `fail_fast`; nothing was written.",
+        "Correct the record, or write `strategy: continue` and a path for dead letters.",
+    ),
+    Entry(
+        "E410",
+        "out of memory",
+        "Spark ran out of memory; nothing was published.",
+        "Give Spark more memory, or use fewer tasks at once.",
+    ),
     # ------------------------------------------------------------ warnings about configuration
     Entry(
         "W002",
@@ -465,12 +545,24 @@ ENTRIES: tuple[Entry, ...] = (
         "The program has no `emit`, so it adds no column to its records.",
         "Add an `emit`; ignore the warning if the program is only meant to filter.",
     ),
+    Entry(
+        "W216",
+        "no file matches",
+        "A source finds no file to read, and `files.on_no_match` is `warn`.",
+        "Correct the pattern, or write `on_no_match: skip`.",
+    ),
     # ------------------------------------------------------------ warnings about outputs
     Entry(
         "W366",
         "nothing to exclude",
         "`exclude` of an output names a column that the records do not have.",
         "Take the suggested column, or remove the name.",
+    ),
+    Entry(
+        "W408",
+        "group larger than a file",
+        "A group of a split output does not fit one file, and was written into a larger one.",
+        "Allow larger files, choose another `group_key`, or write `oversize_group: allow`.",
     ),
     # ------------------------------------------------------------ record errors
     Entry(
