@@ -5,7 +5,7 @@ errors a single record can have. An `X` row also answers to the name that dead l
 
 >>> lookup("e200").title, lookup("division_by_zero").code, lookup("E999")
 ('type error', 'X002', None)
->>> suggest("divide_by_zero"), suggest("E20")
+>>> suggest("divide_by_zero"), suggest("E20O")
 ('division_by_zero', 'E200')
 """
 
@@ -150,6 +150,18 @@ ENTRIES: tuple[Entry, ...] = (
         "setting of Spark cannot be read",
         "A `--conf` on the command line is not of the form key=value.",
         "Write `--conf spark.sql.shuffle.partitions=8`.",
+    ),
+    Entry(
+        "E019",
+        "not a file of dead letters",
+        "A file is not one of dead letters, or its records cannot be replayed through this pipeline.",
+        "Name a file that a run of the pipeline wrote to `error_handling.dlq.path`.",
+    ),
+    Entry(
+        "E020",
+        "output cannot be added to",
+        "`clinker dlq replay --append` cannot add records to an output.",
+        "Replay without `--append`.",
     ),
     # ------------------------------------------------------------ compositions, retired keys, sources
     Entry(
@@ -365,6 +377,24 @@ ENTRIES: tuple[Entry, ...] = (
         "name cannot be written",
         "A column has a name that the file format of an output cannot hold, or that hides another column in it.",
         "Give the column another name in the file: `mapping: [new_name: column]`.",
+    ),
+    Entry(
+        "E246",
+        "data file is damaged",
+        "A file that a source reads cannot be read to its end: it is damaged, or lacks the part with the records.",
+        "Correct the file, or the format and `record_path` of the source.",
+    ),
+    Entry(
+        "E247",
+        "column of another type",
+        "A file that describes its own columns has one in a type that cannot be read as the declared one.",
+        "Declare the type that the file has, and convert the values in a transform.",
+    ),
+    Entry(
+        "E248",
+        "file on a remote storage",
+        "A source names a file on a remote storage that its format cannot be read from.",
+        "Mount the storage and give the mounted path, or keep the data as Parquet.",
     ),
     # ------------------------------------------------------------ combine, memory, outputs and dead letters
     Entry(

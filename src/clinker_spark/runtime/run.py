@@ -168,8 +168,8 @@ class _Run:
             result[node.name] = place
         return result
 
-    def _builder(self, *, letters: bool) -> Builder:
-        return Builder(self.spark, self.plan, contexts(self.plan, self.options), self.files, letters)
+    def _builder(self, *, letters: bool, suspects: frozenset[str] | None = None) -> Builder:
+        return Builder(self.spark, self.plan, contexts(self.plan, self.options), self.files, letters, suspects)
 
     # ------------------------------------------------------------ outputs
 
@@ -293,7 +293,8 @@ class _Run:
     def _letters(self) -> None:
         with self._timed("dead letters"):
             self.tell("dead_letters_started", {})
-            builder = self._builder(letters=True)
+            suspects = frozenset(name for name, found in self.builder.counts.items() if found.get.get("failed"))
+            builder = self._builder(letters=True, suspects=suspects)
             for node in self.plan.outputs:
                 prepare_output(builder, node)
             frame = letters(builder)

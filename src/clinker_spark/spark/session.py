@@ -31,6 +31,12 @@ _LOCAL = {
 }
 
 
+def _local() -> dict[str, str]:
+    # Spark's 200 partitions are meant for clusters: on one machine each is a task that costs more than its work.
+    cores = os.cpu_count() or 1
+    return {**_LOCAL, "spark.sql.shuffle.partitions": str(max(8, 4 * cores))}
+
+
 def session(
     master: str = "local[*]",
     *,
@@ -54,7 +60,7 @@ def session(
             connect = connect.config(key, value)
         return connect.getOrCreate()
     builder = SparkSession.builder.master(master).appName(app_name)
-    settings = {**_ALWAYS, **(_LOCAL if master.startswith("local") else {})}
+    settings = {**_ALWAYS, **(_local() if master.startswith("local") else {})}
     if not verbose:
         quiet = files("clinker_spark.spark").joinpath("log4j2-quiet.properties")
         settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet}"

@@ -47,6 +47,8 @@ class Builder:
     files: Mapping[str, tuple[SourceFile, ...]]
     """The files of each source."""
     letters: bool = False
+    suspects: frozenset[str] | None = None
+    """When letters are collected: the nodes at which records are known to be set aside; None is all."""
     limit: int | None = None
     """At most so many records of each source."""
     progress: str | None = None
@@ -104,7 +106,8 @@ class Builder:
             return stream
         frame = stream.frame
         if self.letters:
-            self.failures.append((frame.where(failed()), node, stream))
+            if self.suspects is None or node.name in self.suspects:
+                self.failures.append((frame.where(failed()), node, stream))
         else:
             frame = self.count(node.name, frame, failed=F.count_if(failed()))
         return stream.over(frame.where(~failed())).without(ERROR_COLUMN, STAGE_COLUMN)

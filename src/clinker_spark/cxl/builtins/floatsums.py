@@ -1,0 +1,79 @@
+"""Sums of floats that do not depend on the order of the values, so that partitioning never shows in a result.
+
+A value is cut into integers: the part before the point (in two 32-bit lanes) and 64 bits after it (in two more).
+Integers add up exactly in any order, and the sum is rounded once, at the end. What lies below the last lane is added
+as floats; for values above 1e-12 those are short numbers whose sums are exact as well. Values from 2^62 on, infinities
+and NaN are added as they are.
+
+>>> float_sum([0.1] * 10), float_sum([1e16, 1.0, -1e16])
+(1.0, 1.0)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+_LIMIT = 2.0**62
+_LANE = 2.0**32
+_MOST = 10**38
+
+
+def float_sum(values: Iterable[float]) -> float:
+    """The sum; 0.0 of nothing."""
+    whole = first = second = 0
+    big = rest = 0.0
+    for x in values:
+        if not abs(x) < _LIMIT:
+            big += x
+            continue
+        t = int(x)
+        f = (x - t) * _LANE
+        a = int(f)
+        g = (f - a) * _LANE
+        b = int(g)
+        whole, first, second = whole + t, first + a, second + b
+        rest += (g - b) * 2.0**-64
+    exact = (whole << 64) + (first << 32) + second
+    if abs(exact) < _MOST:
+        total = float(exact) * 2.0**-64
+    else:
+        total = float(whole) + (float(first) * 2.0**-32 + float(second) * 2.0**-64)
+    return big + (total + rest) + 0.0 if not math.isnan(big) else big
+
+
+_SMALL = "(CASE WHEN abs({x}) < 4611686018427387904D THEN {x} ELSE 0.0D END)"
+_WHOLE = f"CAST({_SMALL} AS BIGINT)"
+_FRACTION = f"(({_SMALL} - {_WHOLE}) * 4294967296D)"
+_FIRST = f"CAST({_FRACTION} AS BIGINT)"
+_LOWER = f"(({_FRACTION} - {_FIRST}) * 4294967296D)"
+_SECOND = f"CAST({_LOWER} AS BIGINT)"
+
+PARTIALS = (
+    f"sum(CASE WHEN {{x}} IS NOT NULL THEN shiftright({_WHOLE}, 32) END)",
+    f"sum({_WHOLE} & 4294967295L)",
+    f"sum({_FIRST})",
+    f"sum({_SECOND})",
+    f"sum(({_LOWER} - {_SECOND}) * 5.421010862427522E-20D)",
+    "sum(CASE WHEN abs({x}) < 4611686018427387904D THEN 0.0D ELSE {x} END)",
+)
+"""Aggregates over the values `{x}`."""
+
+
+def partials(x: str) -> tuple[str, ...]:
+    """The aggregates that `final` needs."""
+    return tuple(text.replace("{x}", x) for text in PARTIALS)
+
+
+def final(start: int = 0) -> str:
+    """A template over partials that begin at position `start`: the sum, null when there were no values."""
+    h, l, a, b, rest, big = (f"{{{start + i}}}" for i in range(6))
+    whole = f"(CAST({h} AS DECIMAL(38, 0)) * 4294967296BD + CAST({l} AS DECIMAL(38, 0)))"
+    lanes = f"(CAST({a} AS DECIMAL(38, 0)) * 4294967296BD + CAST({b} AS DECIMAL(38, 0)))"
+    exact = f"try_add(try_multiply(CAST({whole} AS DECIMAL(38, 0)), 18446744073709551616BD), {lanes})"
+    one = f"CAST(try_cast({exact} AS DECIMAL(38, 0)) AS DOUBLE) * 5.421010862427522E-20D"
+    other = (
+        f"CAST({whole} AS DOUBLE) + (CAST({a} AS DOUBLE) * 2.3283064365386963E-10D "
+        f"+ CAST({b} AS DOUBLE) * 5.421010862427522E-20D)"
+    )
+    return f"({big} + (coalesce({one}, {other}) + {rest}) + 0.0D)"
