@@ -67,8 +67,8 @@ def partials(x: str) -> tuple[str, ...]:
 
 def final(start: int = 0) -> str:
     """A template over partials that begin at position `start`: the sum, null when there were no values."""
-    h, l, a, b, rest, big = (f"{{{start + i}}}" for i in range(6))
-    whole = f"(CAST({h} AS DECIMAL(38, 0)) * 4294967296BD + CAST({l} AS DECIMAL(38, 0)))"
+    h, low, a, b, rest, big = (f"{{{start + i}}}" for i in range(6))
+    whole = f"(CAST({h} AS DECIMAL(38, 0)) * 4294967296BD + CAST({low} AS DECIMAL(38, 0)))"
     lanes = f"(CAST({a} AS DECIMAL(38, 0)) * 4294967296BD + CAST({b} AS DECIMAL(38, 0)))"
     exact = f"try_add(try_multiply(CAST({whole} AS DECIMAL(38, 0)), 18446744073709551616BD), {lanes})"
     one = f"CAST(try_cast({exact} AS DECIMAL(38, 0)) AS DOUBLE) * 5.421010862427522E-20D"

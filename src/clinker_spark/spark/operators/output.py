@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from clinker_spark.config.model.order import SortField
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
@@ -15,7 +16,6 @@ from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYP
 from clinker_spark.plan.needs import per_file
 from clinker_spark.plan.nodes import OutputPlan, SourcePlan
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, failed
-from clinker_spark.spark.operators.transform import order_text
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.sources.request import WIDENED_COLUMN
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 LINE_COLUMN = "value"
+FAILED, THERE = "$failed", "$there"
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
 
@@ -47,20 +48,61 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         known = f"coalesce({quote(ERROR_COLUMN)}, {rendering.error})" if stream.fallible else rendering.error
         stream = stream.over(stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({known} AS {ERROR_TYPE})")))
         stream = builder.mark(node, stream)
-    dropping = [item.field for item in node.config.sort_order if item.null_order == "drop"]
-    frame = _settled(builder, node, stream, dropping)
     split = node.config.split
-    several = split is not None or per_file(node)
+    keyed = (split is not None or per_file(node)) and (key := _key(node)) is not None
     if rendering is None:
-        frame = _in_order(node, stream, frame, [F.expr(c.sql).alias(c.name) for c in columns])
-        return Prepared(node, frame, None, False)
-    line = rendering.line
-    key = _key(builder, node)
-    if key is not None:
-        line = f"concat({key}, {sql_string(KEY_SEPARATOR)}, {line})"
-    return Prepared(
-        node, _in_order(node, stream, frame, [F.expr(line).alias(LINE_COLUMN)]), rendering, several and key is not None
-    )
+        columns_sql = [F.expr(c.sql).alias(c.name) for c in columns]
+    else:
+        line = f"concat({key}, {sql_string(KEY_SEPARATOR)}, {rendering.line})" if keyed else rendering.line
+        columns_sql = [F.expr(line).alias(LINE_COLUMN)]
+    return Prepared(node, _finish(builder, node, stream, columns_sql), rendering, keyed)
+
+
+def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Column]) -> DataFrame:
+    """Only `columns`, without failures, in the order that the output promises; counted on the way.
+
+    Lines are made before records are counted: counting ends Spark's generated code, and a line is the shortest form
+    in which a record can get over that.
+    """
+    if builder.letters:
+        builder.settle(node, stream)
+        return stream.frame
+    sorting = node.config.sort_order
+    needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
+    keys = [F.col(quote(item.field)) for item in sorting] + ([F.col(quote(ARRIVAL_COLUMN))] if needs_sort else [])
+    names = [f"$sort{i}" for i in range(len(keys))]
+    there: Column = F.lit(True)
+    for item in sorting:
+        if item.null_order == "drop":
+            there = there & F.col(quote(item.field)).isNotNull()
+    good = there & ~failed() if stream.fallible else there
+    dropping = any(item.null_order == "drop" for item in sorting)
+    flags = [F.col(quote(ERROR_COLUMN)).isNotNull().alias(FAILED)] if stream.fallible else []
+    flags += [there.alias(THERE)] if dropping else []
+    frame = stream.frame.select(*columns, *[key.alias(name) for key, name in zip(keys, names, strict=True)], *flags)
+    bad = F.col(quote(FAILED)) if stream.fallible else F.lit(False)
+    there = F.col(quote(THERE)) if dropping else F.lit(True)
+    good = there & ~bad
+    metrics = {"rows": F.count_if(good)}
+    if stream.fallible:
+        metrics["failed"] = F.count_if(bad)
+    if dropping:
+        metrics["dropped"] = F.count_if(~there & ~bad)
+    kept = frame.columns[: len(columns)]
+    frame = builder.count(node.name, frame, **metrics)
+    if stream.fallible or dropping:
+        frame = frame.where(good)
+    if needs_sort:
+        directions = [_direction(item, name) for item, name in zip(sorting, names, strict=False)]
+        frame = frame.orderBy(*directions, F.col(quote(names[-1])))
+    return frame.select(*[F.col(quote(name)) for name in kept])
+
+
+def _direction(item: SortField, name: str) -> Column:
+    column = F.col(quote(name))
+    if item.order == "desc":
+        return column.desc_nulls_first() if item.null_order == "first" else column.desc_nulls_last()
+    return column.asc_nulls_first() if item.null_order == "first" else column.asc_nulls_last()
 
 
 def _writable(rendering: Rendering) -> Rendering:
@@ -92,52 +134,7 @@ def widened_names(builder: Builder, node: OutputPlan) -> list[str]:
     return list(names)
 
 
-def _settled(builder: Builder, node: OutputPlan, stream: Stream, dropping: list[str]) -> DataFrame:
-    """Without failures and dropped records; what is written is counted on the way."""
-    there: Column = F.lit(True)
-    for name in dropping:
-        there = there & F.col(quote(name)).isNotNull()
-    if builder.letters:
-        builder.settle(node, stream)
-        return stream.frame
-    good = there & ~failed() if stream.fallible else there
-    metrics = {"rows": F.count_if(good)}
-    if stream.fallible:
-        metrics["failed"] = F.count_if(failed())
-    if dropping:
-        metrics["dropped"] = F.count_if(~there & (~failed() if stream.fallible else F.lit(True)))
-    frame = builder.count(node.name, stream.frame, **metrics)
-    return frame.where(good) if stream.fallible or dropping else frame
-
-
-def _in_order(node: OutputPlan, stream: Stream, frame: DataFrame, columns: list[Column]) -> DataFrame:
-    """Only `columns`, in the order that the output promises: partitions in order, and rows in them."""
-    sorting = [order_text(item) for item in node.config.sort_order]
-    needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
-    if not needs_sort:
-        return frame.select(*columns)
-    keys = [*sorting, quote(ARRIVAL_COLUMN)]
-    names = [f"$sort{i}" for i in range(len(keys))]
-    found = frame.select(
-        *columns,
-        *[
-            F.expr(key.split("` ")[0] + "`" if "` " in key else key).alias(n)
-            for key, n in zip(keys, names, strict=True)
-        ],
-    )
-    order = [F.expr(quote(n)) for n in names]
-    directions = [_direction(key, column) for key, column in zip(keys, order, strict=True)]
-    kept = [name for name in found.columns if name not in names]
-    return found.orderBy(*directions).select(*[F.col(quote(name)) for name in kept])
-
-
-def _direction(key: str, column: Column) -> Column:
-    if " DESC" in key:
-        return column.desc_nulls_first() if key.endswith("FIRST") else column.desc_nulls_last()
-    return column.asc_nulls_first() if key.endswith("FIRST") else column.asc_nulls_last()
-
-
-def _key(builder: Builder, node: OutputPlan) -> str | None:
+def _key(node: OutputPlan) -> str | None:
     """SQL for the text that keeps records in one file: the input file, or the key of a split."""
     if per_file(node):
         return f"CAST({quote(DOCUMENT_COLUMN)} AS STRING)"

@@ -39,6 +39,8 @@ class CsvPlan:
     widened: tuple[str, ...] = ()
     positions: bool = False
     record: bool = False
+    row_offsets: tuple[int, ...] = ()
+    """With positions: the records of the files before each file."""
 
 
 def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, smallest: int = SMALLEST) -> CsvPlan:
@@ -84,17 +86,16 @@ def _limited(plan: CsvPlan, limit: int) -> CsvPlan:
 
 
 def _numbered(plan: CsvPlan) -> CsvPlan:
-    """The splits with the number of their first record. The last split of a file need not be counted."""
-    splits = plan.splits
-    counted = [i for i in range(len(splits) - 1) if splits[i].file == splits[i + 1].file]
+    """The splits with the number of their first record. Nothing is numbered after the last split: it is not counted."""
     with ThreadPoolExecutor() as pool:
-        counts = dict(zip(counted, pool.map(lambda i: count_records(plan, splits[i]), counted), strict=True))
+        counts = [*pool.map(lambda split: count_records(plan, split), plan.splits[:-1]), 0]
+    totals = [0] * len(plan.files)
     numbered: list[CsvSplit] = []
-    for i, split in enumerate(splits):
-        continues = bool(i) and splits[i - 1].file == split.file
-        first = numbered[-1].first_row + counts[i - 1] if continues else 1
-        numbered.append(replace(split, first_row=first))
-    return replace(plan, splits=tuple(numbered))
+    for split, records in zip(plan.splits, counts, strict=False):
+        numbered.append(replace(split, first_row=totals[split.file] + 1))
+        totals[split.file] += records
+    offsets = tuple(sum(totals[:i]) for i in range(len(totals)))
+    return replace(plan, splits=tuple(numbered), row_offsets=offsets)
 
 
 def count_records(plan: CsvPlan, split: CsvSplit) -> int:

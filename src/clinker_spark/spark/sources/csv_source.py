@@ -31,7 +31,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
         frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
-    return Scan(frame, fallible=True, in_python=True, widened=plan.widened)
+    return Scan(frame, fallible=True, in_python=True, widened=plan.widened, row_offsets=plan.row_offsets)
 
 
 def _parallelism(spark: SparkSession) -> int:

@@ -1,0 +1,32 @@
+"""The plan of a read as a DataFrame, for the formats that are parsed record by record."""
+
+from __future__ import annotations
+
+import os
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN
+from clinker_spark.spark.sources.record_batches import engine_columns, read_batches
+from clinker_spark.spark.sources.record_plan import RecordPlan
+from clinker_spark.spark.sources.request import Scan
+from clinker_spark.spark.sources.scans import scan
+
+
+def scan_of(spark: SparkSession, plan: RecordPlan, *, arrival: bool) -> Scan:
+    """The records of a plan: one task per split."""
+    fields = [*plan.fields, *engine_columns(plan)]
+    frame = scan(spark, len(plan.splits), fields, lambda i: read_batches(plan, plan.splits[i]))
+    if arrival:
+        # The splits are the partitions, in order, so the number Spark gives grows along the files.
+        frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
+    return Scan(frame, fallible=True, in_python=True, widened=plan.widened, row_offsets=plan.row_offsets)
+
+
+def parallelism_of(spark: SparkSession) -> int:
+    try:
+        return spark.sparkContext.defaultParallelism
+    except PySparkException:  # Spark Connect has no context
+        return os.cpu_count() or 1
