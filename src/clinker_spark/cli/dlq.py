@@ -84,7 +84,7 @@ def replay(pipeline: str, file: str, **options: Any) -> int:
         files = replay_files(plan, read_letters(file), Path(folder))
         run_options = Options(files=files, replay="append" if options["append"] else "beside")
         with reporter(plan, run_options, machine=None, quiet=options["quiet"]) as listener:
-            spark = open_session(plan, pipeline, {**options, "log_level": "error"})
+            spark = open_session(plan, pipeline, {**options, "verbose": False})
             report = run(plan, spark, run_options, listener)
             listener("finished", {"report": report})
     sys.stdout.flush()

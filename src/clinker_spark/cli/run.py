@@ -11,7 +11,17 @@ import click
 _FORMATS = ("text", "json", "dot")
 
 
-@click.command("run")
+class _RunCommand(click.Command):
+    """`--explain` may stand before the pipeline: the word after it is its value only when it is one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for i, text in enumerate(args):
+            if text == "--explain" and (i + 1 == len(args) or args[i + 1] not in _FORMATS):
+                args[i] = "--explain=text"
+        return super().parse_args(ctx, args)
+
+
+@click.command("run", cls=_RunCommand)
 @click.argument("pipeline", type=click.Path())
 @click.option(
     "--explain",
@@ -58,7 +68,7 @@ def command(pipeline: str, **options: Any) -> int:
 
         click.echo(explain(plan, options["explain"]), nl=False)
         return 0
-    _show_warnings(plan.warnings, options["quiet"])
+    _show_warnings(plan.warnings)
     if options["dry_run"] and options["preview"] is None:
         click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")
         for node in plan.outputs:
@@ -81,11 +91,12 @@ def command(pipeline: str, **options: Any) -> int:
             return 0
         report = run(plan, spark, run_options, listener)
         listener("finished", {"report": report})
+    _show_warnings(report.warnings)
     return report.exit_code
 
 
-def _show_warnings(warnings: Any, quiet: bool) -> None:
-    if warnings and not quiet:
+def _show_warnings(warnings: Any) -> None:
+    if warnings:
         from clinker_spark.core.render import render_all, use_color
 
         click.echo(render_all(warnings, use_color(sys.stderr)), err=True)

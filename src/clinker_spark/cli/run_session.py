@@ -40,6 +40,6 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
         options["master"] or spark.master or default,
         app_name=f"clinker: {plan.file.settings.name}",
         conf=conf,
-        verbose=options["log_level"] in ("info", "debug"),
+        verbose=options["verbose"],
         remote=remote,
     )

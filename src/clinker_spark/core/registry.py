@@ -185,7 +185,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "E104",
         "composition call that lacks something",
-        "A call of a composition leaves a port or a required parameter open, or gives it a value or columns that it does not take.",
+        "A call of a composition leaves a port or a required parameter open, or gives it what it does not take.",
         "Give the composition what its `_compose:` section asks for.",
     ),
     Entry(

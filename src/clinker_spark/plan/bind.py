@@ -136,7 +136,8 @@ class Binder:
             )
             return None
         if len(self.using) >= MAX_DEPTH:
-            self.found.append(file.diagnostic("E112", f"compositions are nested more than {MAX_DEPTH} deep", at))
+            message = f"compositions are nested more than {MAX_DEPTH} deep"
+            self.found.append(file.diagnostic("E112", message, at, "put the nodes of some of them in one file"))
             return None
         try:
             body = load_composition(path)
@@ -317,6 +318,15 @@ class _NodeBinder:
         declared = self.file.schema_of(node.name)
         assert declared is not None
         schema = declared.types()
+        later = {
+            "correlation_key": "correlation keys are not supported yet",
+            "sort_order": "sorted sources are not supported yet",
+        }
+        for key, message in later.items():
+            if getattr(node.config, key):
+                help_text = "remove it: without it, records are handled one by one, in the order of the file"
+                self.problem("E009", message, "config", key, help=help_text, key=True)
+                return None
         index = sum(isinstance(n, SourcePlan) for n in self.binder.nodes)
         plan = SourcePlan(
             **self.common(schema, tuple(schema)),
@@ -436,6 +446,11 @@ class _NodeBinder:
                 "E009", "time windows are not supported yet", "config", "time_window", help="group by a truncated date"
             )
             return None
+        if config.strategy == "streaming":
+            self.problem(
+                "E009", "streaming aggregates are not supported yet", "config", "strategy", help="write strategy: auto"
+            )
+            return None
         if not self.known(schema, config.group_by, "config", "group_by"):
             return None
         program = self.compile("config", "cxl", schema=schema, mode="aggregate", group_by=config.group_by)
@@ -459,6 +474,19 @@ class _NodeBinder:
     def output(self, node: OutputNode) -> dict[str | None, Bound] | None:
         stream = self.inputs[0]
         declared = self.file.schema_of(node.name)
+        if node.config.type == "parquet" and (node.config.split is not None or "{source_" in node.config.path):
+            key = "split" if node.config.split is not None else "path"
+            self.problem(
+                "E009",
+                "Parquet output in several files is not supported yet",
+                "config",
+                key,
+                help="end the path with /",
+            )
+            return None
+        if "{n}" in node.config.path:
+            self.problem("E009", "'{n}' in a path is not supported yet", "config", "path", help="use split.naming")
+            return None
         columns, problems = written_columns(node.config, stream.schema, stream.emitted)
         for code, message, at, help_text in problems:
             self.problem(code, message, "config", *at, help=help_text)

@@ -145,7 +145,7 @@ def _errors(plan: Plan) -> list[str]:
     if handling.strategy == "continue":
         lines.append(f"dead letters: {handling.dlq.path or 'only counted (dlq.path is not set)'}")
     if handling.dlq.max_rate is not None:
-        lines.append(f"at most {handling.dlq.max_rate:.2%} may fail (from {handling.dlq.min_records} records on)")
+        lines.append(f"aborts when {handling.dlq.max_rate:.2%} fail (from {handling.dlq.min_records} records on)")
     return lines
 
 

@@ -27,6 +27,7 @@ class Attempt:
     execution_id: str
     folders: list[Path] = field(default_factory=list)
     renames: list[tuple[Path, Path]] = field(default_factory=list)
+    removals: list[Path] = field(default_factory=list)
 
     def folder(self, beside: Path, name: str) -> Path:
         """A folder for the parts of an output whose place is `beside`."""
@@ -46,6 +47,10 @@ class Attempt:
         """Note a finished file (or folder) and its place."""
         self.renames.append((made, place))
 
+    def remove(self, place: Path) -> None:
+        """Note a file that must not be there after this run."""
+        self.removals.append(place)
+
     def publish(self) -> None:
         """Put everything in its place. Signals wait: a run is published as a whole, as far as a process can do it."""
         with _undisturbed():
@@ -55,6 +60,8 @@ class Attempt:
                     _replace_folder(made, place)
                 else:
                     os.replace(made, place)
+            for place in self.removals:
+                place.unlink(missing_ok=True)
             for folder in {place.parent for _, place in self.renames}:
                 sync(folder)
         self.clean()

@@ -87,7 +87,6 @@ class _Run:
         self.attempt = Attempt(options.execution_id)
         started = options.now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.report = RunReport(plan.file.settings.name, options.execution_id, self.batch_id, started)
-        self.report.warnings += plan.warnings
         self.files: dict[str, tuple[SourceFile, ...]] = {}
         self.handling = plan.file.error_handling
 
@@ -114,6 +113,7 @@ class _Run:
             case Publish():
                 with self._timed("publish"):
                     self.tell("publishing", {})
+                    self._remove_old_letters()
                     self.attempt.publish()
 
     def _failed(self) -> int:
@@ -157,7 +157,7 @@ class _Run:
             elif self.options.replay is not None:
                 beside = None if place.template is None else str(replay_path(Path(place.template)))
                 place = Target(replay_path(place.path), place.folder, beside)
-            if place.template is None and node.config.split is None:
+            if place.template is None and node.config.split is None and self.options.replay != "append":
                 place = Target(free_path(node, place.path, self.options.force), place.folder)
             other = taken.setdefault(place.path.absolute(), node.name)
             if other != node.name:
@@ -204,15 +204,12 @@ class _Run:
         node, rendering = prepared.node, prepared.rendering
         found = assemble.part_files(parts)
         if rendering is None:
-            made = self._parquet(node, found, folder, place)
+            made = self._parquet(node, found, folder, place, report)
         elif place.folder:
             final = folder / "final"
             final.mkdir()
             made = assemble.part_folder(found, rendering, final, _suffix(node))
-            self.attempt.rename(final, place.path)
-            report.paths.append(str(place.path))
-            report.bytes = sum(m.size for m in made)
-            return
+            self._rename(final, place.path, node, report)
         elif node.config.split is not None or place.template is not None:
             made = self._several(prepared, found, folder, place, report)
         else:
@@ -227,14 +224,15 @@ class _Run:
         self.attempt.rename(made, place)
         report.paths.append(str(place))
 
-    def _parquet(self, node: OutputPlan, found: list[Path], folder: Path, place: Target) -> list[assemble.Made]:
-        report = OutputReport(node.output_name)
+    def _parquet(
+        self, node: OutputPlan, found: list[Path], folder: Path, place: Target, report: OutputReport
+    ) -> list[assemble.Made]:
         if place.folder:
             final = folder / "final"
             final.mkdir()
             for i, part in enumerate(found):
                 part.rename(final / f"part-{i:05}.parquet")
-            self.attempt.rename(final, place.path)
+            self._rename(final, place.path, node, report)
             return [assemble.Made(p, p.stat().st_size) for p in final.iterdir()]
         made = assemble.one_parquet(found, folder / "parts", folder / "final.parquet", node.config.options.compression)
         self._rename(made.path, place.path, node, report)
@@ -354,6 +352,15 @@ class _Run:
             made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
             self.attempt.rename(made.path, place)
             self.report.letter_paths.append(str(place))
+
+    def _remove_old_letters(self) -> None:
+        """Dead letters belong to one run: those of an earlier one would be taken for this one's."""
+        dlq = self.handling.dlq
+        if self.handling.strategy != "continue" or self.options.replay is not None:
+            return
+        for path in (dlq.path, *(own.path for own in dlq.per_source.values())):
+            if path is not None and str(self.base / path) not in self.report.letter_paths:
+                self.attempt.remove(self.base / path)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:

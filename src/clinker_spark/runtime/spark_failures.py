@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.errors import ClinkerError
+from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.errors import IoError
 
@@ -22,6 +22,8 @@ def explained(plan: Plan) -> Iterator[None]:
     """Turn what Spark and the system throw into coded errors."""
     try:
         yield
+    except InputError as error:  # found while a source was opened: part of the run, not of the command line
+        raise IoError(error.diagnostics) from error
     except (ClinkerError, KeyboardInterrupt):
         raise
     except OSError as error:
@@ -44,9 +46,9 @@ def _diagnostic(text: str) -> Diagnostic:
         return Diagnostic("E405", "no space left on the disk", help=_advice(text))
     if _MEMORY.search(text):
         return Diagnostic("E410", "Spark ran out of memory", help="give it more: --conf spark.driver.memory=4g")
-    carried = re.search(r"CLINKER\[(\w+)\] (.*)", text)
+    carried = re.search(r"InputError: (E\d{3}): (.+)", text)  # from a reader inside a task
     if carried is not None:
-        return Diagnostic(carried[1], carried[2])
+        return Diagnostic(carried[1], carried[2].strip())
     return Diagnostic("E402", f"Spark failed: {_cause(text)}", help="run with CLINKER_DEBUG=1 for the whole story")
 
 

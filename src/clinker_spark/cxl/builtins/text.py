@@ -151,10 +151,11 @@ def sql_float_text(x: str) -> str:
     zip_with; transform and aggregate generate code (measured, four floats: 2.7 s, with transform 3.6 s).
     """
     size = f"abs({x})"
+    rare = f"get(zip_with(array({x}), array(1), (_cxl_r, _cxl_1) -> {_rare('_cxl_r')}), 0)"
     return (
         f"CASE WHEN {size} < {_WHOLE} AND rint({x}) = {x} AND {x} != 0D THEN CAST(CAST({x} AS BIGINT) AS STRING) "
         f"WHEN {size} >= 1E-3D AND {size} < 1E7D THEN CAST({x} AS STRING) "
-        f"WHEN {x} IS NULL THEN NULL ELSE get(zip_with(array({x}), array(1), (_cxl_r, _cxl_1) -> {_rare('_cxl_r')}), 0) END"
+        f"WHEN {x} IS NULL THEN NULL ELSE {rare} END"
     )
 
 
