@@ -40,6 +40,7 @@ from clinker_spark.plan.nodes import (
     TransformPlan,
     WindowPlan,
 )
+from clinker_spark.plan.scopes import check_scopes
 from clinker_spark.plan.validations import bind_checks
 
 MAX_DEPTH = 16
@@ -73,7 +74,10 @@ def bind(file: PipelineFile, variables: Mapping[str, Any], modules: Path | None 
     binder.body(file, {})
     if any(d.severity is Severity.ERROR for d in binder.found):
         raise PlanError(binder.found)
-    return Plan(file, tuple(binder.nodes), (*file.warnings, *binder.found), variables)
+    plan = Plan(file, tuple(binder.nodes), (*file.warnings, *binder.found), variables)
+    if found := list(check_scopes(plan)):
+        raise PlanError(found)
+    return plan
 
 
 class Binder:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
+from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.nodes import (
     AggregatePlan,
     MergePlan,
@@ -75,6 +76,7 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
     columns = set(need.columns)
     arrival, document, dense = need.arrival, need.document, need.dense
     members = {path[0] for namespace, path in node.system_members() if namespace == "source"}
+    document |= bool(members - set(SOURCE_MEMBERS))  # a variable of the file
     if isinstance(node, OutputPlan):
         columns = {source for _, source in node.columns} | {item.field for item in node.config.sort_order}
         if node.config.split is not None and node.config.split.group_key is not None:
@@ -84,7 +86,9 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
     elif isinstance(node, TransformPlan):
         columns = (columns - set(node.program.output)) | _fields(*node.programs)
         columns -= set(node.schema) - _incoming(node)
-        arrival |= node.shuffles
+        scopes = {declared.scope for declared in node.declares}
+        arrival |= node.shuffles or bool(scopes & {"pipeline", "source"})
+        document |= "source" in scopes
         if node.window is not None:
             columns |= set(node.window.group_by) | {item.field for item in node.window.sort_by}
     elif isinstance(node, RoutePlan):

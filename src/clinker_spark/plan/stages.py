@@ -1,6 +1,6 @@
 """The stages of a run, as data: what explain prints and what the executor does, in this order.
 
-1. `Find`: the files of each source.
+1. `Find`: the files of each source. `Values`: variables that other nodes read, each with a job of its own.
 2. `Write`: one Spark job for each output, into an attempt folder, with a count of the records that fail.
 3. `Letters`: only if some failed: the same nodes again, for the failures alone.
 4. `Publish`: everything is renamed to its place.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from clinker_spark.plan.needs import Need, orders, per_file
 from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
+from clinker_spark.plan.scopes import SHARED, shared_writers
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,14 @@ class Find:
 
     source: str
     pattern: str
+
+
+@dataclass(frozen=True)
+class Values:
+    """Find the last value of the variables that a transform writes for the pipeline or for a file."""
+
+    transform: str
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -54,12 +63,15 @@ class Publish:
     outputs: tuple[str, ...]
 
 
-Stage = Find | Write | Letters | Publish
+Stage = Find | Values | Write | Letters | Publish
 
 
 def stages(plan: Plan) -> tuple[Stage, ...]:
     """What a run of the plan does, in order."""
     found: list[Stage] = [Find(source.name, pattern_of(source)) for source in plan.sources]
+    for node in shared_writers(plan):
+        names = tuple(f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED)
+        found.append(Values(node.name, names))
     fallible = False
     for output in plan.outputs:
         stage = _write(plan, output)
@@ -122,4 +134,16 @@ def needed(plan: Plan, node: PlanNode) -> Need:
     return need
 
 
-__all__ = ["Find", "Letters", "Publish", "Stage", "Write", "can_fail", "needed", "per_file", "runs_python", "stages"]
+__all__ = [
+    "Find",
+    "Letters",
+    "Publish",
+    "Stage",
+    "Values",
+    "Write",
+    "can_fail",
+    "needed",
+    "per_file",
+    "runs_python",
+    "stages",
+]

@@ -17,7 +17,7 @@ from clinker_spark.plan.nodes import (
     SourcePlan,
     TransformPlan,
 )
-from clinker_spark.plan.stages import Find, Letters, Publish, Write, can_fail, pattern_of, runs_python, stages
+from clinker_spark.plan.stages import Find, Letters, Publish, Values, Write, can_fail, pattern_of, runs_python, stages
 
 SCHEMA_VERSION = "1"
 
@@ -77,6 +77,8 @@ def _stages(plan: Plan) -> list[str]:
         match stage:
             case Find():
                 lines.append(f"{number}. find the files of '{stage.source}': {stage.pattern}")
+            case Values():
+                lines.append(f"{number}. run up to '{stage.transform}' for the last values of {', '.join(stage.names)}")
             case Write():
                 lines.append(f"{number}. write '{stage.output}': one Spark job, parts in parallel")
                 lines.append(f"     runs: {' -> '.join(stage.nodes)}")

@@ -21,8 +21,8 @@ from pyspark.sql import functions as F
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.cxl.system import Context
-from clinker_spark.plan.nodes import OutputPlan, Plan
-from clinker_spark.plan.stages import Find, Letters, Publish, Stage, Write, stages
+from clinker_spark.plan.nodes import OutputPlan, Plan, TransformPlan
+from clinker_spark.plan.stages import Find, Letters, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.errors import DataError, IoError
@@ -31,10 +31,11 @@ from clinker_spark.runtime.publish import Attempt
 from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import LetterReport, OutputReport, RunReport, SourceReport
 from clinker_spark.runtime.spark_failures import explained
+from clinker_spark.runtime.variables import Values as SharedValues
+from clinker_spark.runtime.variables import find_values, with_defaults, with_values
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.letters import LetterCount, count_letters, layout, letter_lines, letters
 from clinker_spark.spark.operators.output import Prepared, prepare_output, write_parts
-from clinker_spark.spark.operators.source import build_source
 from clinker_spark.spark.sources.request import SourceFile
 
 Listener = Callable[[str, dict[str, Any]], None]
@@ -72,7 +73,7 @@ def contexts(plan: Plan, options: Options) -> dict[str, Context]:
         "start_time": options.now,
     }
     source = {"batch": batch, "ingestion_timestamp": options.now}
-    context = Context(options.now, pipeline, source, vars=plan.vars)
+    context = with_defaults(plan, Context(options.now, pipeline, source, vars=plan.vars))
     return {node.name: context for node in plan.nodes}
 
 
@@ -89,6 +90,7 @@ class _Run:
         self.report = RunReport(plan.file.settings.name, options.execution_id, self.batch_id, started)
         self.files: dict[str, tuple[SourceFile, ...]] = {}
         self.handling = plan.file.error_handling
+        self.values = SharedValues()
 
     def run(self) -> RunReport:
         began = time.monotonic()
@@ -105,6 +107,11 @@ class _Run:
         match stage:
             case Find():
                 self._find(stage.source)
+            case Values():
+                with self._timed(stage.transform):
+                    node = self.plan[stage.transform]
+                    assert isinstance(node, TransformPlan)
+                    find_values(self._builder(letters=False), node, self.values)
             case Write():
                 self._write(stage.output)
             case Letters():
@@ -169,7 +176,13 @@ class _Run:
         return result
 
     def _builder(self, *, letters: bool, suspects: frozenset[str] | None = None) -> Builder:
-        return Builder(self.spark, self.plan, contexts(self.plan, self.options), self.files, letters, suspects)
+        known = {
+            name: with_values(context, self.values.pipeline)
+            for name, context in contexts(self.plan, self.options).items()
+        }
+        builder = Builder(self.spark, self.plan, known, self.files, letters, suspects)
+        builder.file_values = self.values.files
+        return builder
 
     # ------------------------------------------------------------ outputs
 
@@ -322,7 +335,7 @@ class _Run:
         for node, report in zip(self.plan.sources, self.report.sources, strict=True):
             if source in (None, node.name):
                 if report.records is None:
-                    report.records = build_source(self._builder(letters=False), node).frame.count()
+                    report.records = self.builder.source_count(node)
                 total += report.records
         return total
 

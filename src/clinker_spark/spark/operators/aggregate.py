@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     """The groups; rows that cannot be grouped are set aside as failures of this node."""
     [stream] = builder.inputs(node)
+    stream = stream.over(builder.with_file_values(node, stream.frame))
     also = [DOCUMENT_COLUMN] if node.per_document and DOCUMENT_COLUMN in stream.frame.columns else []
     context = builder.contexts[node.name]
     groups = group(

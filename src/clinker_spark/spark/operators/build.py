@@ -28,8 +28,8 @@ from clinker_spark.plan.nodes import (
 from clinker_spark.spark.operators.aggregate import build_aggregate
 from clinker_spark.spark.operators.merge import build_merge
 from clinker_spark.spark.operators.route import build_route
-from clinker_spark.spark.operators.source import build_source
-from clinker_spark.spark.operators.stream import STAGE_COLUMN, Stream, failed
+from clinker_spark.spark.operators.source import build_source, count_source
+from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
 from clinker_spark.spark.sources.request import SourceFile
 
@@ -53,11 +53,16 @@ class Builder:
     """At most so many records of each source."""
     progress: str | None = None
     """A folder into which readers write how far they are."""
+    values_of: str | None = None
+    """A transform whose shared variables stay in its records, to be looked at."""
+    file_values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
+    """Variables of source files: name -> document -> value."""
     counts: dict[str, Observation] = field(default_factory=dict)
     """By node: how many of its records failed, known after an action."""
     failures: list[tuple[DataFrame, PlanNode, Stream]] = field(default_factory=list)
     scans: dict[str, Any] = field(default_factory=dict)
     _built: dict[str, Ports] = field(default_factory=dict)
+    _source_counts: dict[str, int] = field(default_factory=dict)
 
     def stream(self, ref: StreamRef) -> Stream:
         """The records of a node, or of one port of it."""
@@ -111,6 +116,24 @@ class Builder:
         else:
             frame = self.count(node.name, frame, failed=F.count_if(failed()))
         return stream.over(frame.where(~failed())).without(ERROR_COLUMN, STAGE_COLUMN)
+
+    def source_count(self, node: SourcePlan) -> int:
+        """The exact number of records of a source: a pass of its own, only for programs that read it."""
+        if node.name not in self._source_counts:
+            self._source_counts[node.name] = count_source(self, node)
+        return self._source_counts[node.name]
+
+    def with_file_values(self, node: PlanNode, frame: DataFrame) -> DataFrame:
+        """The records with the variables of their files that the node's programs read."""
+        for namespace, path in dict.fromkeys(node.system_members()):
+            name = f"${namespace}.{path[0]}" if path else ""
+            known = self.file_values.get(path[0]) if namespace == "source" and path else None
+            if known is not None and name not in frame.columns:
+                pairs = [F.lit(item) for pair in known.items() for item in pair]
+                document = F.col(quote(DOCUMENT_COLUMN))
+                value = F.try_element_at(F.create_map(*pairs), document) if pairs else F.lit(None)
+                frame = frame.withColumn(name, value)
+        return frame
 
     def count(self, name: str, frame: DataFrame, **metrics: Any) -> DataFrame:
         """Count while the records pass by. A node that is read twice is counted by whoever comes first."""

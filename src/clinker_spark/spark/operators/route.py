@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def build_route(builder: Builder, node: RoutePlan) -> Ports:
     """A stream for each port. Records whose condition fails are set aside before they part."""
     [stream] = builder.inputs(node)
-    frame = apply(node.program, stream.frame, context=builder.contexts[node.name])
+    frame = apply(node.program, builder.with_file_values(node, stream.frame), context=builder.contexts[node.name])
     decided = builder.settle(node, builder.mark(node, stream.over(frame)))
     names = [name for name in decided.frame.columns if not name.startswith("$port")]
     ports: Ports = {}

@@ -68,6 +68,22 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     return builder.mark(node, Stream(scan.frame.select(*columns), in_place=True))
 
 
+def count_source(builder: Builder, node: SourcePlan) -> int:
+    """How many records a source has, good or bad."""
+    request = ReadRequest(
+        source=node.name,
+        files=builder.files[node.name],
+        columns=node.columns,
+        options=node.config.options,
+        compression=node.config.compression,
+        on_unmapped="drop",
+        date_formats=tuple(builder.plan.file.settings.date_formats),
+        wanted=frozenset(),
+        limit=builder.limit,
+    )
+    return read(builder.spark, node.config.type, request).frame.count()
+
+
 def _hidden(
     builder: Builder, node: SourcePlan, files: tuple[SourceFile, ...], members: set[str], scan: Scan
 ) -> dict[str, Column]:
@@ -84,6 +100,8 @@ def _hidden(
         found["$source.path"] = F.element_at(_texts(f.path for f in files), file + 1)
     if "row" in members:
         found["$source.row"] = row if len(files) <= 1 else _dense(files, scan)
+    if "count" in need.members:
+        found["$source.count"] = F.lit(builder.source_count(node)).cast("long")
     if "name" in need.members:
         found["$source.name"] = F.lit(node.source_name)
     if builder.letters:

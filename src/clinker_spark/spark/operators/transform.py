@@ -11,6 +11,7 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.nodes import Check, TransformPlan
+from clinker_spark.plan.scopes import SHARED
 from clinker_spark.plan.validations import OK_COLUMN
 from clinker_spark.spark.columns import Window, apply
 from clinker_spark.spark.operators.stream import Stream
@@ -27,7 +28,10 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     window = None
     if node.window is not None:
         window = Window(node.window.group_by, [order_text(item) for item in node.window.sort_by])
-    frame = apply(node.program, stream.frame, context=context, window=window)
+    frame = apply(node.program, builder.with_file_values(node, stream.frame), context=context, window=window)
+    if builder.values_of != node.name:
+        shared = [f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED]
+        frame = frame.drop(*[F.col(quote(name)) for name in shared if name in frame.columns])
     result = Stream(frame, stream.in_place and not node.shuffles, stream.route)
     for check in node.checks:
         if check.severity == "error":

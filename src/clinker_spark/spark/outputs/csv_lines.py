@@ -9,9 +9,7 @@ are tested together, and one by one only in the few records in which something w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 
 from clinker_spark.config.model.output import CsvOutput
 from clinker_spark.config.model.schema import Column
@@ -37,7 +35,7 @@ def csv_rendering(
     if len(cells) == 1:  # a line must not be blank, readers skip those
         line = f"coalesce(nullif({_quoted_if_needed(cells[0], delimiter)}, ''), '\"\"')"
     else:
-        line = _joined(list(_runs(cells, delimiter)), delimiter)
+        line = _line(cells, delimiter)
     failures = [failure for column in columns for failure in flat_failures(column, "CSV")]
     failures += widened_failure(widened, "CSV")
     header = _header([c.name for c in columns], delimiter) if config.include_header else b""
@@ -96,15 +94,16 @@ def _or_empty(text: str) -> str:
     return f"coalesce({text}, '')"  # concat_ws leaves out what is null
 
 
-def _runs(cells: list[_Cell], delimiter: str) -> Iterator[str]:
-    """The texts to join: of several short cells in a row together, of others one by one."""
-    for short, group in groupby(cells, lambda cell: cell.short):
-        run = list(group)
-        tested = [cell.text for cell in run if cell.tested]
-        if not short or len(tested) < 2:
-            yield from (_or_empty(_quoted_if_needed(cell, delimiter)) for cell in run)
-            continue
-        plain = _joined([_or_empty(cell.text) for cell in run], delimiter)
-        quoted = _joined([_or_empty(_quoted_if_needed(cell, delimiter)) for cell in run], delimiter)
-        suspect = _needs_quotes(f"concat_ws('', {', '.join(tested)})", delimiter)
-        yield f"CASE WHEN {suspect} THEN {quoted} ELSE {plain} END"
+def _line(cells: list[_Cell], delimiter: str) -> str:
+    """All cells joined. The texts are tested together, and one by one only where something was found.
+
+    Both forms of the line have every cell: that is more SQL, but a text is copied once. Joining runs of cells first
+    and then the runs took a fifth longer.
+    """
+    together = [cell.text for cell in cells if cell.tested and cell.short]
+    quoted = _joined([_or_empty(_quoted_if_needed(cell, delimiter)) for cell in cells], delimiter)
+    if len(together) < 2:
+        return quoted
+    plain = [cell.text if cell.short else _quoted_if_needed(cell, delimiter) for cell in cells]
+    suspect = _needs_quotes(f"concat_ws('', {', '.join(together)})", delimiter)
+    return f"CASE WHEN {suspect} THEN {quoted} ELSE {_joined([_or_empty(text) for text in plain], delimiter)} END"
