@@ -46,9 +46,7 @@ class _RunCommand(click.Command):
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
 @click.option("--machine", type=click.Choice(["ndjson-v1"]), help="Print events for programs on standard output.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
-@click.option(
-    "--log-level", type=click.Choice(["error", "warn", "info", "debug"]), default="error", help="Spark's log."
-)
+@click.option("-v", "--verbose", is_flag=True, help="Show Spark's own log.")
 def command(pipeline: str, **options: Any) -> int:
     """Run a pipeline.
 
