@@ -101,10 +101,10 @@ def test_explain_list_has_every_code(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_explain_unknown_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ends(clinker, "explain", "--code", "E20") == 1
+    assert ends(clinker, "explain", "--code", "E20O") == 1
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == "no diagnostic has the code 'E20'; did you mean E200?\n"
+    assert captured.err == "no diagnostic has the code 'E20O'; did you mean E200?\n"
 
 
 @pytest.mark.parametrize("args", [(), ("--list", "--code", "E200"), ("--nope",)])

@@ -236,7 +236,10 @@ nodes:
 def test_an_aggregate_of_nothing_is_one_record(bench: Any) -> None:
     bench.file("orders.csv", "order_id,customer,amount,qty,day\n")
     nodes = """
-  - { type: aggregate, name: all, input: orders, config: { group_by: [], cxl: "emit n = count(*)\\nemit s = sum(qty)" } }
+  - type: aggregate
+    name: all
+    input: orders
+    config: { group_by: [], cxl: "emit n = count(*)\\nemit s = sum(qty)" }
 """ + output("out", "all")
     bench.run(pipeline(nodes))
     assert bench.text("out.csv") == "n,s\n0,\n"
@@ -300,12 +303,18 @@ nodes:
 def test_other_formats_out(bench: Any) -> None:
     bench.file("orders.csv", ORDERS.replace("oops", "60"))
     nodes = """
-  - { type: output, name: x, input: orders, config: { type: xml, path: out.xml, mapping: [order_id], include_unmapped: false } }
+  - type: output
+    name: x
+    input: orders
+    config: { type: xml, path: out.xml, mapping: [order_id], include_unmapped: false }
   - { type: output, name: p, input: orders, config: { type: parquet, path: out.parquet } }
   - type: output
     name: f
     input: orders
-    config: { type: fixed_width, path: out.txt, schema: [{ name: order_id, type: int, width: 4 }, { name: customer, type: string, width: 5 }] }
+    config:
+      type: fixed_width
+      path: out.txt
+      schema: [{ name: order_id, type: int, width: 4 }, { name: customer, type: string, width: 5 }]
 """ + output("folder/", "orders").replace("folder/.csv", "folder/").replace("name: folder/", "name: folder")
     bench.run(pipeline(nodes))
     assert bench.text("out.xml").startswith("<Root><Record><order_id>1</order_id></Record><Record><order_id>2<")

@@ -9,9 +9,8 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from clinker_spark.plan.nodes import Plan
+    from clinker_spark.spark.session import SparkSession
 
 
 def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSession:

@@ -255,6 +255,12 @@ ENTRIES: tuple[Entry, ...] = (
         "inferred.",
         "Declare the column as `int`, `float` or `decimal(scale)`.",
     ),
+    Entry(
+        "E171",
+        "variable read before it is written",
+        "A node reads a variable that a transform declares which is not upstream of it.",
+        "Read it downstream of the transform that writes it, or give that transform `phase: init`.",
+    ),
     # ------------------------------------------------------------ programs, sources, what is given to a command, limits
     Entry(
         "E200",

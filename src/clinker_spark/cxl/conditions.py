@@ -2,7 +2,7 @@
 
 >>> condition = compile_condition("price > 10", schema={"price": "float"})
 >>> str(condition.value.type)
-'Nullable(Bool)'
+'Bool'
 """
 
 from __future__ import annotations

@@ -117,9 +117,9 @@ def _write(plan: Plan, output: OutputPlan) -> Write:
 def can_fail(node: PlanNode) -> bool:
     """May a record fail at this node?"""
     if isinstance(node, SourcePlan):
-        return node.config.type != "parquet"
+        return str(node.config.type) != "parquet"
     if isinstance(node, OutputPlan):  # a NaN has no JSON, a long text no room in a fixed-width field
-        return node.config.type != "parquet"
+        return str(node.config.type) != "parquet"
     checks = any(check.severity == "error" for check in node.checks) if isinstance(node, TransformPlan) else False
     return checks or any(program.fallible for program in node.programs)
 

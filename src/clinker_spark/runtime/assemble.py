@@ -70,7 +70,7 @@ def one_file(
 def part_folder(parts: list[Path], rendering: Rendering, folder: Path, suffix: str) -> list[Made]:
     """Each part as a complete file of its own, for readers that work in parallel."""
     made = []
-    for i, part in enumerate(parts or [None]):  # type: ignore[list-item]
+    for i, part in enumerate(parts or [None]):
         made.append(one_file([part] if part else [], rendering, folder / f"part-{i:05}{suffix}"))
     return made
 

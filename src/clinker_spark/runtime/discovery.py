@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,7 @@ def _meant(path: Path, base: Path) -> str:
 def _search(config: Any, base: Path) -> Iterator[SourceFile]:
     """All files under the fixed beginning of the pattern that match it."""
     pattern = config.glob if config.glob is not None else config.regex
+    matches: Callable[[str], object]
     if config.glob is not None:
         root, rest = _fixed_beginning(pattern)
         matches = re.compile(_glob_regex(pattern)).fullmatch
@@ -99,7 +100,7 @@ def _search(config: Any, base: Path) -> Iterator[SourceFile]:
         from clinker_spark.cxl.regexes import compile_regex
 
         root, levels = "", None if config.files.recursive is not False else 0
-        matches = compile_regex(pattern).fullmatch
+        matches = compile_regex(pattern).full_match
     start = base / root if root else base
     for path in _walk(start, levels):
         name = str(path) if os.path.isabs(root) else os.path.relpath(path, base).replace(os.sep, "/")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
@@ -33,9 +34,9 @@ class Reason:
     stage: str
     field: str
     count: int = 0
-    details: Counter[str] = field(default_factory=Counter)
-    samples: list[Letter] = field(default_factory=list)
-    sources: Counter[str] = field(default_factory=Counter)
+    details: Counter[str] = dataclasses.field(default_factory=Counter)
+    samples: list[Letter] = dataclasses.field(default_factory=list)
+    sources: Counter[str] = dataclasses.field(default_factory=Counter)
 
 
 def read_letters(path: str | Path) -> Iterator[Letter]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
-
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.run import Options, contexts
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.letters import letters
+from clinker_spark.spark.operators.letters import first_letters, letters
 from clinker_spark.spark.operators.output import prepare_output
+from clinker_spark.spark.session import SparkSession
 
 MOST_LINES = 10_000
 """Even a preview has an end: a join or an `emit each` can make many records of few."""
@@ -38,12 +37,12 @@ def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> 
     return "".join(parts)
 
 
-def _failures(plan: Plan, spark: SparkSession, options: Options, files: dict, records: int) -> list[str]:  # type: ignore[type-arg]
+def _failures(plan: Plan, spark: SparkSession, options: Options, files: dict, records: int) -> list[str]:
     builder = Builder(spark, plan, contexts(plan, options), files, letters=True, limit=records)
     for node in plan.outputs:
         prepare_output(builder, node)
     frame = letters(builder)
-    rows = [] if frame is None else frame.orderBy("source", "file", "row", "stage").limit(MOST_LINES).collect()
+    rows = [] if frame is None else first_letters(frame, MOST_LINES)
     if not rows:
         return []
     lines = [f"--- {len(rows)} record(s) fail\n"]

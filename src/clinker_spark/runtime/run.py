@@ -14,10 +14,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.cxl.system import Context
@@ -34,8 +30,18 @@ from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.runtime.variables import Values as SharedValues
 from clinker_spark.runtime.variables import find_values, with_defaults, with_values
 from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.letters import LetterCount, count_letters, layout, letter_lines, letters
+from clinker_spark.spark.operators.letters import (
+    LetterCount,
+    count_letters,
+    kept,
+    layout,
+    letter_lines,
+    letters,
+    of_sources,
+    write_letters,
+)
 from clinker_spark.spark.operators.output import Prepared, prepare_output, write_parts
+from clinker_spark.spark.session import SparkSession
 from clinker_spark.spark.sources.request import SourceFile
 
 Listener = Callable[[str, dict[str, Any]], None]
@@ -310,16 +316,13 @@ class _Run:
                 prepare_output(builder, node)
             frame = letters(builder)
             assert frame is not None
-            frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
-            try:
-                counts = count_letters(frame)
+            with kept(frame) as stored:
+                counts = count_letters(stored)
                 self._note(counts)
                 if self.handling.strategy == "fail_fast":
-                    raise DataError([thresholds.first_failure(self.plan, frame, self.files, counts)])
+                    raise DataError([thresholds.first_failure(self.plan, stored, self.files, counts)])
                 thresholds.check(self.plan, counts, self._records)
-                self._write_letters(frame, counts)
-            finally:
-                frame.unpersist()
+                self._write_letters(stored, counts)
 
     def _note(self, counts: list[LetterCount]) -> None:
         for count in counts:
@@ -339,7 +342,7 @@ class _Run:
                 total += report.records
         return total
 
-    def _write_letters(self, frame: DataFrame, counts: list[LetterCount]) -> None:
+    def _write_letters(self, frame: Any, counts: list[LetterCount]) -> None:
         dlq = self.handling.dlq
         own = {name: setting.path for name, setting in dlq.per_source.items() if setting.path is not None}
         places: list[tuple[str, Any, list[LetterCount]]] = []
@@ -347,21 +350,19 @@ class _Run:
         for name, path in own.items():
             mine = [c for c in counts if c.source == positions[name]]
             if mine:
-                places.append((path, F.col("source") == positions[name], mine))
+                places.append((path, of_sources(frame, [positions[name]]), mine))
         apart = [positions[name] for name in own]
         rest = [c for c in counts if c.source not in apart]
         if dlq.path is not None and rest:
-            places.append((dlq.path, F.col("source").isNull() | ~F.col("source").isin(apart), rest))
-        for i, (path, condition, mine) in enumerate(places):
+            places.append((dlq.path, of_sources(frame, apart, others=True), rest))
+        for i, (path, chosen, mine) in enumerate(places):
             place = self.base / path
             if self.options.replay is not None:
                 place = replay_path(place)
             folder = self.attempt.folder(place, f"dead-letters-{i}")
             columns = layout(self.plan, mine)
-            lines, rendering = letter_lines(
-                self.plan, frame.where(condition), columns, self.files, self.options.now, dlq
-            )
-            lines.write.mode("overwrite").text(str(folder / "parts"))
+            lines, rendering = letter_lines(self.plan, chosen, columns, self.files, self.options.now, dlq)
+            write_letters(lines, str(folder / "parts"))
             made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
             self.attempt.rename(made.path, place)
             self.report.letter_paths.append(str(place))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.errors import DataError
-from clinker_spark.spark.operators.letters import LetterCount
+from clinker_spark.spark.operators.letters import LetterCount, first_letters
 from clinker_spark.spark.sources.request import SourceFile
 
 TYPE_FAILURES = ("type_coercion_failure", "missing_required_field")
@@ -50,11 +48,10 @@ def _rate(code: str, what: str, failed: int, seen: int, limit: float, least: int
 
 
 def first_failure(
-    plan: Plan, frame: DataFrame, files: Mapping[str, tuple[SourceFile, ...]], counts: Sequence[LetterCount]
+    plan: Plan, frame: Any, files: Mapping[str, tuple[SourceFile, ...]], counts: Sequence[LetterCount]
 ) -> Diagnostic:
     """The first record that failed, in source and row order, in words."""
-    row = frame.orderBy(F.col("source").asc_nulls_last(), "file", "row", "stage", "tie").first()
-    assert row is not None
+    [row] = first_letters(frame, 1)
     node = plan.nodes[row["stage"]]
     where = ""
     if row["source"] is not None:

@@ -14,6 +14,8 @@ from importlib.resources import files
 
 from pyspark.sql import SparkSession
 
+__all__ = ["SparkSession", "session"]
+
 # Results must not depend on the machine's zone or on its habits.
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
@@ -77,6 +79,37 @@ def _category(plan: Plan, stage: Column, kind: Column, source: Column) -> Column
     )
 
 
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """The letters, computed once for everything that is done with them."""
+    stored = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield stored
+    finally:
+        stored.unpersist()
+
+
+def in_order(frame: DataFrame) -> DataFrame:
+    """In source and row order; what was made of several records comes last."""
+    return frame.orderBy(F.col("source").asc_nulls_last(), "file", "row", "stage", "tie")
+
+
+def first_letters(frame: DataFrame, most: int) -> list[Any]:
+    """The first letters as rows, for messages and previews."""
+    return in_order(frame).limit(most).collect()
+
+
+def of_sources(frame: DataFrame, sources: Sequence[int], *, others: bool = False) -> DataFrame:
+    """The letters of some sources, or of all others and of none."""
+    mine = F.col("source").isin(list(sources))
+    return frame.where(F.col("source").isNull() | ~mine if others else mine)
+
+
+def write_letters(lines: DataFrame, folder: str) -> None:
+    """Run the job: parts in `folder`."""
+    lines.write.mode("overwrite").text(folder)
+
+
 def count_letters(frame: DataFrame) -> list[LetterCount]:
     """The counts by source, stage and category: a handful of rows."""
     rows = frame.groupBy("source", "stage", "category").count().collect()
@@ -116,7 +149,7 @@ def letter_lines(
     )
     stages = F.array(*[F.lit(node.stage) for node in plan.nodes])
     source = F.col("source")
-    full = frame.orderBy(F.col("source").asc_nulls_last(), "file", "row", "stage", "tie").select(
+    full = in_order(frame).select(
         F.expr(_uuid7(now)).alias("_cxl_dlq_id"),
         F.lit(now.strftime("%Y-%m-%dT%H:%M:%SZ")).alias("_cxl_dlq_timestamp"),
         F.coalesce(F.try_element_at(F.try_element_at(paths, source + 1), F.col("file") + 1), F.lit(MERGED)).alias(
@@ -150,6 +183,3 @@ def _uuid7(now: dt.datetime) -> str:
     """SQL for an identifier that sorts by time (version 7); the random part comes from Spark."""
     stamp = f"{int(now.replace(tzinfo=dt.UTC).timestamp() * 1000):012x}"
     return f"regexp_replace(uuid(), '^.{{8}}-.{{4}}-.', '{stamp[:8]}-{stamp[8:]}-7')"
-
-
-__all__ = ["MERGED", "LetterCount", "count_letters", "layout", "letter_lines", "letters"]

@@ -1,0 +1,80 @@
+"""Dead letters are looked at, corrected and run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from clinker_spark.cli.main import clinker
+from clinker_spark.core.errors import InputError
+from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime.letter_files import read_letters, reasons
+from clinker_spark.runtime.replay import replay_files, replay_plan
+from clinker_spark.runtime.run import Options, run
+
+PIPELINE = """
+pipeline: { name: test }
+nodes:
+  - type: source
+    name: orders
+    config: { type: csv, path: orders.csv, schema: { id: int, amount: float, qty: int } }
+  - type: transform
+    name: unit
+    input: orders
+    config: { cxl: "emit unit = amount.to_int() / qty" }
+  - { type: output, name: out, input: unit, config: { type: csv, path: out.csv } }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+"""
+
+
+def prepared(bench: Any) -> None:
+    bench.file("orders.csv", "id,amount,qty\n1,10,2\n2,oops,1\n3,7,0\n4,8,0\n")
+    assert bench.run(PIPELINE).dead_letters == 3
+
+
+def replay(bench: Any, mode: str, folder: Path) -> Any:
+    plan = replay_plan(prepare(bench.folder / "pipeline.yaml"))
+    folder.mkdir()
+    files = replay_files(plan, read_letters(bench.folder / "dead.csv"), folder)
+    return run(plan, bench.spark, Options(files=files, replay=mode))
+
+
+def test_reasons_are_grouped_with_samples(bench: Any) -> None:
+    prepared(bench)
+    found = reasons(read_letters(bench.folder / "dead.csv"))
+    assert [(r.stage, r.field, r.count) for r in found] == [("transform:unit", "unit", 2), ("source", "amount", 1)]
+    assert found[1].samples[0].record == {"id": "2", "amount": "oops", "qty": "1"}
+    shown = CliRunner().invoke(clinker, ["dlq", "inspect", str(bench.folder / "dead.csv")])
+    assert shown.exit_code == 0 and "2 x division by zero" in shown.output and "orders.csv row 3" in shown.output
+
+
+def test_only_the_dead_letters_run_again(bench: Any, tmp_path: Path) -> None:
+    prepared(bench)
+    before = bench.text("out.csv")
+    dead = bench.text("dead.csv").replace("oops", "12").replace("3,7,0", "3,7,2")
+    bench.file("dead.csv", dead)
+    report = replay(bench, "beside", tmp_path / "replay")
+    assert bench.text("out.csv") == before
+    assert bench.text("out-replay.csv") == "id,amount,qty,unit\n2,12,1,12\n3,7,2,3\n"
+    [left] = bench.letters("dead-replay.csv")
+    assert left["id"] == "4" and left["_cxl_dlq_source_file"] == "orders.csv" and report.exit_code == 2
+
+
+def test_corrected_records_can_be_added_to_the_output(bench: Any, tmp_path: Path) -> None:
+    prepared(bench)
+    bench.file("dead.csv", bench.text("dead.csv").replace("oops", "12").replace(",0\n", ",4\n"))
+    assert replay(bench, "append", tmp_path / "replay").exit_code == 0
+    assert bench.text("out.csv") == "id,amount,qty,unit\n1,10,2,5\n2,12,1,12\n3,7,4,1\n4,8,4,2\n"
+
+
+def test_what_is_no_dead_letter_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InputError) as caught:
+        list(read_letters(tmp_path / "x.csv"))
+    assert caught.value.diagnostics[0].code == "E019"
+    with pytest.raises(InputError) as caught:
+        list(read_letters(tmp_path / "none.csv"))
+    assert caught.value.diagnostics[0].code == "E224"

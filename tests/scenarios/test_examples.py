@@ -1,0 +1,136 @@
+"""Every example with a pipeline, against its expected files; some of them also cut into other numbers of tasks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.prepare import prepare
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pipeline.yaml"))
+EXIT = "exit"
+"""The file in `expected/` with the exit code, and the code of the error if nothing is published."""
+LETTERS = "dead-letters.csv"
+NEW_IN_EVERY_RUN = ("_cxl_dlq_id", "_cxl_dlq_timestamp")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    exit_code: int
+    error: str | None
+    files: dict[str, Any]
+
+
+def run_example(name: str, spark: SparkSession, folder: Path) -> Outcome:
+    """What a run of a copy of the example gives: the exit code, and the files by their names."""
+    from clinker_spark.runtime.run import run
+
+    copy = folder / name
+    shutil.copytree(EXAMPLES / name, copy, ignore=shutil.ignore_patterns("out", "expected"))
+    try:
+        code, error = run(prepare(copy / "pipeline.yaml"), spark).exit_code, None
+    except ClinkerError as failure:
+        code, error = failure.exit_code, failure.diagnostics[0].code
+    return Outcome(code, error, contents(copy / "out"))
+
+
+def expected(name: str) -> Outcome:
+    folder = EXAMPLES / name / "expected"
+    said: dict[str, str] = {}
+    if (folder / EXIT).exists():
+        lines = (folder / EXIT).read_text(encoding="utf-8").splitlines()
+        said = dict(line.split(": ") for line in lines)
+    files = contents(folder)
+    files.pop(EXIT, None)
+    return Outcome(int(said.get("exit", "0")), said.get("code"), files)
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    return {str(path.relative_to(folder)): content(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def content(path: Path) -> Any:
+    if path.suffix == ".parquet":  # the bytes name the versions of their writers
+        import pyarrow.parquet as pq
+
+        table = pq.read_table(path)
+        return [(field.name, str(field.type)) for field in table.schema], table.to_pylist()
+    data = path.read_bytes()
+    return without_marks(data) if path.name == LETTERS else data
+
+
+def without_marks(data: bytes) -> bytes:
+    """Dead letters without what no two runs have in common."""
+    header, *rows = csv.reader(io.StringIO(data.decode(), newline=""))
+    kept = [i for i, column in enumerate(header) if column not in NEW_IN_EVERY_RUN]
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([row[i] for i in kept] for row in [header, *rows])
+    return text.getvalue().encode()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_example(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    assert run_example(name, spark, tmp_path) == expected(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_example_has_a_page(name: str) -> None:
+    page = (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
+    assert f"$ clinker run examples/{name}/pipeline.yaml" in page
+    assert f"]({name}/README.md)" in (EXAMPLES / "README.md").read_text(encoding="utf-8")
+
+
+# ---------------------------------------------------------------- the same bytes, however the work is cut
+
+CUT = ["05-customer-clean-up", "10-split-files", "12-merge-contacts", "13-customer-history"]
+WAYS = [(1, True), (2, False), (7, True), (7, False)]
+
+
+@pytest.fixture
+def cut(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, bool], None]]:
+    """Sets the number of pieces of every CSV file and of every shuffle, and whether Spark may join the latter."""
+    from clinker_spark.spark.sources import csv_plan
+
+    keys = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
+    before = {key: spark.conf.get(key) for key in keys}
+    ranges = csv_plan.byte_ranges
+    wanted: list[int] = []
+    made: list[int] = []
+
+    def set_pieces(pieces: int, adaptive: bool) -> None:
+        def pieces_of(path: str, start: int, dialect: Any, **_: int) -> list[tuple[int, int]]:
+            found = ranges(path, start, dialect, parallelism=pieces, target=1 << 40, smallest=1)
+            made.append(len(found))
+            return found
+
+        wanted.append(pieces)
+
+        monkeypatch.setattr(csv_plan, "byte_ranges", pieces_of)
+        spark.conf.set("spark.sql.shuffle.partitions", str(pieces))
+        spark.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
+
+    yield set_pieces
+    for key, value in before.items():
+        spark.conf.set(key, value)
+    assert max(made) == max(wanted)
+
+
+@pytest.mark.parametrize(("pieces", "adaptive"), WAYS)
+@pytest.mark.parametrize("name", CUT)
+def test_same_bytes(
+    name: str, pieces: int, adaptive: bool, cut: Callable[[int, bool], None], spark: SparkSession, tmp_path: Path
+) -> None:
+    cut(pieces, adaptive)
+    assert run_example(name, spark, tmp_path) == expected(name)
