@@ -3,6 +3,25 @@
 >>> from clinker_spark import cxl  # doctest: +SKIP
 >>> cxl.compile("emit total = price * 2", schema={"price": "int"}).evaluate({"price": 21})  # doctest: +SKIP
 [{'total': 42}]
+
+>>> pipeline = clinker_spark.load("pipeline.yaml")  # doctest: +SKIP
+>>> pipeline.run().exit_code  # doctest: +SKIP
+0
+>>> pipeline.dataframe("clean").show()  # doctest: +SKIP
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 __version__ = "0.1.0.dev0"
+
+
+def load(path: str, **variables: Any) -> Any:
+    """A pipeline from its file, checked and planned; see `clinker_spark.runtime.api.Pipeline`. No Java is started.
+
+    `variables` are values for `$vars`.
+    """
+    import importlib
+
+    return importlib.import_module("clinker_spark.runtime.api").Pipeline.load(path, variables)

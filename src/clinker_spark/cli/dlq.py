@@ -71,19 +71,20 @@ def replay(pipeline: str, file: str, **options: Any) -> int:
     """
     import tempfile
 
-    from clinker_spark.cli.run_session import open_session
+    from clinker_spark.cli.run_session import open_session, stop_on_sigterm
     from clinker_spark.plan.prepare import prepare
     from clinker_spark.report.progress import reporter
     from clinker_spark.runtime.letter_files import read_letters
     from clinker_spark.runtime.replay import replay_files, replay_plan
     from clinker_spark.runtime.run import Options, run
 
+    stop_on_sigterm()
     original = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
     plan = replay_plan(original)
     with tempfile.TemporaryDirectory(prefix="clinker-replay-") as folder:
         files = replay_files(plan, read_letters(file), Path(folder))
         run_options = Options(files=files, replay="append" if options["append"] else "beside")
-        with reporter(plan, run_options, machine=None, quiet=options["quiet"]) as listener:
+        with reporter(pipeline, run_options, machine=None, quiet=options["quiet"]) as listener:
             spark = open_session(plan, pipeline, {**options, "verbose": False})
             report = run(plan, spark, run_options, listener)
             listener("finished", {"report": report})

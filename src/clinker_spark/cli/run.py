@@ -60,6 +60,10 @@ def command(pipeline: str, **options: Any) -> int:
     """
     from clinker_spark.plan.prepare import prepare
 
+    if options["machine"] and (options["explain"] or options["dry_run"]):
+        raise click.UsageError("--machine is for real runs: leave out --explain and --dry-run")
+    if options["machine"]:
+        return _run(pipeline, None, options)
     plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
     if options["explain"] is not None:
         from clinker_spark.report.explain import explain
@@ -72,14 +76,23 @@ def command(pipeline: str, **options: Any) -> int:
         for node in plan.outputs:
             click.echo(f"  {node.name} -> {node.config.path}")
         return 0
-    from clinker_spark.cli.run_session import open_session
+    return _run(pipeline, plan, options)
+
+
+def _run(pipeline: str, plan: Any, options: dict[str, Any]) -> int:
+    from clinker_spark.cli.run_session import open_session, stop_on_sigterm
+    from clinker_spark.plan.prepare import prepare
     from clinker_spark.report.progress import reporter
     from clinker_spark.runtime.run import Options, run
 
+    stop_on_sigterm()
     run_options = Options(batch_id=options["batch_id"], force=options["force"])
     if options["base_dir"]:
         run_options.base = Path(options["base_dir"])
-    with reporter(plan, run_options, machine=options["machine"], quiet=options["quiet"]) as listener:
+    with reporter(pipeline, run_options, machine=options["machine"], quiet=options["quiet"]) as listener:
+        if plan is None:
+            plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
+            listener("planned", {"nodes": len(plan.nodes), "outputs": [node.name for node in plan.outputs]})
         spark = open_session(plan, pipeline, options)
         if options["dry_run"]:
             from clinker_spark.runtime.preview import preview

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING, Any
 
 from clinker_spark.config.workspace import find_workspace
@@ -42,3 +43,12 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
         verbose=options["verbose"],
         remote=remote,
     )
+
+
+def stop_on_sigterm() -> None:
+    """A polite request to end is handled like Ctrl-C: jobs are cancelled, attempts removed, exit 130."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)

@@ -10,27 +10,26 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.nodes import Plan
 from clinker_spark.report.summary import print_summary
 
 Listener = Callable[[str, dict[str, Any]], None]
 
 
 @contextmanager
-def reporter(plan: Plan, options: Any, *, machine: str | None, quiet: bool) -> Iterator[Listener]:
-    """A listener for a run of the plan."""
+def reporter(pipeline: str, options: Any, *, machine: str | None, quiet: bool) -> Iterator[Listener]:
+    """A listener for a run of a pipeline file."""
     if machine is not None:
-        with _events(plan, options, sys.stdout) as listener:
+        with _events(pipeline, options, sys.stdout) as listener:
             yield listener
     elif quiet:
         yield lambda event, details: None
     else:
-        with _terminal(plan) as listener:
+        with _terminal() as listener:
             yield listener
 
 
 @contextmanager
-def _terminal(plan: Plan) -> Iterator[Listener]:
+def _terminal() -> Iterator[Listener]:
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False)
@@ -63,10 +62,7 @@ def _line(event: str, details: dict[str, Any]) -> str:
         case "progress":
             parts = [f"writing [bold]{details['output']}[/bold]"]
             for name, source in details.get("sources", {}).items():
-                share = f" {source['share']:.0%}" if source.get("share") is not None else ""
-                parts.append(f"{name}: {source['records']:,} records{share}, {source['rate']:,.0f}/s")
-            if details.get("failed"):
-                parts.append(f"{details['failed']:,} failed")
+                parts.append(f"{name}: {source['records']:,} records, {source['rate']:,.0f}/s")
             return " · ".join(parts)
         case "output_written":
             return f"wrote [bold]{details['output']}[/bold]: {details['records']:,} records"
@@ -78,7 +74,7 @@ def _line(event: str, details: dict[str, Any]) -> str:
 
 
 @contextmanager
-def _events(plan: Plan, options: Any, out: TextIO) -> Iterator[Listener]:
+def _events(pipeline: str, options: Any, out: TextIO) -> Iterator[Listener]:
     """One JSON object per line; exactly one of completed, failed and cancelled is the last."""
     began = time.monotonic()
     number = 0
@@ -99,7 +95,9 @@ def _events(plan: Plan, options: Any, out: TextIO) -> Iterator[Listener]:
         print(json.dumps(record, ensure_ascii=False, default=str), file=out, flush=True)
 
     def listener(event: str, details: dict[str, Any]) -> None:
-        if event == "finished":
+        if event == "planned":
+            put("plan_resolved", **details)
+        elif event == "finished":
             report = details["report"]
             result = "completed_with_dlq" if report.dead_letters else "success"
             for output in report.outputs:
@@ -111,8 +109,7 @@ def _events(plan: Plan, options: Any, out: TextIO) -> Iterator[Listener]:
                 "progress", phase=phase, kind="periodic" if event == "progress" else "transition", step=event, **details
             )
 
-    put("started", pipeline=plan.file.settings.name)
-    put("plan_resolved", nodes=len(plan.nodes), outputs=[node.name for node in plan.outputs])
+    put("started", pipeline=pipeline)
     try:
         yield listener
     except KeyboardInterrupt:
@@ -121,4 +118,7 @@ def _events(plan: Plan, options: Any, out: TextIO) -> Iterator[Listener]:
     except ClinkerError as error:
         first = error.diagnostics[0]
         put("failed", code=first.code, message=first.message, exit=error.exit_code)
+        raise
+    except Exception as error:
+        put("failed", code="internal", message=f"{type(error).__name__}: {error}"[:300], exit=1)
         raise

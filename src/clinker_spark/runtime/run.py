@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -17,12 +18,13 @@ from typing import Any
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.cxl.system import Context
-from clinker_spark.plan.nodes import OutputPlan, Plan, TransformPlan
+from clinker_spark.plan.nodes import OutputPlan, Plan, SourcePlan, TransformPlan
 from clinker_spark.plan.stages import Find, Letters, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, target
+from clinker_spark.runtime.progress import Watch, records_read
 from clinker_spark.runtime.publish import Attempt
 from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import LetterReport, OutputReport, RunReport, SourceReport
@@ -97,13 +99,17 @@ class _Run:
         self.files: dict[str, tuple[SourceFile, ...]] = {}
         self.handling = plan.file.error_handling
         self.values = SharedValues()
+        self.progress: str | None = None
 
     def run(self) -> RunReport:
         began = time.monotonic()
         try:
-            with explained(self.plan):
+            with explained(self.plan), tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder:
+                self.progress = folder
                 for stage in stages(self.plan):
                     self._stage(stage)
+                for source in self.report.sources:
+                    source.records = source.records or records_read(Path(folder), source.name)
         finally:
             self.attempt.clean()
             self.report.seconds = time.monotonic() - began
@@ -188,6 +194,7 @@ class _Run:
         }
         builder = Builder(self.spark, self.plan, known, self.files, letters, suspects)
         builder.file_values = self.values.files
+        builder.progress = self.progress
         return builder
 
     # ------------------------------------------------------------ outputs
@@ -200,7 +207,8 @@ class _Run:
             prepared = prepare_output(builder, node)
             folder = self._folder(node, place)
             parts = folder / "parts"
-            write_parts(prepared, str(parts))
+            with self._watched(node.name):
+                write_parts(prepared, str(parts))
             report = OutputReport(node.output_name)
             counts = builder.counts[node.name].get
             report.records = counts["rows"]
@@ -208,6 +216,11 @@ class _Run:
             self._assemble(prepared, parts, folder, place, report)
             self.report.outputs.append(report)
             self.tell("output_written", {"output": node.name, "records": report.records, "bytes": report.bytes})
+
+    def _watched(self, output: str) -> Watch:
+        assert self.progress is not None
+        names = [n.name for n in self.plan.upstream(output) if isinstance(n, SourcePlan)]
+        return Watch(Path(self.progress), names, lambda found: self.tell("progress", {"output": output, **found}))
 
     def _folder(self, node: OutputPlan, place: Target) -> Path:
         beside = place.path if place.template is None else self.base / place.template.split("{")[0] / "x"

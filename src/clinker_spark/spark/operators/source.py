@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
@@ -28,6 +29,7 @@ from clinker_spark.spark.sources.request import (
     Scan,
     SourceFile,
 )
+from clinker_spark.spark.sources.scans import progress_path
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -55,6 +57,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         positions=positions,
         record=builder.letters,
         limit=builder.limit,
+        progress=None if builder.progress is None else progress_path(Path(builder.progress), node.name),
     )
     scan = read(builder.spark, node.config.type, request)
     builder.scans[node.name] = scan

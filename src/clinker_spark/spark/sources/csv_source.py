@@ -27,7 +27,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
     """
     plan = make_plan(request, parallelism=_parallelism(spark), target=target, smallest=smallest)
     fields = [(column.name, physical(column.data_type)) for column in request.selected] + engine_columns(plan)
-    frame = scan(spark, len(plan.splits), fields, lambda i: read_split(plan, plan.splits[i]))
+    frame = scan(spark, len(plan.splits), fields, lambda i: read_split(plan, plan.splits[i]), request.progress)
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
         frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())

@@ -15,10 +15,10 @@ from clinker_spark.spark.sources.request import Scan
 from clinker_spark.spark.sources.scans import scan
 
 
-def scan_of(spark: SparkSession, plan: RecordPlan, *, arrival: bool) -> Scan:
+def scan_of(spark: SparkSession, plan: RecordPlan, *, arrival: bool, progress: str | None = None) -> Scan:
     """The records of a plan: one task per split."""
     fields = [*plan.fields, *engine_columns(plan)]
-    frame = scan(spark, len(plan.splits), fields, lambda i: read_batches(plan, plan.splits[i]))
+    frame = scan(spark, len(plan.splits), fields, lambda i: read_batches(plan, plan.splits[i]), progress)
     if arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
         frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())

@@ -53,6 +53,8 @@ class ReadRequest:
     positions: bool = False
     record: bool = False
     limit: int | None = None
+    progress: str | None = None
+    """Where readers say how far they are (`scans.progress_path`)."""
 
     @property
     def selected(self) -> tuple[Column, ...]:

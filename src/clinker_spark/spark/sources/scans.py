@@ -7,7 +7,10 @@ Arrow batches, does the same.
 
 from __future__ import annotations
 
+import contextlib
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,16 +20,59 @@ from clinker_spark.cxl.lower.plan import quote
 ReadSplit = Callable[[int], Iterable[pa.RecordBatch]]
 
 
-def scan(spark: SparkSession, splits: int, fields: Sequence[tuple[str, str]], read: ReadSplit) -> DataFrame:
-    """The batches of all splits, in order. `fields` are names and SQL types; `read` runs on the workers."""
+_EVERY = 0.5
+
+
+def scan(
+    spark: SparkSession, splits: int, fields: Sequence[tuple[str, str]], read: ReadSplit, progress: str | None = None
+) -> DataFrame:
+    """The batches of all splits, in order. `fields` are names and SQL types; `read` runs on the workers.
+
+    `progress` is a path to which the number of a split is added: a file there says how many records it gave so far.
+    A split that runs twice writes the same again.
+    """
     schema = ", ".join(f"{quote(name)} {kind}" for name, kind in fields)
 
     def batches(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 if number < splits:
-                    yield from read(number)
+                    yield from read(number) if progress is None else _counted(read(number), f"{progress}{number}")
 
     # A range of nothing would have no partition to run in; the one number that is no split gives no record.
     tasks = max(splits, 1)
     return spark.range(0, tasks, 1, tasks).mapInArrow(batches, schema)
+
+
+def _counted(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
+    rows, told = 0, 0.0
+    for batch in batches:
+        yield batch
+        rows += batch.num_rows
+        if time.monotonic() - told > _EVERY:
+            told = time.monotonic()
+            _say(path, rows)
+    _say(path, rows)
+
+
+def _say(path: str, rows: int) -> None:
+    # Nobody waits for these numbers, and a run must not fail because the folder is gone or out of reach.
+    with contextlib.suppress(OSError), open(path, "w") as file:
+        file.write(str(rows))
+
+
+def progress_path(folder: Path, source: str) -> str:
+    """Where the readers of a source say how far they are."""
+    return str(folder / (source.replace("/", "~") + "@"))
+
+
+def progress_counts(folder: Path, source: str) -> list[int]:
+    """What they said, split by split."""
+    name = Path(progress_path(folder, source)).name
+    found = []
+    for path in folder.glob("*"):
+        if path.name.startswith(name) and path.name[len(name) :].isdigit():
+            text = path.read_text()
+            if text.isdigit():
+                found.append(int(text))
+    return found
