@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime.run import Options, run
 
 ORDERS = """order_id,customer,amount,qty,day
 1,ann,10.50,2,2024-01-01
@@ -351,3 +353,24 @@ nodes:
     bench.run(pipeline(nodes))
     assert [line[0] for line in bench.text("large_out.csv").splitlines()[1:]] == ["2", "4"]
     assert [line[0] for line in bench.text("medium_out.csv").splitlines()[1:]] == ["1", "2", "4"]
+
+
+def test_validations_that_warn_and_log_lines(bench: Any) -> None:
+    bench.file("orders.csv", ORDERS)
+    more = """
+      validations: [{ field: qty, check: positive, severity: warn }]
+      log:
+        - { level: info, when: before_transform, message: begins }
+        - { level: warn, when: on_error, message: some failed }"""
+    text = pipeline(transform("t", "orders", "emit u = amount.to_int() / (qty - 4)", more) + output("out", "t"))
+    bench.file("pipeline.yaml", text)
+    told: list[str] = []
+    report = run(
+        prepare(bench.folder / "pipeline.yaml"),
+        bench.spark,
+        Options(),
+        lambda event, details: told.append(details["message"]) if event == "log" else None,
+    )
+    assert [w.code for w in report.warnings] == ["W017"] and report.warnings[0].message.startswith("1 record(s)")
+    assert told == ["begins", "some failed (1 records)"]
+    assert len(bench.letters()) == 2

@@ -574,6 +574,12 @@ ENTRIES: tuple[Entry, ...] = (
         "`clinker.toml` has a table that nothing reads.",
         "Remove it, or ignore the warning if another tool reads it.",
     ),
+    Entry(
+        "W017",
+        "records fail a validation",
+        "Records do not meet a validation whose severity is `warn`. They were written all the same.",
+        "Look at the records, or write `severity: error` to send them to the dead letters.",
+    ),
     # ------------------------------------------------------------ warnings about programs
     Entry(
         "W200",

@@ -376,6 +376,18 @@ class _NodeBinder:
                 help="add analytic_window: { group_by: [..] }",
             )
             return None
+        for i, rule in enumerate(config.log):
+            if rule.when == "per_record":
+                self.problem(
+                    "E009",
+                    "log lines for single records are not supported yet",
+                    "config",
+                    "log",
+                    i,
+                    "when",
+                    help="use trace",
+                )
+                return None
         after = {**schema, **program.output}
         checks = bind_checks(self, node, after)
         if checks is None:

@@ -37,7 +37,9 @@ def _terminal() -> Iterator[Listener]:
     began = time.monotonic()
 
     def listener(event: str, details: dict[str, Any]) -> None:
-        if event == "finished":
+        if event == "log":
+            console.print(f"{details['level']}: {details['name']}: {details['message']}", markup=False)
+        elif event == "finished":
             if status is not None:
                 status.stop()
             print_summary(details["report"], console)

@@ -106,8 +106,12 @@ class _Run:
         try:
             with explained(self.plan), tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder:
                 self.progress = folder
+                self._log("before_transform")
                 for stage in stages(self.plan):
                     self._stage(stage)
+                self._log("after_transform")
+                self._log("on_error")
+                self._warn()
                 for source in self.report.sources:
                     source.records = source.records or records_read(Path(folder), source.name)
         finally:
@@ -134,6 +138,25 @@ class _Run:
                     self.tell("publishing", {})
                     self._remove_old_letters()
                     self.attempt.publish()
+
+    def _warn(self) -> None:
+        """Validations that only warn, in numbers."""
+        for node in self.plan.of_kind(TransformPlan):
+            for i, check in enumerate(node.checks):
+                observed = self.builder.counts.get(f"{node.name}: {check.name}")
+                count = observed.get.get("warned", 0) if observed is not None else 0
+                if count:
+                    message = f"{count} record(s) fail '{check.name}': {check.message}"
+                    self.report.warnings.append(node.diagnostic("W017", message, "config", "validations", i))
+
+    def _log(self, when: str) -> None:
+        for node in self.plan.of_kind(TransformPlan):
+            failed = sum(letter.count for letter in self.report.letters if letter.stage == node.stage)
+            for rule in node.log:
+                if rule.when == when and (when != "on_error" or failed):
+                    count = f" ({failed} records)" if when == "on_error" else ""
+                    name = rule.name or node.name
+                    self.tell("log", {"level": rule.level, "name": name, "message": rule.message + count})
 
     def _failed(self) -> int:
         return sum(found.get.get("failed", 0) for found in self.builder.counts.values())

@@ -36,6 +36,8 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     for check in node.checks:
         if check.severity == "error":
             result = _check(result, check, context, node)
+        elif not builder.letters:
+            result = _watch(builder, result, check, context, node)
     return builder.mark(node, result)
 
 
@@ -44,6 +46,19 @@ def order_text(item: SortField) -> str:
     direction = "DESC" if item.order == "desc" else "ASC"
     nulls = "FIRST" if item.null_order == "first" else "LAST"
     return f"{quote(item.field)} {direction} NULLS {nulls}"
+
+
+def _watch(builder: Builder, stream: Stream, check: Check, context: Context, node: TransformPlan) -> Stream:
+    """Count the records for which the condition is not true; they go on as they are."""
+    names = stream.frame.columns
+    plain = stream.frame if ERROR_COLUMN not in names else stream.frame.withColumnRenamed(ERROR_COLUMN, "$before")
+    frame = apply(check.program, plain, context=context)
+    wrong = ~F.coalesce(F.col(quote(OK_COLUMN)), F.lit(False))
+    if "$before" in frame.columns:
+        wrong = wrong & F.col(quote("$before")).isNull()
+    frame = builder.count(f"{node.name}: {check.name}", frame, warned=F.count_if(wrong))
+    columns = [F.col(quote("$before" if name == ERROR_COLUMN else name)).alias(name) for name in names]
+    return stream.over(frame.select(*columns))
 
 
 def _check(stream: Stream, check: Check, context: Context, node: TransformPlan) -> Stream:
