@@ -10,6 +10,7 @@ import pytest
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run import Options, run
+from tests.property.test_pipelines import engine
 
 ORDERS = """order_id,customer,amount,qty,day
 1,ann,10.50,2,2024-01-01
@@ -374,3 +375,22 @@ def test_validations_that_warn_and_log_lines(bench: Any) -> None:
     assert [w.code for w in report.warnings] == ["W017"] and report.warnings[0].message.startswith("1 record(s)")
     assert told == ["begins", "some failed (1 records)"]
     assert len(bench.letters()) == 2
+
+
+@pytest.mark.parametrize("split", [1 << 20, 12])
+def test_interleaved_inputs_take_turns_whatever_happened_to_them(bench: Any, split: int) -> None:
+    bench.file("a.csv", "id\n" + "".join(f"{i}\n" for i in range(1, 8)))
+    bench.file("b.csv", "id\n" + "".join(f"{i}\n" for i in range(11, 15)))
+    text = """
+pipeline: { name: test }
+nodes:
+  - { type: source, name: a, config: { type: csv, path: a.csv, schema: { id: int } } }
+  - { type: source, name: b, config: { type: csv, path: b.csv, schema: { id: int } } }
+  - { type: transform, name: late, input: a, config: { cxl: filter id >= 4 } }
+  - { type: aggregate, name: groups, input: b, config: { group_by: [id], cxl: "" } }
+  - { type: merge, name: mixed, inputs: [late, groups], config: { mode: interleave } }
+  - { type: output, name: out, input: mixed, config: { type: csv, path: out.csv } }
+"""
+    with engine(bench.spark, 3, True, split):
+        bench.run(text)
+    assert bench.text("out.csv").split() == ["id", "4", "11", "5", "12", "6", "13", "7", "14"]

@@ -504,6 +504,9 @@ class _NodeBinder:
             self.problem("E009", "'{n}' in a path is not supported yet", "config", "path", help="use split.naming")
             return None
         columns, problems = written_columns(node.config, stream.schema, stream.emitted)
+        sources = [n for n in self.binder.nodes if isinstance(n, SourcePlan)]
+        if any(n.config.on_unmapped.mode == "auto_widen" for n in sources):
+            problems = [p for p in problems if p[0] != "W366"]  # it may be a column that no schema names
         for code, message, at, help_text in problems:
             self.problem(code, message, "config", *at, help=help_text)
         fields = [item.field for item in node.config.sort_order]

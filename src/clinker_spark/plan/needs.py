@@ -22,19 +22,17 @@ from clinker_spark.plan.nodes import (
 @dataclass
 class Need:
     """`columns` that some reader uses, `arrival` (a column that orders the records), `document` (the file a
-    record belongs to), `dense` (arrival must count 1, 2, 3: merges interleave by it) and the `$source` members."""
+    record belongs to) and the `$source` members."""
 
     columns: set[str] = field(default_factory=set)
     arrival: bool = False
     document: bool = False
-    dense: bool = False
     members: set[str] = field(default_factory=set)
 
     def add(self, other: Need) -> None:
         self.columns |= other.columns
         self.arrival |= other.arrival
         self.document |= other.document
-        self.dense |= other.dense
         self.members |= other.members
 
 
@@ -74,7 +72,7 @@ def needs(plan: Plan) -> dict[str, Need]:
 def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
     """What a node needs of its input, given what is needed of itself."""
     columns = set(need.columns)
-    arrival, document, dense = need.arrival, need.document, need.dense
+    arrival, document = need.arrival, need.document
     members = {path[0] for namespace, path in node.system_members() if namespace == "source"}
     document |= bool(members - set(SOURCE_MEMBERS))  # a variable of the file
     if isinstance(node, OutputPlan):
@@ -95,13 +93,12 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
         columns |= _fields(node.program)
     elif isinstance(node, AggregatePlan):
         columns = _fields(node.program) | set(node.group_by)
-        arrival, document, dense = True, node.per_document, False
-        return Need(columns, arrival, document, dense, members)
+        return Need(columns, True, node.per_document, members)
     elif isinstance(node, MergePlan):
         columns = columns or set(node.schema)
         if node.interleave:
-            arrival = dense = True
-    return Need(columns, arrival, document, dense, members | need.members)
+            arrival = True
+    return Need(columns, arrival, document, members | need.members)
 
 
 def per_file(node: OutputPlan) -> bool:

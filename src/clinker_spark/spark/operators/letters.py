@@ -60,7 +60,7 @@ def _letters(plan: Plan, frame: DataFrame, node: PlanNode, stream: Stream) -> Da
         stage.alias("stage"),
         F.lit(stream.route).cast("string").alias("route"),
         _category(plan, stage, error["kind"], origin["source"]).alias("category"),
-        error["field"].alias("field"),
+        F.when(~error["field"].startswith("$"), error["field"]).alias("field"),  # not our own columns
         error["value"].alias("value"),
         error["message"].alias("message"),
         F.col(quote(LETTER_COLUMN)).alias("letter"),

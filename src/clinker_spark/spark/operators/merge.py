@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
@@ -61,13 +61,14 @@ def _aligned(stream: Stream, node: MergePlan, names: list[str], hidden: list[str
 def _arrival(stream: Stream, node: MergePlan, position: int) -> Column:
     """Where a record stands among those of all inputs, as an array that compares item by item."""
     column = F.col(quote(ARRIVAL_COLUMN))
-    kind = stream.frame.schema[ARRIVAL_COLUMN].dataType
-    before = column if isinstance(kind, ArrayType) else F.array(column)
     place = F.lit(position).cast("long")
     if not node.interleave:
-        return F.concat(F.array(place), before)
-    turn = F.element_at(before, 1)
+        kind = stream.frame.schema[ARRIVAL_COLUMN].dataType
+        return F.concat(F.array(place), column if isinstance(kind, ArrayType) else F.array(column))
+    # The turn is the place among the records of the input as they are now. Counting them takes one task: a place
+    # in the file would not do, it says nothing about records that were filtered or made on the way.
+    turn = F.row_number().over(Window.orderBy(column)).cast("long")
     if node.seed is not None:
         # Who goes first changes from turn to turn, by the seed; the records of one input keep their order.
         place = F.abs(F.xxhash64(F.lit(node.seed), F.lit(position), turn)) % F.lit(1_000_003)
-    return F.concat(F.array(turn, place, F.lit(position).cast("long")), before)
+    return F.array(turn, place, F.lit(position).cast("long"))

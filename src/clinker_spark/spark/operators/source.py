@@ -43,7 +43,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     files = builder.files[node.name]
     need = builder.plan.needs[node.name]
     members = need.members & set(PER_FILE)
-    positions = builder.letters or need.dense or need.document or bool(members)
+    positions = builder.letters or need.document or bool(members)
     request = ReadRequest(
         source=node.name,
         files=files,
@@ -94,7 +94,7 @@ def _hidden(
     file, row = F.col(quote(FILE_COLUMN)), F.col(quote(ROW_COLUMN))
     found: dict[str, Column] = {}
     if need.arrival:
-        found[ARRIVAL_COLUMN] = _dense(files, scan) if need.dense else F.col(quote(ARRIVAL_COLUMN))
+        found[ARRIVAL_COLUMN] = F.col(quote(ARRIVAL_COLUMN))
     if need.document:
         found[DOCUMENT_COLUMN] = (F.lit(node.index).cast("long") * F.lit(2**32) + file).cast("long")
     if "file" in members:
