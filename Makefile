@@ -24,8 +24,8 @@ lint: env-dev ## Check style and formatting.
 types: env-dev ## Check types.
 	@$(PY) -m mypy
 
-unit: env-dev ## Run the tests; choose some with ARGS="-k name".
-	@$(WITH_JAVA) $(PY) -m pytest $(ARGS)
+unit: env-dev ## Run the tests in two processes; choose some with ARGS="-k name".
+	@$(WITH_JAVA) $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
 fmt: env-dev ## Format the code and apply the safe fixes.
 	@$(PY) -m ruff check --fix --quiet . || true
