@@ -33,6 +33,9 @@ _LOCAL = {
 }
 
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+
+
 def _local() -> dict[str, str]:
     # Spark's 200 partitions are meant for clusters: on one machine each is a task that costs more than its work.
     cores = os.cpu_count() or 1
@@ -63,10 +66,12 @@ def session(
         return connect.getOrCreate()
     builder = SparkSession.builder.master(master).appName(app_name)
     settings = {**_ALWAYS, **(_local() if master.startswith("local") else {})}
+    given = dict(conf or {})
     if not verbose:
         quiet = files("clinker_spark.spark").joinpath("log4j2-quiet.properties")
-        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile=file:{quiet}"
-    for key, value in {**settings, **(conf or {})}.items():
+        options = f"-Dlog4j2.configurationFile=file:{quiet}"
+        given[_JAVA_OPTIONS] = f"{options} {given.get(_JAVA_OPTIONS, '')}".strip()
+    for key, value in {**settings, **given}.items():
         builder = builder.config(key, value)
     with nullcontext() if verbose else _jvm_stderr_to_file():
         return builder.getOrCreate()
