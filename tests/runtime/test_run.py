@@ -394,3 +394,22 @@ nodes:
     with engine(bench.spark, 3, True, split):
         bench.run(text)
     assert bench.text("out.csv").split() == ["id", "4", "11", "5", "12", "6", "13", "7", "14"]
+
+
+def test_what_no_record_can_reach_is_empty(bench: Any) -> None:
+    """Spark leaves such a branch out of its plan, counts and all."""
+    bench.file("orders.csv", ORDERS.replace("oops", "60"))
+    nodes = (
+        transform("none", "orders", "filter 1 == 2\nemit u = amount.to_int() / qty")
+        + """
+  - type: route
+    name: never
+    input: none
+    config: { conditions: { a: 1 == 2 }, default: b }
+"""
+        + output("a", "never.a")
+        + output("b", "never.b")
+    )
+    report = bench.run(pipeline(nodes))
+    assert [o.records for o in report.outputs] == [0, 0] and report.exit_code == 0
+    assert bench.text("a.csv") == bench.text("b.csv") == "order_id,customer,amount,qty,day,u\n"

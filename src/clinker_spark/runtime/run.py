@@ -143,8 +143,7 @@ class _Run:
         """Validations that only warn, in numbers."""
         for node in self.plan.of_kind(TransformPlan):
             for i, check in enumerate(node.checks):
-                observed = self.builder.counts.get(f"{node.name}: {check.name}")
-                count = observed.get.get("warned", 0) if observed is not None else 0
+                count = self.builder.counted(f"{node.name}: {check.name}").get("warned", 0)
                 if count:
                     message = f"{count} record(s) fail '{check.name}': {check.message}"
                     self.report.warnings.append(node.diagnostic("W017", message, "config", "validations", i))
@@ -159,7 +158,7 @@ class _Run:
                     self.tell("log", {"level": rule.level, "name": name, "message": rule.message + count})
 
     def _failed(self) -> int:
-        return sum(found.get.get("failed", 0) for found in self.builder.counts.values())
+        return sum(self.builder.counted(name).get("failed", 0) for name in self.builder.counts)
 
     # ------------------------------------------------------------ before
 
@@ -233,7 +232,9 @@ class _Run:
             with self._watched(node.name):
                 write_parts(prepared, str(parts))
             report = OutputReport(node.output_name)
-            counts = builder.counts[node.name].get
+            counts = builder.counted(node.name, patience=120)
+            if "rows" not in counts:  # without them nobody knows whether records failed
+                raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
             report.records = counts["rows"]
             report.dropped = counts.get("dropped", 0)
             self._assemble(prepared, parts, folder, place, report)
@@ -346,7 +347,7 @@ class _Run:
     def _letters(self) -> None:
         with self._timed("dead letters"):
             self.tell("dead_letters_started", {})
-            suspects = frozenset(name for name, found in self.builder.counts.items() if found.get.get("failed"))
+            suspects = frozenset(name for name in self.builder.counts if self.builder.counted(name).get("failed"))
             builder = self._builder(letters=True, suspects=suspects)
             for node in self.plan.outputs:
                 prepare_output(builder, node)

@@ -6,6 +6,7 @@ when records failed: it carries where each record was read and what stood there,
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -135,7 +136,29 @@ class Builder:
                 frame = frame.withColumn(name, value)
         return frame
 
+    def counted(self, name: str, patience: float = 2.0) -> dict[str, int]:
+        """What was counted at a node. Nothing, when Spark saw that no record can get there and left it out.
+
+        The counts of a job come in together, some time after its result: whoever waits for those of the output
+        first, and long enough, need not wait for the others.
+        """
+        observation = self.counts.get(name)
+        return {} if observation is None else _observed(observation, patience)
+
     def count(self, name: str, frame: DataFrame, **metrics: Any) -> DataFrame:
         """Count while the records pass by. A node that is read twice is counted by whoever comes first."""
         observation = self.counts[name] = Observation(f"node:{name}")
         return frame.observe(observation, *[column.alias(key) for key, column in metrics.items()])
+
+
+def _observed(observation: Observation, patience: float) -> dict[str, int]:
+    java = getattr(observation, "_jo", None)
+    if java is None:  # Spark Connect brings the counts with the result
+        return dict(observation.get)
+    # `get` would wait for ever for counts that no job delivers.
+    until = time.monotonic() + patience
+    while not java.future().isCompleted():
+        if time.monotonic() > until:
+            return {}
+        time.sleep(0.01)
+    return dict(observation.get)
