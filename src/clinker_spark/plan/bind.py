@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.config.errors import ConfigError
-from clinker_spark.config.load import CompositionFile, LoadedFile, PipelineFile, load_composition
+from clinker_spark.config.load import LoadedFile, PipelineFile
 from clinker_spark.config.model.aggregate import AggregateNode
 from clinker_spark.config.model.combine import CombineNode
 from clinker_spark.config.model.composition import CompositionNode
@@ -18,7 +17,6 @@ from clinker_spark.config.model.output import OutputNode
 from clinker_spark.config.model.route import RouteNode
 from clinker_spark.config.model.source import SourceNode
 from clinker_spark.config.model.transform import TransformNode
-from clinker_spark.config.variables import read_value, variable_types
 from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Type, unify
@@ -26,6 +24,7 @@ from clinker_spark.cxl.conditions import Condition, as_program, compile_conditio
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import Program, compile
 from clinker_spark.plan.columns import written_columns
+from clinker_spark.plan.compositions import Bound, Streams, expand
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.nodes import (
     AggregatePlan,
@@ -42,20 +41,6 @@ from clinker_spark.plan.nodes import (
 )
 from clinker_spark.plan.scopes import check_scopes
 from clinker_spark.plan.validations import bind_checks
-
-MAX_DEPTH = 16
-"""How deep compositions may use each other."""
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A stream whose columns are known."""
-
-    ref: StreamRef
-    schema: Schema
-    emitted: tuple[str, ...]
-    documents: bool = False
-    """Does it carry records of several files, each a document of its own?"""
 
 
 @dataclass
@@ -96,10 +81,10 @@ class Binder:
         ports: Mapping[str, Bound],
         prefix: str = "",
         config: Mapping[str, Any] | None = None,
-    ) -> dict[str, dict[str | None, Bound] | None]:
+    ) -> dict[str, Streams | None]:
         """Bind the nodes of a file; gives the streams of each. None stands for a node that could not be bound."""
         scope = Scope(self.variables if config is None else {}, config, file.declared_variables(), self.modules)
-        streams: dict[str, dict[str | None, Bound] | None] = {name: {None: bound} for name, bound in ports.items()}
+        streams: dict[str, Streams | None] = {name: {None: bound} for name, bound in ports.items()}
         for name in file.graph.order():
             node = file.node(name)
             inputs: list[Bound] = []
@@ -128,118 +113,6 @@ class Binder:
             streams[name] = None
         return streams
 
-    def composition(
-        self, file: LoadedFile, node: CompositionNode, inputs: list[Bound], prefix: str
-    ) -> dict[str | None, Bound] | None:
-        """Put the body of a composition in the place of its call."""
-        path = (file.folder / node.use).absolute()
-        at = file.path_of(node.name, "use")
-        if path in self.using:
-            self.found.append(
-                file.diagnostic("E107", f"composition '{node.use}' uses itself", at, "let it end somewhere")
-            )
-            return None
-        if len(self.using) >= MAX_DEPTH:
-            message = f"compositions are nested more than {MAX_DEPTH} deep"
-            self.found.append(file.diagnostic("E112", message, at, "put the nodes of some of them in one file"))
-            return None
-        try:
-            body = load_composition(path)
-        except ConfigError as error:
-            if any(d.source is None for d in error.diagnostics):
-                reason = error.diagnostics[0].message
-                self.found.append(file.diagnostic("E103", reason, at, error.diagnostics[0].help))
-            else:
-                self.found += error.diagnostics
-            return None
-        ports = self._ports(file, node, body, inputs)
-        config = self._parameters(file, node, body)
-        if ports is None or config is None:
-            return None
-        self.using.append(path)
-        streams = self.body(body, ports, f"{prefix}{node.name}/", config)
-        self.using.pop()
-        result: dict[str | None, Bound] = {}
-        for port, target in body.interface.outputs.items():
-            name, _, branch = target.partition(".")
-            made = streams.get(name)
-            if made is None:
-                return None
-            found = made.get(branch or None) or (next(iter(made.values())) if len(made) == 1 else None)
-            if found is None:
-                at = ("_compose", "outputs", port)
-                self.found.append(
-                    body.diagnostic("E102", f"'{name}' has no port '{branch}'", at, "name one of its ports")
-                )
-                return None
-            result[port] = found
-        return result
-
-    def _ports(
-        self, file: LoadedFile, node: CompositionNode, body: CompositionFile, inputs: list[Bound]
-    ) -> dict[str, Bound] | None:
-        declared = body.interface.inputs
-        given = node.inputs or {}
-        names = list(given) if given else list(declared)[:1]
-        found: list[Diagnostic] = []
-        for name in names:
-            if name not in declared:
-                at = file.path_of(node.name, "inputs", name)
-                help_text = did_you_mean(name, declared) or f"the ports are {', '.join(declared)}"
-                found.append(
-                    file.diagnostic("E103", f"the composition has no input port '{name}'", at, help_text, key=True)
-                )
-        missing = [name for name in declared if name not in names]
-        if missing or (not given and len(declared) != len(inputs)):
-            lacking = missing or list(declared)
-            at = file.path_of(node.name, "inputs" if given else "use")
-            help_text = "write inputs: { " + ", ".join(f"{name}: node" for name in declared) + " }"
-            found.append(file.diagnostic("E104", f"nothing feeds the input port '{lacking[0]}'", at, help_text))
-        bound = dict(zip(names, inputs, strict=False))
-        for name, stream in bound.items():
-            schema = body.schemas.get(("_compose", "inputs", name, "schema"))
-            for column in schema.columns if schema else ():
-                have = stream.schema.get(column.name)
-                if have is None or unify(column.data_type, have) is None:
-                    what = "has no column" if have is None else f"has {have} in column"
-                    message = (
-                        f"input port '{name}' {what} '{column.name}', and the composition wants {column.data_type}"
-                    )
-                    at = file.path_of(node.name, "inputs" if given else "input", *([name] if given else []))
-                    help_text = did_you_mean(column.name, stream.schema) or f"it has {', '.join(stream.schema)}"
-                    found.append(file.diagnostic("E104", message, at, help_text))
-        self.found += found
-        return None if found else bound
-
-    def _parameters(self, file: LoadedFile, node: CompositionNode, body: CompositionFile) -> dict[str, Any] | None:
-        declared = body.interface.config_schema
-        values: dict[str, Any] = {name: parameter.value for name, parameter in declared.items()}
-        found: list[Diagnostic] = []
-        for name, given in node.config.items():
-            at = file.path_of(node.name, "config", name)
-            parameter = declared.get(name)
-            if parameter is None:
-                help_text = did_you_mean(name, declared) or f"the parameters are {', '.join(declared) or 'none'}"
-                found.append(
-                    file.diagnostic("E103", f"the composition has no parameter '{name}'", at, help_text, key=True)
-                )
-                continue
-            try:
-                values[name] = read_value(parameter.type, given)
-            except ValueError as error:
-                found.append(file.diagnostic("E104", f"parameter '{name}' is no {parameter.type}", at, str(error)))
-                continue
-            reason = parameter.refuses(values[name])
-            if reason is not None:
-                found.append(file.diagnostic("E104", f"parameter '{name}' {reason}", at, "choose one that is allowed"))
-        for name, parameter in declared.items():
-            if parameter.is_required and values[name] is None and name not in node.config:
-                at = file.path_of(node.name, "use")
-                help_text = f"write config: {{ {name}: ... }}"
-                found.append(file.diagnostic("E104", f"the composition needs the parameter '{name}'", at, help_text))
-        self.found += found
-        return None if found else values
-
 
 class _NodeBinder:
     """Binds one node: what it reads is known."""
@@ -255,16 +128,16 @@ class _NodeBinder:
         self.name = prefix + node.name
         self.path = file.path_of(node.name)
 
-    def bind(self) -> dict[str | None, Bound] | None:
-        methods: dict[type, Callable[[Any], dict[str | None, Bound] | None]] = {
+    def bind(self) -> Streams | None:
+        methods: dict[type, Callable[[Any], Streams | None]] = {
             SourceNode: self.source,
             TransformNode: self.transform,
             RouteNode: self.route,
             MergeNode: self.merge,
             AggregateNode: self.aggregate,
             CombineNode: self.combine,
-            CompositionNode: lambda node: self.binder.composition(
-                self.file, node, self.inputs, self.name.removesuffix(node.name)
+            CompositionNode: lambda node: expand(
+                self.binder, self.file, node, self.inputs, self.name.removesuffix(node.name)
             ),
             OutputNode: self.output,
         }
@@ -286,7 +159,7 @@ class _NodeBinder:
             "path": self.path,
         }
 
-    def made(self, node: PlanNode, documents: bool | None = None) -> dict[str | None, Bound]:
+    def made(self, node: PlanNode, documents: bool | None = None) -> Streams:
         self.binder.nodes.append(node)
         several = any(bound.documents for bound in self.inputs) if documents is None else documents
         ports: tuple[str | None, ...] = node.ports if isinstance(node, RoutePlan) else (None,)
@@ -318,7 +191,7 @@ class _NodeBinder:
 
     # ------------------------------------------------------------ node types
 
-    def source(self, node: SourceNode) -> dict[str | None, Bound] | None:
+    def source(self, node: SourceNode) -> Streams | None:
         declared = self.file.schema_of(node.name)
         assert declared is not None
         schema = declared.types()
@@ -341,7 +214,7 @@ class _NodeBinder:
         )
         return self.made(plan, documents=plan.several_files)
 
-    def transform(self, node: TransformNode) -> dict[str | None, Bound] | None:
+    def transform(self, node: TransformNode) -> Streams | None:
         schema = self.inputs[0].schema
         config = node.config
         program: Program | None = self.compile("config", "cxl", schema=schema, max_expansion=config.max_expansion)
@@ -404,7 +277,7 @@ class _NodeBinder:
         )
         return self.made(plan)
 
-    def route(self, node: RouteNode) -> dict[str | None, Bound] | None:
+    def route(self, node: RouteNode) -> Streams | None:
         schema = self.inputs[0].schema
         config = node.config
         conditions = [
@@ -425,7 +298,7 @@ class _NodeBinder:
         )
         return self.made(plan)
 
-    def merge(self, node: MergeNode) -> dict[str | None, Bound] | None:
+    def merge(self, node: MergeNode) -> Streams | None:
         first = self.inputs[0]
         schema = dict(first.schema)
         for i, other in enumerate(self.inputs[1:], 1):
@@ -454,7 +327,7 @@ class _NodeBinder:
         )
         return self.made(plan)
 
-    def aggregate(self, node: AggregateNode) -> dict[str | None, Bound] | None:
+    def aggregate(self, node: AggregateNode) -> Streams | None:
         schema = self.inputs[0].schema
         config = node.config
         if config.time_window is not None:
@@ -482,12 +355,12 @@ class _NodeBinder:
         )
         return self.made(plan)
 
-    def combine(self, node: CombineNode) -> dict[str | None, Bound] | None:
+    def combine(self, node: CombineNode) -> Streams | None:
         help_text = "join with a Spark script for now, or wait for the next version"
         self.problem("E009", "nodes of type 'combine' are not supported yet", "type", help=help_text)
         return None
 
-    def output(self, node: OutputNode) -> dict[str | None, Bound] | None:
+    def output(self, node: OutputNode) -> Streams | None:
         stream = self.inputs[0]
         declared = self.file.schema_of(node.name)
         if node.config.type == "parquet" and (node.config.split is not None or "{source_" in node.config.path):
@@ -543,6 +416,3 @@ def _namespaces(program: Program) -> set[str]:
 
     nodes = (node for e in program.typed.expressions() for node in e.walk())
     return {"window" for node in nodes if isinstance(node, ir.WindowRef)}
-
-
-__all__ = ["Binder", "Bound", "bind", "variable_types"]

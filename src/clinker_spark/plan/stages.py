@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clinker_spark.plan.needs import Need, orders, per_file
+from clinker_spark.plan.needs import orders
 from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
 from clinker_spark.plan.scopes import SHARED, shared_writers
 
@@ -127,23 +127,3 @@ def can_fail(node: PlanNode) -> bool:
 def runs_python(node: PlanNode) -> bool:
     """Does Python touch the records, in Arrow batches?"""
     return isinstance(node, SourcePlan) and node.config.type in ("csv", "json", "xml", "fixed_width")
-
-
-def needed(plan: Plan, node: PlanNode) -> Need:
-    need: Need = plan.needs[node.name]
-    return need
-
-
-__all__ = [
-    "Find",
-    "Letters",
-    "Publish",
-    "Stage",
-    "Values",
-    "Write",
-    "can_fail",
-    "needed",
-    "per_file",
-    "runs_python",
-    "stages",
-]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from clinker_spark.config.templates import PER_FILE, Token, parse_template
-from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.nodes import OutputPlan, Plan, SourcePlan
 from clinker_spark.runtime.errors import IoError
 
@@ -120,8 +119,3 @@ def free_path(node: OutputPlan, path: Path, force: bool) -> Path:
             [node.diagnostic("E406", f"'{config.path}' is there already", "config", "if_exists", help=help_text)]
         )
     return path
-
-
-def check_writable(path: Path, found: Diagnostic | None = None) -> None:
-    """Make the folder of an output. Raises OSError when that cannot be done."""
-    path.parent.mkdir(parents=True, exist_ok=True)

@@ -73,13 +73,17 @@ class Attempt:
 
 
 def sync(path: Path) -> None:
-    """Make sure that a file, or the names in a folder, survive a loss of power."""
-    with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_RDONLY)
-        try:
+    """Make sure that a file, or the names in a folder, survive a loss of power.
+
+    A file that cannot be kept is an error: some systems find out about a full disk only now. Folders are another
+    matter, there are file systems that do not sync them.
+    """
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
             os.fsync(handle)
-        finally:
-            os.close(handle)
+    finally:
+        os.close(handle)
 
 
 def _replace_folder(made: Path, place: Path) -> None:
