@@ -32,6 +32,7 @@ from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.runtime.variables import Values as SharedValues
 from clinker_spark.runtime.variables import find_values, with_defaults, with_values
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.operators.letters import (
     LetterCount,
     count_letters,
@@ -100,6 +101,7 @@ class _Run:
         self.handling = plan.file.error_handling
         self.values = SharedValues()
         self.progress: str | None = None
+        self.measured: dict[str, Any] = {}
 
     def run(self) -> RunReport:
         began = time.monotonic()
@@ -217,6 +219,7 @@ class _Run:
         builder = Builder(self.spark, self.plan, known, self.files, letters, suspects)
         builder.file_values = self.values.files
         builder.progress = self.progress
+        builder.measured = self.measured
         return builder
 
     # ------------------------------------------------------------ outputs
@@ -236,6 +239,7 @@ class _Run:
             if "rows" not in counts:  # without them nobody knows whether records failed
                 raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
             report.records = counts["rows"]
+            thresholds.check_output_rows(self.plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))
             report.dropped = counts.get("dropped", 0)
             self._assemble(prepared, parts, folder, place, report)
             self.report.outputs.append(report)
@@ -356,6 +360,8 @@ class _Run:
             with kept(frame) as stored:
                 counts = count_letters(stored)
                 self._note(counts)
+                misses = [c.stage for c in counts if c.category == MISS]
+                thresholds.check_combines(self.plan, stored, self.files, misses)
                 if self.handling.strategy == "fail_fast":
                     raise DataError([thresholds.first_failure(self.plan, stored, self.files, counts)])
                 thresholds.check(self.plan, counts, self._records)
