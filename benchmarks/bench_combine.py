@@ -121,9 +121,7 @@ def equi(spark: SparkSession, folder: Path, rows: int, products: int, runs: int,
             f"ON o.product = p.code) TO '{folder}/duck.csv'"
         )
 
-    print(
-        f"equi: {rows:,} x {products:,}, order: {order}, on_miss: {on_miss}, strategy {plan['priced'].steps[0].strategy}"
-    )
+    print(f"equi: {rows:,} x {products:,}, order: {order}, {on_miss}, strategy {plan['priced'].steps[0].strategy}")
     compare({"script": script, "clinker": lambda: run(plan, spark), "duckdb": duck}, runs)
 
 

@@ -19,6 +19,7 @@ from clinker_spark.plan.conjuncts import Equality, Range
 
 if TYPE_CHECKING:
     from clinker_spark.plan.estimates import Estimate
+    from clinker_spark.plan.remembered import Remembered
 
 Schema = Mapping[str, Type]
 
@@ -295,6 +296,8 @@ class Plan:
     """What each node must provide for those after it (`plan.needs.Need`), by name."""
     estimates: Mapping[str, Estimate | None] = field(default_factory=dict)
     """How many records each source probably has; None where nobody knows."""
+    remembered: Remembered | None = None
+    """What the last run found out."""
 
     def __getitem__(self, name: str) -> PlanNode:
         return next(node for node in self.nodes if node.name == name)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from clinker_spark.plan.conjuncts import Comparison, parts
-from clinker_spark.plan.estimates import Estimate
+from clinker_spark.plan.estimates import EXEC_SKETCH, Estimate
 from clinker_spark.plan.nodes import CombinePlan, CombineStep, Plan
+from clinker_spark.plan.remembered import MOST_SHOWN
 
 SAYS = {
     "broadcast": "in-memory hash (broadcast: every task holds the input)",
@@ -64,9 +65,21 @@ def statistics(plan: Plan) -> list[str]:
     used = {ref.node for node in plan.of_kind(CombinePlan) for ref in node.inputs}
     used |= {up.name for name in list(used) for up in plan.upstream(name)}
     known = [(name, found) for name, found in plan.estimates.items() if found is not None and name in used]
-    if not known:
-        return []
-    return ["Row counts:", *[f"  {name}: {found} (informs combine order and strategy)" for name, found in known]]
+    lines = ["Row counts:"] if known else []
+    lines += [f"  {name}: {found} (informs combine order and strategy)" for name, found in known]
+    sketches = _sketches(plan)
+    return [*lines, "Column sketches:", *sketches] if sketches else lines
+
+
+def _sketches(plan: Plan) -> list[str]:
+    lines = []
+    for name, sketch in (plan.remembered.keys if plan.remembered is not None else {}).items():
+        if sketch.distinct is not None:
+            lines.append(f"  {name}: {sketch.distinct:,} distinct [{EXEC_SKETCH}]")
+        if sketch.heavy:
+            shown = ", ".join(f"{value}={count:,}" for value, count in sketch.heavy[:MOST_SHOWN])
+            lines.append(f"  {name}: heavy hitters [{EXEC_SKETCH}, lower bound]: {shown}")
+    return lines
 
 
 def combine_json(node: CombinePlan) -> dict[str, Any]:

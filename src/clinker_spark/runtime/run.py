@@ -18,7 +18,8 @@ from typing import Any
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.cxl.system import Context
-from clinker_spark.plan.nodes import OutputPlan, Plan, SourcePlan, TransformPlan
+from clinker_spark.plan.nodes import CombinePlan, OutputPlan, Plan, SourcePlan, TransformPlan
+from clinker_spark.plan.remembered import Remembered, remember
 from clinker_spark.plan.stages import Find, Letters, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.discovery import discover
@@ -33,6 +34,7 @@ from clinker_spark.runtime.variables import Values as SharedValues
 from clinker_spark.runtime.variables import find_values, with_defaults, with_values
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.combine import MISS
+from clinker_spark.spark.operators.combine_keys import key_sketches
 from clinker_spark.spark.operators.letters import (
     LetterCount,
     count_letters,
@@ -116,6 +118,7 @@ class _Run:
                 self._warn()
                 for source in self.report.sources:
                     source.records = source.records or records_read(Path(folder), source.name)
+                self._remember()
         finally:
             self.attempt.clean()
             self.report.seconds = time.monotonic() - began
@@ -149,6 +152,12 @@ class _Run:
                 if count:
                     message = f"{count} record(s) fail '{check.name}': {check.message}"
                     self.report.warnings.append(node.diagnostic("W017", message, "config", "validations", i))
+
+    def _remember(self) -> None:
+        """Keep what the next plan of this pipeline can use. Replays read only some of the records."""
+        if self.options.files is None and self.plan.of_kind(CombinePlan):
+            rows = {source.name: source.records for source in self.report.sources if source.records is not None}
+            remember(self.plan.file.path, Remembered(rows, key_sketches(self.plan, self.builder)))
 
     def _log(self, when: str) -> None:
         for node in self.plan.of_kind(TransformPlan):

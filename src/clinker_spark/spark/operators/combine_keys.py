@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -18,7 +18,8 @@ from clinker_spark.cxl.conditions import as_program
 from clinker_spark.cxl.lower.keys import join_key_sql
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, LoweredProgram, Project, quote
 from clinker_spark.plan.combine import COLLECT_LIMIT
-from clinker_spark.plan.nodes import CombinePlan, CombineStep
+from clinker_spark.plan.nodes import CombinePlan, CombineStep, Plan
+from clinker_spark.plan.remembered import MOST_SHOWN, Sketch
 from clinker_spark.spark.columns import apply, lower, run_steps
 from clinker_spark.spark.operators.stream import Stream
 from clinker_spark.spark.types import read_as
@@ -32,6 +33,8 @@ HIT = f"{TEMPORARY}hit"
 """True for a pair, null for a driver's record that has none."""
 LEFT, BUILD, LEFT_RANGE, BUILD_RANGE = (f"{TEMPORARY}{word}" for word in ("l", "b", "rl", "rb"))
 _OK, _ONLY = f"{TEMPORARY}ok", f"{TEMPORARY}only"
+SKETCHED = ("grace_hash", "sort_merge", "adaptive")
+"""Where many records, or many of one key, would make a difference to the next plan."""
 _MOST_TEXT = 20_000
 """Longer conditions are computed after the join: Spark's parser would take too long for them."""
 
@@ -204,7 +207,35 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
         place = F.array(place)
     kept = [name for name in frame.columns if name.startswith((f"{step.build}.", TEMPORARY))]
     frame = frame.select(*[F.col(quote(name)) for name in kept], place.alias(place_column(step)))
-    return _comparable(frame, step, left=False)
+    frame = _comparable(frame, step, left=False)
+    if builder.letters or step.strategy not in SKETCHED:
+        return frame
+    metrics: dict[str, Column] = {}
+    for i in range(len(step.equalities)):
+        metrics[f"distinct{i}"] = F.approx_count_distinct(quote(f"{BUILD}{i}"))
+        metrics[f"heavy{i}"] = F.expr(f"approx_top_k(CAST({quote(f'{BUILD}{i}')} AS STRING), {MOST_SHOWN}, 1000)")
+    return builder.count(sketch_name(node, step), frame, **metrics)
+
+
+def sketch_name(node: CombinePlan, step: CombineStep) -> str:
+    """Under which name the keys of an input are counted."""
+    return f"{node.name}: sketch of {step.build}"
+
+
+def key_sketches(plan: Plan, builder: Builder) -> dict[str, Sketch]:
+    """What was counted about the keys of looked-up inputs: `combine/input/column`."""
+    found: dict[str, Sketch] = {}
+    for node in plan.of_kind(CombinePlan):
+        for step in node.steps:
+            counted: dict[str, Any] = builder.counted(sketch_name(node, step))
+            for i, e in enumerate(step.equalities):
+                if f"distinct{i}" in counted:
+                    heavy = tuple(
+                        (row["item"], row["count"]) for row in counted[f"heavy{i}"] if row["item"] is not None
+                    )
+                    column = e.right.name if isinstance(e.right, ir.Field) else f"{step.build}.key{i + 1}"
+                    found[f"{node.name}/{column.replace('.', '/', 1)}"] = Sketch(counted[f"distinct{i}"], heavy)
+    return found
 
 
 def _with(builder: Builder, node: CombinePlan, frame: DataFrame, columns: Sequence[tuple[str, ir.TExpr]]) -> DataFrame:
