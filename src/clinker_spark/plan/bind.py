@@ -26,6 +26,7 @@ from clinker_spark.cxl.program import Program, compile
 from clinker_spark.plan.columns import written_columns
 from clinker_spark.plan.combine import bind_combine
 from clinker_spark.plan.compositions import Bound, Streams, expand
+from clinker_spark.plan.correlation import AGGREGATE, correlation
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.estimates import Estimate, source_estimate
 from clinker_spark.plan.nodes import (
@@ -68,7 +69,14 @@ def bind(
     binder.body(file, {})
     if any(d.severity is Severity.ERROR for d in binder.found):
         raise PlanError(binder.found)
-    plan = Plan(file, tuple(binder.nodes), (*file.warnings, *binder.found), variables, estimates=binder.estimates)
+    plan = Plan(
+        file,
+        tuple(binder.nodes),
+        (*file.warnings, *binder.found),
+        variables,
+        estimates=binder.estimates,
+        keys=correlation(binder.nodes),
+    )
     if found := list(check_scopes(plan)):
         raise PlanError(found)
     return plan
@@ -215,10 +223,7 @@ class _NodeBinder:
         declared = self.file.schema_of(node.name)
         assert declared is not None
         schema = declared.types()
-        later = {
-            "correlation_key": "correlation keys are not supported yet",
-            "sort_order": "sorted sources are not supported yet",
-        }
+        later = {"sort_order": "sorted sources are not supported yet"}
         for key, message in later.items():
             if getattr(node.config, key):
                 help_text = "remove it: without it, records are handled one by one, in the order of the file"
@@ -356,11 +361,6 @@ class _NodeBinder:
                 "E009", "time windows are not supported yet", "config", "time_window", help="group by a truncated date"
             )
             return None
-        if config.strategy == "streaming":
-            self.problem(
-                "E009", "streaming aggregates are not supported yet", "config", "strategy", help="write strategy: auto"
-            )
-            return None
         if not self.known(schema, config.group_by, "config", "group_by"):
             return None
         program = self.compile("config", "cxl", schema=schema, mode="aggregate", group_by=config.group_by)
@@ -374,7 +374,14 @@ class _NodeBinder:
             strategy=config.strategy,
             per_document=any(bound.documents for bound in self.inputs),
         )
-        return self.made(plan)
+        made = self.made(plan)
+        if config.strategy == "streaming":
+            relaxed = any(n.startswith(AGGREGATE) for n in correlation(self.binder.nodes)[plan.name].columns)
+            code, reason = ("E15Y", "retracts records") if relaxed else ("E009", "cannot stream yet")
+            message = f"'{self.node.name}' {reason}: strategy: streaming does not go with that"
+            self.problem(code, message, "config", "strategy", help="write strategy: auto")
+            return None
+        return made
 
     def output(self, node: OutputNode) -> Streams | None:
         stream = self.inputs[0]
@@ -392,7 +399,12 @@ class _NodeBinder:
         if "{n}" in node.config.path:
             self.problem("E009", "'{n}' in a path is not supported yet", "config", "path", help="use split.naming")
             return None
-        columns, problems = written_columns(node.config, stream.schema, stream.emitted)
+        schema, emitted = stream.schema, stream.emitted
+        if node.config.include_correlation_keys:
+            keys = correlation(self.binder.nodes)[stream.ref.node]
+            schema = {name: {**schema, **keys.columns}[name] for name in keys.order}
+            emitted = (*emitted, *keys.columns)
+        columns, problems = written_columns(node.config, schema, emitted)
         sources = [n for n in self.binder.nodes if isinstance(n, SourcePlan)]
         if any(n.config.on_unmapped.mode == "auto_widen" for n in sources):
             problems = [p for p in problems if p[0] != "W366"]  # it may be a column that no schema names
@@ -406,7 +418,7 @@ class _NodeBinder:
         if not known or any(code.startswith("E") for code, *_ in problems):
             return None
         plan = OutputPlan(
-            **self.common(stream.schema, stream.emitted),
+            **self.common(schema, emitted),
             config=node.config,
             columns=columns,
             declared=declared.columns if declared else None,

@@ -44,12 +44,13 @@ class Order:
     in_place: bool
 
 
-def orders(plan: Plan) -> dict[str, Order]:
-    """Whether each node's records stand in their order already, or must be sorted when order counts."""
+def orders(plan: Plan, *, moved: bool = False) -> dict[str, Order]:
+    """Whether each node's records stand in their order already, or must be sorted when order counts. `moved`: not
+    even those of sources do."""
     result: dict[str, Order] = {}
     for node in plan.nodes:
         before = [result[ref.node] for ref in node.inputs]
-        in_place = all(order.in_place for order in before)
+        in_place = all(order.in_place for order in before) and not (moved and isinstance(node, SourcePlan))
         if isinstance(node, AggregatePlan):
             in_place = False
         elif isinstance(node, TransformPlan):
@@ -63,10 +64,10 @@ def orders(plan: Plan) -> dict[str, Order]:
     return result
 
 
-def needs(plan: Plan) -> dict[str, Need]:
-    """By node: what must leave it."""
+def needs(plan: Plan, *, moved: bool = False) -> dict[str, Need]:
+    """By node: what must leave it. `moved`: the records of sources do not come in their order."""
     found = {node.name: Need() for node in plan.nodes}
-    order = orders(plan)
+    order = orders(plan, moved=moved)
     for node in reversed(plan.nodes):
         for i, ref in enumerate(node.inputs):
             if isinstance(node, CombinePlan):

@@ -18,6 +18,7 @@ from clinker_spark.cxl.program import Program
 from clinker_spark.plan.conjuncts import Equality, Range
 
 if TYPE_CHECKING:
+    from clinker_spark.plan.correlation import Keys
     from clinker_spark.plan.estimates import Estimate
     from clinker_spark.plan.remembered import Remembered
 
@@ -296,8 +297,15 @@ class Plan:
     """What each node must provide for those after it (`plan.needs.Need`), by name."""
     estimates: Mapping[str, Estimate | None] = field(default_factory=dict)
     """How many records each source probably has; None where nobody knows."""
+    keys: Mapping[str, Keys] = field(default_factory=dict)
+    """The correlation columns of each node."""
     remembered: Remembered | None = None
     """What the last run found out."""
+
+    @property
+    def shows_keys(self) -> bool:
+        """Does an output write correlation columns?"""
+        return any(output.config.include_correlation_keys for output in self.outputs)
 
     def __getitem__(self, name: str) -> PlanNode:
         return next(node for node in self.nodes if node.name == name)

@@ -33,7 +33,9 @@ def replay_plan(plan: Plan) -> Plan:
 
 def _source(node: SourcePlan) -> SourcePlan:
     columns = tuple(column.model_copy(update={"source_name": None}) for column in node.columns)
-    common: dict[str, Any] = {"paths": ("replay",), "schema": list(columns), "name": node.config.name}
+    keys = node.config.correlation_key
+    common: dict[str, Any] = {} if keys is None else {"correlation_key": list(keys)}
+    common |= {"paths": ("replay",), "schema": list(columns), "name": node.config.name}
     config: Any
     if _as_json(node):
         config = JsonSource.model_validate({**common, "type": "json", "options": {"format": "ndjson"}})

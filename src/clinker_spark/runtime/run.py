@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import shutil
 import tempfile
 import time
 import uuid
@@ -22,6 +23,7 @@ from clinker_spark.plan.nodes import CombinePlan, OutputPlan, Plan, SourcePlan, 
 from clinker_spark.plan.remembered import Remembered, remember
 from clinker_spark.plan.stages import Find, Letters, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime import assemble, thresholds
+from clinker_spark.runtime.correlation import Groups, is_held_together, oversize_sources
 from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, target
@@ -136,7 +138,9 @@ class _Run:
             case Write():
                 self._write(stage.output)
             case Letters():
-                if self._failed():
+                if is_held_together(self):
+                    self._hold_back()
+                elif self._failed():
                     self._letters()
             case Publish():
                 with self._timed("publish"):
@@ -250,7 +254,8 @@ class _Run:
             report.records = counts["rows"]
             thresholds.check_output_rows(self.plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))
             report.dropped = counts.get("dropped", 0)
-            self._assemble(prepared, parts, folder, place, report)
+            if not (is_held_together(self) and self._failed()):  # else it is written again
+                self._assemble(prepared, parts, folder, place, report)
             self.report.outputs.append(report)
             self.tell("output_written", {"output": node.name, "records": report.records, "bytes": report.bytes})
 
@@ -367,14 +372,46 @@ class _Run:
             frame = letters(builder)
             assert frame is not None
             with kept(frame) as stored:
-                counts = count_letters(stored)
-                self._note(counts)
-                misses = [c.stage for c in counts if c.category == MISS]
-                thresholds.check_combines(self.plan, stored, self.files, misses)
-                if self.handling.strategy == "fail_fast":
-                    raise DataError([thresholds.first_failure(self.plan, stored, self.files, counts)])
-                thresholds.check(self.plan, counts, self._records)
-                self._write_letters(stored, counts)
+                self._deliver(stored)
+
+    def _deliver(self, stored: Any) -> None:
+        """Dead letters: counted, compared with the limits, and written."""
+        counts = count_letters(stored)
+        self._note(counts)
+        misses = [c.stage for c in counts if c.category == MISS]
+        thresholds.check_combines(self.plan, stored, self.files, misses)
+        if self.handling.strategy == "fail_fast":
+            raise DataError([thresholds.first_failure(self.plan, stored, self.files, counts)])
+        thresholds.check(self.plan, counts, self._records)
+        self._write_letters(stored, counts)
+
+    def _hold_back(self) -> None:
+        """Groups with a failure are held back, and totals are made without what failed."""
+        oversize = oversize_sources(self)
+        if not self._failed() and not oversize:
+            return
+        with self._timed("dead letters"):
+            self.tell("dead_letters_started", {})
+            groups = Groups(self)
+            self._deliver(groups.settle(oversize, self._write_again))
+            self.report.retraction = groups.retraction.counters
+
+    def _write_again(self, prepare: Callable[[Builder], None]) -> int:
+        """All outputs once more; gives the number of records that failed."""
+        self.attempt.renames.clear()
+        self.report.outputs.clear()
+        self.__dict__["builder"] = self._builder(letters=False)
+        prepare(self.builder)
+        for node in self.plan.outputs:
+            shutil.rmtree(self._folder(node, self.targets[node.name]))
+            self._write(node.name)
+        return self._failed()
+
+    def source_records(self, name: str) -> int:
+        """How many records a source has."""
+        assert self.progress is not None
+        found = records_read(Path(self.progress), name)
+        return self._records(name) if found is None else found
 
     def _note(self, counts: list[LetterCount]) -> None:
         for count in counts:

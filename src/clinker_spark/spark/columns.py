@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
@@ -122,11 +122,15 @@ def group(
     context: Context,
     set_aside: Callable[[DataFrame], DataFrame],
     also_by: Sequence[str] = (),
+    identity: tuple[str, Callable[[DataFrame], None]] | None = None,
+    first_of: Sequence[str] = (),
 ) -> DataFrame:
     """The groups with the arrival of their first row as `$arrival`, in no order.
 
     `set_aside` gets the rows with an `$error` column when rows can fail before grouping, and gives back those
-    that did not. `also_by` are hidden columns that keep groups apart; the groups carry them.
+    that did not. `also_by` are hidden columns that keep groups apart; the groups carry them. `identity` names a column
+    for the text of a group's keys, and is given the rows with it. `first_of` are hidden columns of which groups carry
+    the value of one of their rows.
     """
     lowered = lower_aggregate(program.typed, context, _field_texts(program, df))
     df = run_steps(df, lowered.before, context)
@@ -135,14 +139,26 @@ def group(
     keys = [F.expr(text).alias(name) for name, text in lowered.keys]
     keys += [F.col(quote(name)) for name in also_by]
     partials = [F.expr(text).alias(name) for name, text in lowered.partials]
+    partials += [F.first(quote(name)).alias(name) for name in first_of]
     first = F.min(quote(ARRIVAL_COLUMN)).alias(FIRST_ARRIVAL)
+    if identity is not None:
+        identity[1](df.withColumn(identity[0], _identity(keys)))
     groups = run_steps(df.groupBy(*keys).agg(first, *partials), lowered.after.steps, context)
     columns = [F.expr(text).alias(name) for name, text in lowered.after.outputs]
-    columns += [F.col(quote(name)) for name in also_by]
+    columns += [F.col(quote(name)) for name in (*also_by, *first_of)]
+    if identity is not None:
+        names = [name for name, _ in lowered.keys] + list(also_by)
+        columns.append(_identity([F.col(quote(name)) for name in names]).alias(identity[0]))
     columns.append(F.col(quote(FIRST_ARRIVAL)).alias(ARRIVAL_COLUMN))
     if lowered.after.error is not None:
         columns.append(F.expr(lowered.after.error).alias(ERROR_COLUMN))
     return groups.select(*columns)
+
+
+def _identity(keys: Sequence[Column]) -> Column:
+    """Keys as one text, nulls included."""
+    fields = [key.cast("string").alias(f"k{i}") for i, key in enumerate(keys)]
+    return F.to_json(F.struct(*fields), {"ignoreNullFields": "false"}) if fields else F.lit("{}")
 
 
 def run_steps(df: DataFrame, steps: Sequence[Step], context: Context) -> DataFrame:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.plan.correlation import AGGREGATE
 from clinker_spark.plan.nodes import AggregatePlan
 from clinker_spark.spark.columns import group
 from clinker_spark.spark.operators.stream import (
     DOCUMENT_COLUMN,
+    GROUP_PREFIX,
     LETTER_COLUMN,
     LETTER_TYPE,
     ORIGIN_COLUMN,
@@ -30,16 +32,36 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     stream = stream.over(builder.with_file_values(node, stream.frame))
     also = [DOCUMENT_COLUMN] if node.per_document and DOCUMENT_COLUMN in stream.frame.columns else []
     context = builder.contexts[node.name]
+    keys = builder.plan.keys[node.name]
+    name = f"{GROUP_PREFIX}{node.name}"
+    identity = None
+    if builder.traces or builder.indexes.get(node.name) is not None:
+        identity = (name, lambda rows: builder.contributions.update({node.name: rows}))
     groups = group(
         node.program,
         stream.frame,
         context,
         lambda rows: builder.settle(node, builder.mark(node, stream.over(rows))).frame,
         also,
+        identity,
+        [column for column in keys.own if column in stream.frame.columns],
     )
+    index = f"{AGGREGATE}{node.name}"
+    if index in keys.columns and builder.plan.shows_keys:
+        groups = _numbered(builder, node, groups, index)
     if builder.letters:
         groups = groups.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: _letter(node)})
     return builder.mark(node, Stream(groups, in_place=False))
+
+
+def _numbered(builder: Builder, node: AggregatePlan, groups: DataFrame, index: str) -> DataFrame:
+    """Groups with their number in order of appearance. It stays what it was before records were taken back."""
+    known = builder.indexes.get(node.name)
+    if known is None:
+        number = F.row_number().over(Window.orderBy(quote(ARRIVAL_COLUMN))).cast("long") - 1
+        return groups.withColumn(index, number)
+    name = f"{GROUP_PREFIX}{node.name}"
+    return groups.join(known.withColumnsRenamed({"id": name, "number": index}), name, "left")
 
 
 def _letter(node: AggregatePlan) -> Column:

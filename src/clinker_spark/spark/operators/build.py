@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
 from clinker_spark.cxl.system import Context
+from clinker_spark.plan.correlation import is_correlated
 from clinker_spark.plan.nodes import (
     AggregatePlan,
     CombinePlan,
@@ -64,12 +65,36 @@ class Builder:
     """What was found out about the data for the sake of joins; the passes of a run share it."""
     forced_join: str | None = None
     """Join all inputs in this way, whatever the plan says: for tests and benchmarks."""
+    removed: Mapping[str, DataFrame] = field(default_factory=dict)
+    """By source: the records (file, row) that were taken back, as if they had never been read."""
+    stamp: bool = False
+    """Carry correlation columns, even if nothing else asks for them."""
+    dirty: DataFrame | None = None
+    """The groups that are held back: `source`, and the values of their `keys` as texts by column."""
+    few: bool = True
+    """Are both few enough to be held by every task?"""
+    indexes: dict[str, DataFrame] = field(default_factory=dict)
+    """By relaxed aggregate: the numbers that its groups had at first."""
+    contributions: dict[str, DataFrame] = field(default_factory=dict)
+    """By aggregate: the records that its groups were made of."""
+    held: list[tuple[DataFrame, PlanNode, Stream]] = field(default_factory=list)
+    """When letters are collected: what is held back at outputs."""
     counts: dict[str, Observation] = field(default_factory=dict)
     """By node: how many of its records failed, known after an action."""
     failures: list[tuple[DataFrame, PlanNode, Stream]] = field(default_factory=list)
     scans: dict[str, Any] = field(default_factory=dict)
     _built: dict[str, Ports] = field(default_factory=dict)
     _source_counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def traces(self) -> bool:
+        """Must failures be traced back through aggregates?"""
+        return self.letters and is_correlated(self.plan)
+
+    @property
+    def stamps(self) -> bool:
+        """Do records carry their correlation columns?"""
+        return self.stamp or self.traces or self.dirty is not None or self.plan.shows_keys
 
     def stream(self, ref: StreamRef) -> Stream:
         """The records of a node, or of one port of it."""

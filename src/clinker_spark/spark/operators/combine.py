@@ -17,10 +17,12 @@ from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.combine import COLLECT_LIMIT
+from clinker_spark.plan.correlation import PREFIX
 from clinker_spark.plan.nodes import CombinePlan, CombineStep
 from clinker_spark.spark.columns import apply
 from clinker_spark.spark.operators.combine_keys import (
     HIT,
+    MATCHED_KEY,
     TEMPORARY,
     Sides,
     array_column,
@@ -49,8 +51,23 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
     for step in node.steps:
         build = streams[step.build]
         left = _join(builder, node, step, left, build.over(_qualified(build.frame, step.build)))
+    left = left.over(_with_correlation(builder, node, left.frame))
     result = _collected(node, left.frame) if node.program is None else _shaped(builder, node, left.frame)
     return builder.mark(node, Stream(result, driver.in_place and node.keeps_places, driver.route))
+
+
+def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
+    """The correlation columns that the result carries: those of the driver, or else of the matched record."""
+    wanted = builder.plan.keys[node.name].columns
+    names = [n for n in frame.columns if not n.startswith((PREFIX, MATCHED_KEY)) or n in wanted]
+    columns = [F.col(quote(name)) for name in names]
+    for name in wanted:
+        if name not in frame.columns:
+            options = [f"{MATCHED_KEY}{step.build}.{name}" for step in node.steps]
+            there = [F.col(quote(option)) for option in options if option in frame.columns]
+            if there:
+                columns.append(F.coalesce(*there).alias(name))
+    return frame.select(*columns)
 
 
 def _qualified(frame: DataFrame, qualifier: str) -> DataFrame:

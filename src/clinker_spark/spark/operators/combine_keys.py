@@ -18,6 +18,7 @@ from clinker_spark.cxl.conditions import as_program
 from clinker_spark.cxl.lower.keys import join_key_sql
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, LoweredProgram, Project, quote
 from clinker_spark.plan.combine import COLLECT_LIMIT
+from clinker_spark.plan.correlation import PREFIX
 from clinker_spark.plan.nodes import CombinePlan, CombineStep, Plan
 from clinker_spark.plan.remembered import MOST_SHOWN, Sketch
 from clinker_spark.spark.columns import apply, lower, run_steps
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 TEMPORARY = "$join."
+MATCHED_KEY = "$matched."
+"""The correlation columns of the matched record of an input: `$matched.<input>.$ck.<field>`."""
 HIT = f"{TEMPORARY}hit"
 """True for a pair, null for a driver's record that has none."""
 LEFT, BUILD, LEFT_RANGE, BUILD_RANGE = (f"{TEMPORARY}{word}" for word in ("l", "b", "rl", "rb"))
@@ -139,7 +142,7 @@ class Sides:
             text = f"({self.later.error}) IS NOT NULL OR {text}"
         columns: list[Column] = []
         holds = F.expr(f"{quote(HIT)} IS NOT NULL AND ({text})")
-        own = (f"{self.step.build}.", BUILD)
+        own = (f"{self.step.build}.", f"{MATCHED_KEY}{self.step.build}.", BUILD)
         for name in names:
             column = F.col(quote(name))
             if name == HIT or name == self.place or name.startswith(own):
@@ -205,8 +208,11 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
     place = F.col(quote(ARRIVAL_COLUMN))
     if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
         place = F.array(place)
-    kept = [name for name in frame.columns if name.startswith((f"{step.build}.", TEMPORARY))]
-    frame = frame.select(*[F.col(quote(name)) for name in kept], place.alias(place_column(step)))
+    kept = [F.col(quote(name)) for name in frame.columns if name.startswith((f"{step.build}.", TEMPORARY))]
+    if node.config.propagate_ck.keys != "driver":
+        keys = [name for name in frame.columns if name.startswith(PREFIX)]
+        kept += [F.col(quote(name)).alias(f"{MATCHED_KEY}{step.build}.{name}") for name in keys]
+    frame = frame.select(*kept, place.alias(place_column(step)))
     frame = _comparable(frame, step, left=False)
     if builder.letters or step.strategy not in SKETCHED:
         return frame

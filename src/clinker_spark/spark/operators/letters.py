@@ -18,10 +18,12 @@ from clinker_spark.config.model.output import CsvOutput
 from clinker_spark.core.types import BOOL, INT, STRING
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.plan.correlation import PREFIX, key_columns
 from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, Plan, PlanNode
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.combine import MISS
-from clinker_spark.spark.operators.stream import LETTER_COLUMN, ORIGIN_COLUMN, STAGE_COLUMN, Stream
+from clinker_spark.spark.operators.correlated import text_map
+from clinker_spark.spark.operators.stream import GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN, STAGE_COLUMN, Stream
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.sources.request import SourceFile
 
@@ -43,7 +45,7 @@ class LetterCount:
 
 def letters(builder: Builder) -> DataFrame | None:
     """All failures; None when no record can fail. Columns: source, file, row, stage, route, category, field, value,
-    message, letter, tie."""
+    message, letter, tie, keys, groups, trigger."""
     frames = [_letters(builder.plan, *failure) for failure in builder.failures]
     return reduce(DataFrame.unionByName, frames) if frames else None
 
@@ -66,6 +68,9 @@ def _letters(plan: Plan, frame: DataFrame, node: PlanNode, stream: Stream) -> Da
         error["message"].alias("message"),
         F.col(quote(LETTER_COLUMN)).alias("letter"),
         tie.cast("array<bigint>").alias("tie"),
+        text_map(frame, PREFIX).alias("keys"),
+        text_map(frame, GROUP_PREFIX).alias("groups"),
+        F.lit(True).alias("trigger"),
     )
 
 
@@ -125,7 +130,8 @@ def layout(plan: Plan, counts: Sequence[LetterCount]) -> list[str]:
     found: list[tuple[str, ...]] = []
     for count in counts:
         if count.source is not None:
-            columns = tuple(c.name for c in plan.sources[count.source].columns)
+            source = plan.sources[count.source]
+            columns = (*(c.name for c in source.columns), *key_columns(source))
         else:
             node = plan.nodes[count.stage]
             made = [n for n in (*plan.upstream(node.name), node) if isinstance(n, AggregatePlan)]
@@ -166,7 +172,7 @@ def letter_lines(
         F.col("message").alias("_cxl_dlq_error_detail"),
         F.element_at(stages, F.col("stage") + 1).alias("_cxl_dlq_stage"),
         F.col("route").alias("_cxl_dlq_route"),
-        F.lit(True).alias("_cxl_dlq_trigger"),
+        F.col("trigger").alias("_cxl_dlq_trigger"),
         F.col("letter"),
     )
     types = {"_cxl_dlq_source_row": INT.as_nullable(), "_cxl_dlq_trigger": BOOL}

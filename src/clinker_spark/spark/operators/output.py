@@ -15,6 +15,7 @@ from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.needs import per_file
 from clinker_spark.plan.nodes import OutputPlan, SourcePlan
+from clinker_spark.spark.operators.correlated import HELD, with_held
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, failed
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.sources.request import WIDENED_COLUMN
@@ -42,6 +43,7 @@ class Prepared:
 def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     """The records of an output as lines in order, failures set aside and counted."""
     [stream] = builder.inputs(node)
+    stream = with_held(builder, node, stream)
     columns = output_columns(builder, node, stream)
     rendering = None if node.config.type == "parquet" else _writable(render(node.config, columns, node.declared))
     if rendering is not None and rendering.error is not None:
@@ -65,8 +67,12 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     in which a record can get over that.
     """
     if builder.letters:
-        builder.settle(node, stream)
+        fine = builder.settle(node, stream)
+        if HELD in fine.frame.columns:
+            builder.held.append((fine.frame.where(F.col(quote(HELD))), node, fine))
         return stream.frame
+    if HELD in stream.frame.columns:
+        stream = stream.over(stream.frame.where(~F.col(quote(HELD))))
     sorting = node.config.sort_order
     needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
     keys = [F.col(quote(item.field)) for item in sorting] + ([F.col(quote(ARRIVAL_COLUMN))] if needs_sort else [])

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.plan.correlation import PREFIX
 from clinker_spark.plan.needs import source_columns
 from clinker_spark.plan.nodes import SourcePlan
 from clinker_spark.spark.operators.stream import (
     DOCUMENT_COLUMN,
+    FROM_COLUMN,
     LETTER_COLUMN,
     LETTER_TYPE,
     ORIGIN_COLUMN,
@@ -43,7 +46,11 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     files = builder.files[node.name]
     need = builder.plan.needs[node.name]
     members = need.members & set(PER_FILE)
-    positions = builder.letters or need.document or bool(members)
+    removed = builder.removed.get(node.name)
+    positions = builder.letters or need.document or bool(members) or removed is not None
+    wanted = source_columns(builder.plan, node)
+    if builder.stamps:
+        wanted |= set(node.config.correlation_key or ())
     request = ReadRequest(
         source=node.name,
         files=files,
@@ -52,7 +59,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         compression=node.config.compression,
         on_unmapped=node.config.on_unmapped.mode,
         date_formats=tuple(builder.plan.file.settings.date_formats),
-        wanted=source_columns(builder.plan, node),
+        wanted=wanted,
         arrival=need.arrival,
         positions=positions,
         record=builder.letters,
@@ -60,6 +67,8 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         progress=None if builder.progress is None else progress_path(Path(builder.progress), node.name),
     )
     scan = read(builder.spark, node.config.type, request)
+    if removed is not None:
+        scan = replace(scan, frame=_without(scan.frame, removed, few=builder.few))
     builder.scans[node.name] = scan
     hidden = _hidden(builder, node, files, members, scan)
     have = scan.frame.columns
@@ -68,7 +77,16 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     columns += [column.alias(name) for name, column in hidden.items()]
     if ERROR_COLUMN in have:
         columns.append(F.col(quote(ERROR_COLUMN)))
-    return builder.mark(node, Stream(scan.frame.select(*columns), in_place=True))
+    return builder.mark(node, Stream(scan.frame.select(*columns), in_place=removed is None or builder.few))
+
+
+def _without(frame: DataFrame, removed: DataFrame, *, few: bool) -> DataFrame:
+    """The records that were not taken back."""
+    gone = removed.select(F.col("file").alias("$gone.file"), F.col("row").alias("$gone.row"))
+    same = (F.col(quote(FILE_COLUMN)) == F.col(quote("$gone.file"))) & (
+        F.col(quote(ROW_COLUMN)) == F.col(quote("$gone.row"))
+    )
+    return frame.join(gone.hint("broadcast") if few else gone, same, "left_anti")
 
 
 def count_source(builder: Builder, node: SourcePlan) -> int:
@@ -107,12 +125,17 @@ def _hidden(
         found["$source.count"] = F.lit(builder.source_count(node)).cast("long")
     if "name" in need.members:
         found["$source.name"] = F.lit(node.source_name)
+    if builder.stamps:
+        found |= {PREFIX + name: F.col(quote(name)) for name in node.config.correlation_key or ()}
+        found[FROM_COLUMN] = F.lit(node.index)
     if builder.letters:
         origin = F.struct(F.lit(node.index).alias("source"), file.cast("int").alias("file"), row.alias("row"))
         found[ORIGIN_COLUMN] = origin.cast(ORIGIN_TYPE)
         pairs: list[Column] = []
         for column in node.columns:
             pairs += [F.lit(column.name), F.col(f"{quote(RECORD_COLUMN)}.{quote(column.name)}")]
+        for name in node.config.correlation_key or ():
+            pairs += [F.lit(PREFIX + name), F.col(quote(name)).cast("string")]
         found[LETTER_COLUMN] = F.create_map(*pairs).cast(LETTER_TYPE)
     return found
 

@@ -19,6 +19,11 @@ LETTER_COLUMN = "$letter"
 STAGE_COLUMN = "$stage"
 """The position in the plan of the node at which the record failed. Only when dead letters are collected."""
 
+GROUP_PREFIX = "$group."
+"""The aggregate and the group that a record was made of, when records may have to be taken back."""
+FROM_COLUMN = "$from"
+"""The position of the source that a record was read from, when groups of records are held back."""
+
 ORIGIN_TYPE = "STRUCT<source: INT, file: INT, row: BIGINT>"
 LETTER_TYPE = "MAP<STRING, STRING>"
 

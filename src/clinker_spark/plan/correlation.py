@@ -1,0 +1,121 @@
+"""Correlation keys along the plan: which hidden `$ck.*` columns each node's records have, and where they come from.
+
+A source with a `correlation_key` stamps a column for each field of it. Aggregates whose `group_by` covers all keys are
+*strict*: their records belong to one group, as their inputs did. The others are *relaxed*: their records belong to no
+group, but to all the records they were made of; they carry `$ck.aggregate.<name>`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clinker_spark.core.types import INT, Type
+from clinker_spark.cxl import ir
+from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, MergePlan, Plan, PlanNode, SourcePlan, TransformPlan
+
+PREFIX = "$ck."
+AGGREGATE = "$ck.aggregate."
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The correlation columns of a node's records."""
+
+    columns: Mapping[str, Type] = field(default_factory=dict)
+    """All of them, with their types."""
+    sources: tuple[str, ...] = ()
+    """The sources with a key whose records are in these."""
+    single: bool = True
+    """Was each record read from one source? Those of joins and aggregates were not."""
+    order: tuple[str, ...] = ()
+    """All columns that an output can write, the hidden ones at their places."""
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The columns that sources stamped."""
+        return tuple(name for name in self.columns if not name.startswith(AGGREGATE))
+
+
+def key_columns(source: SourcePlan) -> tuple[str, ...]:
+    """`$ck.order_id` for a source with `correlation_key: order_id`."""
+    return tuple(PREFIX + name for name in source.config.correlation_key or ())
+
+
+def correlation(nodes: Sequence[PlanNode]) -> dict[str, Keys]:
+    """The keys of every node."""
+    found: dict[str, Keys] = {}
+    rewritten: dict[str, set[str]] = {}
+    for node in nodes:
+        before = [found[ref.node] for ref in node.inputs]
+        found[node.name] = _keys(node, before, rewritten)
+    return found
+
+
+def _keys(node: PlanNode, before: list[Keys], rewritten: dict[str, set[str]]) -> Keys:
+    changed: set[str] = set().union(*(rewritten.get(ref.node, set()) for ref in node.inputs))
+    rewritten[node.name] = changed
+    if isinstance(node, SourcePlan):
+        columns = {PREFIX + n: node.schema[n] for n in node.config.correlation_key or ()}
+        return Keys(columns, (node.name,) if columns else (), True, (*node.schema, *columns))
+    if isinstance(node, AggregatePlan):
+        return _aggregate(node, before[0], changed)
+    if isinstance(node, CombinePlan):
+        return _combined(node, before)
+    if isinstance(node, TransformPlan):
+        rewritten[node.name] = changed | {n for n in node.program.output if not _copies(node, n)}
+        order = (*before[0].order, *(n for n in node.schema if n not in before[0].order))
+        return Keys(before[0].columns, before[0].sources, before[0].single, order)
+    if isinstance(node, MergePlan):
+        columns = {name: t for keys in before for name, t in keys.columns.items()}
+        sources = tuple(dict.fromkeys(s for keys in before for s in keys.sources))
+        order = (*before[0].order, *(n for keys in before[1:] for n in keys.columns if n not in before[0].order))
+        return Keys(columns, sources, all(keys.single for keys in before), tuple(dict.fromkeys(order)))
+    return before[0]
+
+
+def _copies(node: TransformPlan, name: str) -> bool:
+    """Does a transform emit a column as it is? `emit id = id` rewrites nothing."""
+    emits = [s for s in node.program.typed.statements if isinstance(s, ir.TEmit) and s.name == name]
+    return len(emits) == 1 and isinstance(emits[0].value, ir.Field) and emits[0].value.name == name
+
+
+def _aggregate(node: AggregatePlan, before: Keys, changed: set[str]) -> Keys:
+    if is_relaxed(node, before, changed):
+        columns = {f"{AGGREGATE}{node.name}": INT}
+        return Keys(columns, before.sources, False, (*node.schema, *columns))
+    return Keys(before.columns, before.sources, False, (*node.schema, *before.columns))
+
+
+def is_relaxed(node: AggregatePlan, before: Keys, changed: set[str]) -> bool:
+    """Do its groups cut across correlation groups? Also when a key column is not what it was at the source."""
+    if not before.columns:
+        return False
+    fields = {name.removeprefix(PREFIX) for name in before.own}
+    after_relaxed = len(before.own) < len(before.columns)
+    return after_relaxed or not fields <= set(node.group_by) - changed
+
+
+def _combined(node: CombinePlan, before: list[Keys]) -> Keys:
+    by_input = dict(zip(node.qualifiers, before, strict=True))
+    driver = by_input[node.driver]
+    wanted = node.config.propagate_ck
+    columns = dict(driver.columns)
+    if wanted.keys != "driver":
+        for keys in by_input.values():
+            columns |= {n: t for n, t in keys.columns.items() if n not in columns}
+    if wanted.keys == "named":
+        columns = {n: t for n, t in columns.items() if n.removeprefix(PREFIX) in wanted.named}
+    carried = [keys for keys in before if any(name in columns for name in keys.own)]
+    sources = tuple(dict.fromkeys(s for keys in carried for s in keys.sources))
+    return Keys(columns, sources, False, (*node.schema, *columns))
+
+
+def relaxed_aggregates(plan: Plan) -> list[AggregatePlan]:
+    """The aggregates that lose only what failed, when something does."""
+    return [node for node in plan.of_kind(AggregatePlan) if f"{AGGREGATE}{node.name}" in plan.keys[node.name].columns]
+
+
+def is_correlated(plan: Plan) -> bool:
+    """Does any source have a correlation key?"""
+    return any(source.config.correlation_key for source in plan.sources)

@@ -1,0 +1,203 @@
+"""Correlation groups: when records fail, what belongs to them is held back, and totals are made without it.
+
+1. The failures are found, with their groups. Each one is taken back from its source; a group of an aggregate that
+   failed takes back every record it was made of.
+2. Outputs are written again, over the input without these records, and without the groups that have a failure. New
+   failures (a total that was fine before) go back to 1. Every turn takes records away, so this ends.
+3. What was held back is found and becomes dead letters beside the failures.
+
+All of it stays in Spark: what is found lies in files of the attempt, and nothing grows in the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clinker_spark.plan.correlation import AGGREGATE, is_correlated, relaxed_aggregates
+from clinker_spark.plan.needs import needs
+from clinker_spark.plan.nodes import StreamRef
+from clinker_spark.runtime.errors import DataError
+from clinker_spark.spark.operators import correlated as ops
+from clinker_spark.spark.operators.letters import letters
+from clinker_spark.spark.operators.output import prepare_output
+
+if TYPE_CHECKING:
+    from clinker_spark.runtime.run import _Run
+    from clinker_spark.spark.operators.build import Builder
+
+MOST_TURNS = 50
+FEW = 200_000
+"""Up to so many taken back records, or dirty groups, are held by every task."""
+
+
+@dataclass
+class Retraction:
+    """What happened, in numbers, for the report."""
+
+    turns: int = 0
+    counters: dict[str, int] = field(default_factory=dict)
+
+    def add(self, name: str, count: int) -> None:
+        self.counters[name] = self.counters.get(name, 0) + count
+
+
+class Groups:
+    """The groups of one run."""
+
+    def __init__(self, run: _Run) -> None:
+        self.run = run
+        self.plan = run.plan
+        self.spark = run.spark
+        self.handling = run.handling
+        first = self.plan.outputs[0]
+        self.folder = run.attempt.folder(run.targets[first.name].path, "correlation")
+        self.triggers: list[Any] = []
+        self.taken: list[Any] = []
+        """Source records that were taken back with a group of an aggregate, or with their own group."""
+        self.removed: dict[str, Any] = {}
+        self.indexes: dict[str, Any] = {}
+        self.few = True
+        self.retraction = Retraction()
+
+    def settle(self, oversize: list[str], write_again: Callable[[Callable[[Builder], None]], int]) -> Any:
+        """Hold back what must be; gives all dead letters. `write_again` writes the outputs with a builder that is
+        prepared by the function it gets, and says how many records failed."""
+        for turn in range(MOST_TURNS):
+            self.retraction.turns = turn + 1
+            self._find(turn, oversize if turn == 0 else [])
+            if write_again(self._prepared) == 0:
+                return self._all_letters()
+        raise DataError([self.plan.outputs[0].diagnostic("E409", f"records keep failing after {MOST_TURNS} turns")])
+
+    # ------------------------------------------------------------ builders
+
+    def _prepared(self, builder: Builder) -> None:
+        """A builder that leaves out what was taken back."""
+        builder.removed = self.removed
+        builder.few = self.few
+        builder.indexes = self.indexes
+        if self.triggers:
+            builder.dirty = self._dirty()
+
+    def _letters_builder(self, *, dirty: bool) -> Builder:
+        builder = self.run._builder(letters=True)
+        self._prepared(builder)
+        if not dirty:
+            builder.dirty = None
+        for node in self.plan.outputs:
+            prepare_output(builder, node)
+        return builder
+
+    def _dirty(self) -> Any:
+        return ops.dirty_groups(self.plan, _union(self.triggers))
+
+    def _save(self, frame: Any, name: str) -> Any:
+        place = str(Path(self.folder) / name)
+        frame.write.mode("overwrite").parquet(place)
+        return self.spark.read.parquet(place)
+
+    # ------------------------------------------------------------ one turn
+
+    def _find(self, turn: int, oversize: list[str]) -> None:
+        """The failures of a turn, and everything that is taken back because of them."""
+        builder = self._letters_builder(dirty=False)
+        taken: list[Any] = []
+        frames = []
+        if turn == 0:
+            self._keep_numbers(builder)
+        found = letters(builder)
+        if found is not None:
+            frames.append(self._save(found, f"failures-{turn}"))
+            groups = ops.contributions(builder, frames[0].where("source IS NULL").select("groups"))
+            if groups is not None:
+                message = ops.retracted_message(self.plan)
+                taken.append(self._save(ops.correlated_letters(groups, message), f"taken-{turn}"))
+                rows, failed = taken[-1].count(), frames[0].where("source IS NULL").count()
+                self.retraction.add("synthetic_ck_fanout_lookups_total", failed)
+                self.retraction.add("synthetic_ck_fanout_rows_expanded_total", rows)
+                self.retraction.add("groups_recomputed", failed)
+        for source in oversize:
+            rows = ops.oversize_letters(builder, source, self.handling.max_group_buffer)
+            saved = self._save(rows, f"oversize-{source}-{turn}")
+            frames.append(saved.where("trigger"))
+            taken.append(saved.where("NOT trigger"))
+        self.triggers += frames
+        if self.handling.retraction_scope == "group":
+            dirty = ops.dirty_groups(self.plan, _union([*frames, *taken]))
+            members = ops.group_members(builder, dirty)
+            if members is not None:
+                taken.append(self._save(members, f"members-{turn}"))
+        self.taken += taken
+        self._remove([*frames, *taken], turn)
+
+    def _keep_numbers(self, builder: Builder) -> None:
+        if not self.plan.shows_keys:
+            return
+        for node in relaxed_aggregates(self.plan):
+            frame = builder.stream(StreamRef(node.name)).frame
+            numbers = frame.select(f"`$group.{node.name}`", f"`{AGGREGATE}{node.name}`").toDF("id", "number")
+            self.indexes[node.name] = self._save(numbers, f"numbers-{node.name.replace('/', '~')}")
+
+    def _remove(self, frames: Iterable[Any], turn: int) -> None:
+        rows = _union([frame.select("source", "file", "row") for frame in frames]).where("source IS NOT NULL")
+        known = [frame.select("source", "file", "row") for frame in self.removed.values()]
+        everything = self._save(_union([rows, *known]).distinct(), f"removed-{turn}")
+        counts = {row["source"]: row["count"] for row in everything.groupBy("source").count().collect()}
+        self.removed = {
+            node.name: everything.where(f"source = {node.index}")
+            for node in self.plan.sources
+            if counts.get(node.index)
+        }
+        self.retraction.counters["output_rows_retracted_total"] = sum(counts.values())
+        dirty = self._dirty().limit(FEW + 1).count() if self.triggers else 0
+        if max([dirty, *counts.values()]) > FEW and self.few:
+            # Records no longer stay where they were read: outputs sort them.
+            self.few = False
+            self.run.plan = self.plan = replace(self.plan, needs=needs(self.plan, moved=True))
+
+    # ------------------------------------------------------------ at the end
+
+    def _all_letters(self) -> Any:
+        """Failures, what was taken back with them, and what is held back at the outputs: each record once."""
+        triggers = _union(self.triggers)
+        others = [*self.taken] if self.handling.dlq.include_retracted else []
+        held = self._held()
+        if held is not None:
+            others.append(held)
+        if not others:
+            return triggers
+        once = ops.once_each(_union(others), triggers)
+        return triggers.unionByName(self._save(once, "correlated"))
+
+    def _held(self) -> Any:
+        if not any(self.plan.keys[node.inputs[0].node].own for node in self.plan.outputs):
+            return None
+        builder = self._letters_builder(dirty=True)
+        found = ops.held_records(builder)
+        return None if found is None else self._save(found, "held")
+
+
+def oversize_sources(run: _Run) -> list[str]:
+    """The sources that have a group with more records than `max_group_buffer`."""
+    plan, most = run.plan, run.handling.max_group_buffer
+    found = []
+    for node in plan.sources:
+        if node.config.correlation_key and run.source_records(node.name) > most:
+            builder = run._builder(letters=False)
+            builder.stamp = True
+            if ops.has_oversize_group(builder, node, most):
+                found.append(node.name)
+    return found
+
+
+def is_held_together(run: _Run) -> bool:
+    """Does this run hold back groups? A run that stops at the first failure does not."""
+    return is_correlated(run.plan) and run.handling.strategy == "continue"
+
+
+def _union(frames: list[Any]) -> Any:
+    return reduce(lambda a, b: a.unionByName(b), frames)

@@ -1,0 +1,164 @@
+"""Correlation groups in whole runs: what is held back with a failure, what is spared, and totals without it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.prepare import prepare
+
+HEAD = "pipeline: { name: demo }\nnodes:\n"
+
+
+def source(name: str, key: str, columns: str) -> str:
+    return f"""
+  - type: source
+    name: {name}
+    config: {{ type: csv, path: {name}.csv, correlation_key: {key}, schema: {{ {columns} }} }}
+"""
+
+
+def transform(name: str, reads: str, cxl: str) -> str:
+    body = "\n".join(f"        {line}" for line in cxl.splitlines())
+    return f"  - type: transform\n    name: {name}\n    input: {reads}\n    config:\n      cxl: |\n{body}\n"
+
+
+def aggregate(name: str, reads: str, group_by: str, cxl: str) -> str:
+    body = "\n".join(f"        {line}" for line in cxl.splitlines())
+    return (
+        f"  - type: aggregate\n    name: {name}\n    input: {reads}\n"
+        f"    config:\n      group_by: [{group_by}]\n      cxl: |\n{body}\n"
+    )
+
+
+def output(name: str, reads: str, more: str = "") -> str:
+    return f"  - {{ type: output, name: {name}, input: {reads}, config: {{ type: csv, path: {name}.csv{more} }} }}\n"
+
+
+def handling(more: str = "") -> str:
+    return f"error_handling: {{ strategy: continue, dlq: {{ path: dead.csv }}{more} }}\n"
+
+
+def kinds(letters: list[dict[str, str]]) -> Counter[tuple[str, str]]:
+    return Counter((row["_cxl_dlq_error_category"], row["_cxl_dlq_trigger"]) for row in letters)
+
+
+EMPLOYEES = source("staff", "employee_id", "employee_id: string, amount: string")
+
+
+def test_a_group_is_held_back_as_a_whole_and_a_null_key_is_its_own(bench: Any) -> None:
+    bench.file("staff.csv", "employee_id,amount\nA,100\nA,bad\nA,300\nB,400\nC,5\nC,6\n,7\n,bad\n")
+    text = HEAD + EMPLOYEES.replace("employee_id: string", "employee_id: nullable(string)").replace(
+        "schema:", "options: { null_values: [''] }, schema:"
+    )
+    text = HEAD + EMPLOYEES
+    text += transform("typed", "staff", 'emit employee_id = "hidden"\nemit n = amount.to_int()')
+    text += transform("small", "typed", "filter n != 6") + output("out", "small", ", mapping: [employee_id, n], exclude: [amount]")
+    report = bench.run(text + handling())
+    assert report.exit_code == 2
+    letters = bench.letters()
+    assert kinds(letters)[("type_coercion_failure", "true")] == 2
+    mine = [row for row in letters if row["employee_id"] == "A"]
+    assert [(r["_cxl_dlq_source_row"], r["_cxl_dlq_trigger"], r["$ck.employee_id"]) for r in mine] == [
+        ("1", "false", "A"),
+        ("2", "true", "A"),
+        ("3", "false", "A"),
+    ]
+    assert "correlated with failure in group employee_id=A" in mine[0]["_cxl_dlq_error_detail"]
+    # The group of the empty text is one of two records: it is a value like any other.
+    assert bench.text("out.csv") == "employee_id,n\nhidden,400\nhidden,5\n"
+    assert not bench.left_over()
+
+
+def test_groups_that_are_too_large_are_dead_letters(bench: Any) -> None:
+    bench.file("staff.csv", "employee_id,amount\nA,1\nA,2\nA,3\nB,600\nA,4\nA,5\n")
+    report = bench.run(HEAD + EMPLOYEES + output("out", "staff") + handling(", max_group_buffer: 3"))
+    assert report.exit_code == 2
+    letters = bench.letters()
+    assert kinds(letters) == {("group_size_exceeded", "true"): 1, ("correlated", "false"): 4}
+    assert letters[0]["_cxl_dlq_error_detail"] == "group employee_id=A has 5 records, more than 3"
+    assert bench.text("out.csv") == "employee_id,amount\nB,600\n"
+
+
+ORDERS = source("orders", "order_id", "order_id: string, dept: string, amount: string")
+TYPED = transform("typed", "orders", "emit amount = amount.to_int()")
+TOTALS = aggregate("totals", "typed", "dept", "emit dept = dept\nemit total = sum(amount)")
+
+
+def test_relaxed_totals_lose_what_failed_and_outputs_the_whole_group(bench: Any) -> None:
+    bench.file("orders.csv", "order_id,dept,amount\nO1,HR,10\nO2,HR,20\nO3,HR,bad\nO3,HR,7\nO4,ENG,100\nO5,ENG,200\n")
+    text = HEAD + ORDERS + TYPED + TOTALS + output("out", "totals") + output("lines", "typed")
+    bench.run(text + handling())
+    assert bench.text("out.csv") == "dept,total\nHR,37\nENG,300\n"
+    assert "O3" not in bench.text("lines.csv")
+    assert kinds(bench.letters()) == {("type_coercion_failure", "true"): 1, ("correlated", "false"): 1}
+    bench.run(text + handling(", retraction_scope: group"))
+    assert bench.text("out.csv") == "dept,total\nHR,30\nENG,300\n"
+    assert [row["_cxl_dlq_source_row"] for row in bench.letters()] == ["3", "4"]
+
+
+def test_strict_totals_are_held_back_with_their_group(bench: Any) -> None:
+    bench.file("orders.csv", "order_id,dept,amount\nO1,HR,10\nO2,HR,20\nO1,HR,bad\nO2,ENG,5\nO1,ENG,1\n")
+    totals = aggregate("totals", "typed", "order_id", "emit order_id = order_id\nemit total = sum(amount)")
+    bench.run(HEAD + ORDERS + TYPED + totals + output("out", "totals") + handling())
+    assert bench.text("out.csv") == "order_id,total\nO2,25\n"
+    letters = bench.letters()
+    assert [(r["_cxl_dlq_source_row"], r["_cxl_dlq_trigger"]) for r in letters] == [("1", "false"), ("3", "true"), ("5", "false")]
+
+
+def test_what_fails_after_the_totals_takes_back_what_they_were_made_of(bench: Any) -> None:
+    bench.file("orders.csv", "order_id,dept,amount\nO1,HR,10\nO2,HR,20\nO3,OPS,bad\nO4,ENG,100\nO5,ENG,200\nO6,OPS,50\n")
+    checked = transform("checked", "totals", 'emit ok = if total < 60 then "low".to_int() else 1')
+    over = aggregate("over", "checked", "", "emit all = sum(total)")
+    text = HEAD + ORDERS + TYPED + TOTALS + checked + over + output("out", "over")
+    bench.run(text + handling())
+    assert bench.text("out.csv") == "all\n300\n"
+    letters = bench.letters()
+    assert kinds(letters) == {("type_coercion_failure", "true"): 3, ("correlated", "false"): 3}
+    assert {r["order_id"] for r in letters if r["_cxl_dlq_trigger"] == "false"} == {"O1", "O2", "O6"}
+
+
+def test_a_failure_of_one_source_spares_the_records_of_the_other(bench: Any) -> None:
+    for name in ("a", "b"):
+        bench.file(f"{name}.csv", "id,amt\n1,10\n2,20\n")
+    columns = "id: int, amt: int"
+    text = HEAD + source("a", "id", columns) + source("b", "id", columns) + "  - { type: merge, name: m, inputs: [a, b] }\n"
+    text += transform("t", "m", 'emit r = if $source.name == "b" then 1 / (amt - amt) else amt') + output("out", "t")
+    bench.run(text + handling())
+    assert bench.text("out.csv") == "id,amt,r\n1,10,10\n2,20,20\n"
+    assert [(r["_cxl_dlq_source_name"], r["_cxl_dlq_trigger"]) for r in bench.letters()] == [("b", "true"), ("b", "true")]
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("any", "O4"), ("all", "O2 O3 O4"), ("primary", "O2 O4")])
+def test_policies_decide_about_records_of_two_groups(bench: Any, policy: str, kept: str) -> None:
+    bench.file("orders.csv", "order_id,customer,amount\nO1,C1,bad\nO1,C2,5\nO2,C1,6\nO3,C1,7\nO4,C2,8\n".replace("O3,C1", "O3,C1"))
+    bench.file("customers.csv", "customer,name\nC1,Ada\nC2,Bea\n")
+    text = HEAD + source("orders", "order_id", "order_id: string, customer: string, amount: string")
+    text += source("customers", "customer", "customer: string, name: string")
+    text += """
+  - type: combine
+    name: both
+    input: { o: orders, c: customers }
+    config:
+      where: o.customer == c.customer
+      propagate_ck: all
+      cxl: |
+        emit id = o.order_id
+        emit name = c.name
+        emit amount = o.amount
+"""
+    text += transform("typed", "both", "emit n = amount.to_int()") + output("out", "typed", ", mapping: [id], include_unmapped: false")
+    bench.run(text + handling(f", correlation_fanout_policy: {policy}"))
+    expected = {"any": "O4", "all": "O1 O2 O3 O4", "primary": "O2 O3 O4"}[policy]
+    assert bench.text("out.csv").split()[1:] == expected.split()
+
+
+def test_streaming_does_not_go_with_retraction(tmp_path: Any) -> None:
+    text = HEAD + ORDERS + TYPED + TOTALS.replace("group_by:", "strategy: streaming\n      group_by:") + output("out", "totals")
+    (tmp_path / "p.yaml").write_text(text + handling())
+    with pytest.raises(ClinkerError) as caught:
+        prepare(tmp_path / "p.yaml")
+    assert [d.code for d in caught.value.diagnostics] == ["E15Y"]
