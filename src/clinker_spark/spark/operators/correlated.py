@@ -46,17 +46,18 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
         also = {"any": (), "all": keys.own, "primary": keys.own[:1]}[policy]
         columns = list(dict.fromkeys((*own, *also)))
         mark = f"$held.{source.index}"
+        names = [f"$dirty.{source.index}.{i}" for i in range(len(columns))]
         dirty = builder.dirty.where(F.col("source") == source.index)
-        dirty = dirty.select(*[F.col("keys")[name].alias(f"$dirty.{i}") for i, name in enumerate(columns)])
-        dirty = dirty.where(reduce(Column.__and__, [F.col(quote(f"$dirty.{i}")).isNotNull() for i in range(len(own))]))
+        dirty = dirty.select(*[F.col("keys")[key].alias(name) for key, name in zip(columns, names, strict=True)])
+        dirty = dirty.where(reduce(Column.__and__, [F.col(quote(name)).isNotNull() for name in names[: len(own)]]))
         dirty = dirty.distinct().withColumn(mark, F.lit(True))
         same: Column = F.lit(True)
-        for i, name in enumerate(columns):
-            left, right = F.col(quote(name)).cast("string"), F.col(quote(f"$dirty.{i}"))
-            same = same & (left == right if name in own else left.eqNullSafe(right))
+        for key, name in zip(columns, names, strict=True):
+            left, right = F.col(quote(key)).cast("string"), F.col(quote(name))
+            same = same & (left == right if key in own else left.eqNullSafe(right))
         if keys.single and len(keys.sources) > 1:
             same = same & (F.col(quote(FROM_COLUMN)) == source.index)
-        frame = frame.join(dirty.hint("broadcast") if builder.few else dirty, same, "left")
+        frame = frame.join(dirty.hint("broadcast") if builder.few else dirty, same, "left").drop(*names)
         marks.append(mark)
     held = reduce(Column.__or__, [F.col(quote(mark)).isNotNull() for mark in marks], F.lit(False))
     return Stream(frame.withColumn(HELD, held), stream.in_place and builder.few, stream.route)
