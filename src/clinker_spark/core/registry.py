@@ -263,6 +263,12 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     # ------------------------------------------------------------ programs, sources, what is given to a command, limits
     Entry(
+        "E15Y",
+        "streaming with retraction",
+        "An aggregate that must be able to take records back has `strategy: streaming`.",
+        "Write `strategy: auto`, or add the correlation keys to `group_by`.",
+    ),
+    Entry(
         "E200",
         "type error",
         "An expression uses a value in a way its type does not allow.",

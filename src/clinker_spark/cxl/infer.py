@@ -80,6 +80,7 @@ class Inference:
         self.uses: dict[str, tuple[Type, Span]] = {}
         self.seen_fields: dict[str, None] = {}
         self.in_aggregate = False
+        self.group_values: set[str] = set()  # slots of what an aggregate program has emitted
         self.window_row = False
         self._slots = 0
 
@@ -130,8 +131,15 @@ class Inference:
     def _Name(self, e: ast.Name) -> ir.TExpr:
         if e.name in self.macros:
             return self._expand_macro(e)
-        if e.name in self.names:
-            return replace(self.names[e.name], span=e.span)
+        known = self.names.get(e.name)
+        if known is not None and not (self.in_aggregate and getattr(known, "slot", None) in self.group_values):
+            return replace(known, span=e.span)
+        if known is not None and self.env.schema is not None and e.name not in self.env.schema:
+            return self.error(
+                f"'{e.name}' is a value of the whole group, which does not exist for a single record",
+                e.span,
+                "inside an aggregate function, name fields of the records",
+            )
         return self._field(e.name, e.span)
 
     def _expand_macro(self, e: ast.Name) -> ir.TExpr:

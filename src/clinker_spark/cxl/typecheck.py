@@ -117,6 +117,8 @@ class _Checker:
         value = self.inference.infer(s.value)
         slot = inference.new_slot(s.name)
         visible: ir.TExpr = ir.Slot(s.name_span, value.type, False, slot)
+        if self.env.mode == "aggregate":
+            inference.group_values.add(slot)
         if s.scope is None:
             inference.macros.pop(s.name, None)
             inference.names[s.name] = value if isinstance(value, ir.Const) and not self.depth else visible

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clinker_spark.plan.correlation import is_correlated
 from clinker_spark.plan.needs import orders
 from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
 from clinker_spark.plan.scopes import SHARED, shared_writers
@@ -54,6 +55,8 @@ class Letters:
 
     strategy: str
     paths: tuple[str, ...]
+    groups: bool = False
+    """Records that belong to a failure are held back, and the outputs are written again without them."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,10 @@ def stages(plan: Plan) -> tuple[Stage, ...]:
         fallible = fallible or bool(stage.fallible)
         found.append(stage)
     handling = plan.file.error_handling
-    if fallible:
+    if fallible or (is_correlated(plan) and handling.strategy == "continue"):
         paths = [handling.dlq.path, *(own.path for own in handling.dlq.per_source.values())]
-        found.append(Letters(handling.strategy, tuple(path for path in paths if path)))
+        together = is_correlated(plan) and handling.strategy == "continue"
+        found.append(Letters(handling.strategy, tuple(path for path in paths if path), together))
     found.append(Publish(tuple(output.name for output in plan.outputs)))
     return tuple(found)
 

@@ -31,6 +31,7 @@ from clinker_spark.plan.stages import (
     stages,
 )
 from clinker_spark.report.explain_combine import combine_json, combine_lines, statistics
+from clinker_spark.report.explain_correlation import correlation_json, key_lines, retraction_lines
 
 SCHEMA_VERSION = "1"
 
@@ -66,6 +67,8 @@ def as_text(plan: Plan) -> str:
         ("Physical Properties", _properties(plan)),
         ("Routes", _routes(plan)),
         ("Combines", _combines(plan)),
+        ("Correlation", key_lines(plan)),
+        ("Retraction", retraction_lines(plan)),
         ("CXL Expressions", _programs(plan)),
         ("Error Handling", _errors(plan)),
         ("DAG Topology", _topology(plan)),
@@ -108,6 +111,8 @@ def _stages(plan: Plan) -> list[str]:
                 what = "stop without publishing" if stage.strategy == "fail_fast" else "write the dead letters"
                 where = f": {', '.join(stage.paths)}" if stage.paths and stage.strategy == "continue" else ""
                 lines.append(f"{number}. if records failed: read them again with their origin, {what}{where}")
+                if stage.groups:
+                    lines.append("     before that: take them back, write all outputs again without their groups")
             case Publish():
                 lines.append(f"{number}. publish by rename: {', '.join(stage.outputs)}")
     return lines
@@ -203,6 +208,7 @@ def as_json(plan: Plan) -> str:
         "pipeline": plan.file.settings.name,
         "nodes": [_node(plan, i, node) for i, node in enumerate(plan.nodes)],
         "node_properties": {node.name: _node_properties(plan, node) for node in plan.nodes},
+        "correlation": correlation_json(plan),
         "statistics": {name: _estimated(found) for name, found in plan.estimates.items()},
         "stages": [{"stage": type(stage).__name__.lower(), **asdict(stage)} for stage in stages(plan)],
     }

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from clinker_spark.plan.correlation import AGGREGATE, is_correlated, relaxed_aggregates
 from clinker_spark.plan.needs import needs
-from clinker_spark.plan.nodes import StreamRef
+from clinker_spark.plan.nodes import SourcePlan, StreamRef
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.spark.operators import correlated as ops
 from clinker_spark.spark.operators.letters import letters
 from clinker_spark.spark.operators.output import prepare_output
+from clinker_spark.spark.operators.source import ONE_IN
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.run import _Run
@@ -186,12 +187,22 @@ def oversize_sources(run: _Run) -> list[str]:
     plan, most = run.plan, run.handling.max_group_buffer
     found = []
     for node in plan.sources:
-        if node.config.correlation_key and run.source_records(node.name) > most:
+        if node.config.correlation_key and _may_exceed(run, node, most):
             builder = run._builder(letters=False)
             builder.stamp = True
             if ops.has_oversize_group(builder, node, most):
                 found.append(node.name)
     return found
+
+
+def _may_exceed(run: _Run, node: SourcePlan, most: int) -> bool:
+    """Could a group be too large? Says no only where that is certain, without a pass of its own for large limits."""
+    if sum(file.size for file in run.files[node.name]) // 2 <= most or run.source_records(node.name) <= most:
+        return False
+    found: Any = run.builder.counted(f"{node.name}: groups").get("largest")
+    if found is None:
+        return True
+    return max((row["count"] for row in found if row["item"] is not None), default=0) * ONE_IN > most / 2
 
 
 def is_held_together(run: _Run) -> bool:

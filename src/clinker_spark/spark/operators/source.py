@@ -37,6 +37,9 @@ from clinker_spark.spark.sources.scans import progress_path
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
+ONE_IN = 64
+LEAST_SAMPLED = 20_000
+"""Limits of groups below this are too small to be watched in a sample: they are always counted."""
 PER_FILE = ("file", "path", "row")
 """Members of $source that differ from record to record."""
 
@@ -51,6 +54,9 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     wanted = source_columns(builder.plan, node)
     if builder.stamps:
         wanted |= set(node.config.correlation_key or ())
+    watched = watches_groups(builder, node)
+    if watched:
+        wanted |= set(node.config.correlation_key)
     request = ReadRequest(
         source=node.name,
         files=files,
@@ -60,7 +66,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         on_unmapped=node.config.on_unmapped.mode,
         date_formats=tuple(builder.plan.file.settings.date_formats),
         wanted=wanted,
-        arrival=need.arrival,
+        arrival=need.arrival or watched,
         positions=positions,
         record=builder.letters,
         limit=builder.limit,
@@ -70,6 +76,8 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     if removed is not None:
         scan = replace(scan, frame=_without(scan.frame, removed, few=builder.few))
     builder.scans[node.name] = scan
+    if watched:
+        scan = replace(scan, frame=_watch_groups(builder, node, scan.frame))
     hidden = _hidden(builder, node, files, members, scan)
     have = scan.frame.columns
     kept = [name for name in have if name not in (FILE_COLUMN, ROW_COLUMN, RECORD_COLUMN, ARRIVAL_COLUMN, ERROR_COLUMN)]
@@ -78,6 +86,22 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     if ERROR_COLUMN in have:
         columns.append(F.col(quote(ERROR_COLUMN)))
     return builder.mark(node, Stream(scan.frame.select(*columns), in_place=removed is None or builder.few))
+
+
+def watches_groups(builder: Builder, node: SourcePlan) -> bool:
+    """Can a group be so large that its size must be watched? Only the first pass does, and only for large files."""
+    most = builder.plan.file.error_handling.max_group_buffer
+    possible = sum(file.size for file in builder.files[node.name]) // 2  # a record has a byte and a line end at least
+    first = not builder.letters and builder.dirty is None and not builder.stamp and builder.limit is None
+    return bool(node.config.correlation_key) and first and most >= LEAST_SAMPLED and possible > most
+
+
+def _watch_groups(builder: Builder, node: SourcePlan, frame: DataFrame) -> DataFrame:
+    """Count the most frequent key among one in `ONE_IN` records: a group above the limit cannot hide from that."""
+    keys = ", ".join(quote(name) for name in node.config.correlation_key)
+    sampled = f"xxhash64({quote(ARRIVAL_COLUMN)}) & {ONE_IN - 1} = 0"
+    largest = f"approx_top_k(CASE WHEN {sampled} THEN xxhash64({keys}) END, 2, 4096)"  # null may be one of the two
+    return builder.count(f"{node.name}: groups", frame, largest=F.expr(largest))
 
 
 def _without(frame: DataFrame, removed: DataFrame, *, few: bool) -> DataFrame:
