@@ -80,6 +80,7 @@ def test_groups_that_are_too_large_are_dead_letters(bench: Any) -> None:
     assert kinds(letters) == {("group_size_exceeded", "true"): 1, ("correlated", "false"): 4}
     assert letters[0]["_cxl_dlq_error_detail"] == "group employee_id=A has 5 records, more than 3"
     assert bench.text("out.csv") == "employee_id,amount\nB,600\n"
+    assert report.rollback_cursors == {"staff": 4}
 
 
 ORDERS = source("orders", "order_id", "order_id: string, dept: string, amount: string")

@@ -62,6 +62,7 @@ class Groups:
         self.removed: dict[str, Any] = {}
         self.indexes: dict[str, Any] = {}
         self.few = True
+        self.offsets: dict[str, tuple[int, ...]] = {}
         self.retraction = Retraction()
 
     def settle(self, oversize: list[str], write_again: Callable[[Callable[[Builder], None]], int]) -> Any:
@@ -73,6 +74,16 @@ class Groups:
             if write_again(self._prepared) == 0:
                 return self._all_letters()
         raise DataError([self.plan.outputs[0].diagnostic("E409", f"records keep failing after {MOST_TURNS} turns")])
+
+    def cursors(self, stored: Any) -> dict[str, int]:
+        """By source: the last record that is no dead letter."""
+        found = {}
+        for node in self.plan.sources:
+            offsets = self.offsets.get(node.name, ())
+            row = ops.last_clean_row(stored, node.index, offsets, self.run.source_records(node.name))
+            if row > 0:
+                found[node.name] = row
+        return found
 
     # ------------------------------------------------------------ builders
 
@@ -110,6 +121,7 @@ class Groups:
         frames = []
         if turn == 0:
             self._keep_numbers(builder)
+        self.offsets = {name: scan.row_offsets for name, scan in builder.scans.items()}
         found = letters(builder)
         if found is not None:
             frames.append(self._save(found, f"failures-{turn}"))

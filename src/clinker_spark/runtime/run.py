@@ -389,11 +389,15 @@ class _Run:
         """Groups with a failure are held back, and totals are made without what failed."""
         oversize = oversize_sources(self)
         if not self._failed() and not oversize:
+            counts = {node.name: self.source_records(node.name) for node in self.plan.sources}
+            self.report.rollback_cursors = {name: count for name, count in counts.items() if count}
             return
         with self._timed("dead letters"):
             self.tell("dead_letters_started", {})
             groups = Groups(self)
-            self._deliver(groups.settle(oversize, self._write_again))
+            with kept(groups.settle(oversize, self._write_again)) as stored:
+                self._deliver(stored)
+                self.report.rollback_cursors = groups.cursors(stored)
             self.report.retraction = groups.retraction.counters
 
     def _write_again(self, prepare: Callable[[Builder], None]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -211,6 +212,15 @@ def group_members(builder: Builder, dirty: DataFrame) -> DataFrame | None:
         members = frame.join(mine, reduce(Column.__and__, same), "left_semi")
         found.append(source_records(members, builder.plan.nodes.index(node)))
     return correlated_letters(reduce(DataFrame.unionByName, found), held_message()) if found else None
+
+
+def last_clean_row(letters: DataFrame, source: int, offsets: Sequence[int], records: int) -> int:
+    """The last record of a source, counted over its files, that is no dead letter; 0 when all are."""
+    before = F.array(*[F.lit(offset).cast("long") for offset in offsets or (0,)])
+    place = F.col("row") + F.element_at(before, F.col("file") + 1)
+    rows = letters.where(F.col("source") == source).select(place.alias("place")).distinct()
+    numbered = rows.withColumn("n", F.row_number().over(Window.orderBy(F.col("place").desc())))
+    return records - numbered.where(F.col("place") == F.lit(records + 1) - F.col("n")).count()
 
 
 def has_oversize_group(builder: Builder, node: SourcePlan, most: int) -> bool:
