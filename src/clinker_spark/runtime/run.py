@@ -28,6 +28,7 @@ from clinker_spark.runtime.progress import Watch, records_read
 from clinker_spark.runtime.publish import Attempt
 from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import LetterReport, OutputReport, RunReport, SourceReport
+from clinker_spark.runtime.source_letters import SourceLetters, kept_letters
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.runtime.variables import Values as SharedValues
 from clinker_spark.runtime.variables import find_values, with_defaults, with_values
@@ -35,6 +36,7 @@ from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.letters import (
     LetterCount,
     count_letters,
+    first_letters,
     kept,
     layout,
     letter_lines,
@@ -177,7 +179,9 @@ class _Run:
     @cached_property
     def builder(self) -> Builder:
         """The first pass."""
-        return self._builder(letters=False)
+        builder = self._builder(letters=False)
+        builder.writes = True
+        return builder
 
     @cached_property
     def targets(self) -> dict[str, Target]:
@@ -347,6 +351,12 @@ class _Run:
     def _letters(self) -> None:
         with self._timed("dead letters"):
             self.tell("dead_letters_started", {})
+            assert self.progress is not None
+            found = kept_letters(self.plan, self.builder.scans, Path(self.progress), self._failed())
+            if found is not None:
+                self._check_letters(list(found.counts), found.first)
+                self._write_letters(found, list(found.counts))
+                return
             suspects = frozenset(name for name in self.builder.counts if self.builder.counted(name).get("failed"))
             builder = self._builder(letters=True, suspects=suspects)
             for node in self.plan.outputs:
@@ -355,11 +365,14 @@ class _Run:
             assert frame is not None
             with kept(frame) as stored:
                 counts = count_letters(stored)
-                self._note(counts)
-                if self.handling.strategy == "fail_fast":
-                    raise DataError([thresholds.first_failure(self.plan, stored, self.files, counts)])
-                thresholds.check(self.plan, counts, self._records)
+                self._check_letters(counts, lambda: first_letters(stored, 1)[0])
                 self._write_letters(stored, counts)
+
+    def _check_letters(self, counts: list[LetterCount], first: Callable[[], Any]) -> None:
+        self._note(counts)
+        if self.handling.strategy == "fail_fast":
+            raise DataError([thresholds.first_failure(self.plan, first(), self.files, counts)])
+        thresholds.check(self.plan, counts, self._records)
 
     def _note(self, counts: list[LetterCount]) -> None:
         for count in counts:
@@ -379,28 +392,33 @@ class _Run:
                 total += report.records
         return total
 
-    def _write_letters(self, frame: Any, counts: list[LetterCount]) -> None:
+    def _write_letters(self, found: Any, counts: list[LetterCount]) -> None:
         dlq = self.handling.dlq
         own = {name: setting.path for name, setting in dlq.per_source.items() if setting.path is not None}
-        places: list[tuple[str, Any, list[LetterCount]]] = []
+        places: list[tuple[str, list[int], list[LetterCount]]] = []
         positions = {node.name: node.index for node in self.plan.sources}
         for name, path in own.items():
             mine = [c for c in counts if c.source == positions[name]]
             if mine:
-                places.append((path, of_sources(frame, [positions[name]]), mine))
+                places.append((path, [positions[name]], mine))
         apart = [positions[name] for name in own]
+        others = [i for i in positions.values() if i not in apart]
         rest = [c for c in counts if c.source not in apart]
         if dlq.path is not None and rest:
-            places.append((dlq.path, of_sources(frame, apart, others=True), rest))
-        for i, (path, chosen, mine) in enumerate(places):
+            places.append((dlq.path, others, rest))
+        for i, (path, sources, mine) in enumerate(places):
             place = self.base / path
             if self.options.replay is not None:
                 place = replay_path(place)
             folder = self.attempt.folder(place, f"dead-letters-{i}")
             columns = layout(self.plan, mine)
-            lines, rendering = letter_lines(self.plan, chosen, columns, self.files, self.options.now, dlq)
-            write_letters(lines, str(folder / "parts"))
-            made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
+            if isinstance(found, SourceLetters):
+                made = found.write(folder / "final", sources, columns, self.files, self.options.now, dlq)
+            else:
+                chosen = of_sources(found, apart if sources is others else sources, others=sources is others)
+                lines, rendering = letter_lines(self.plan, chosen, columns, self.files, self.options.now, dlq)
+                write_letters(lines, str(folder / "parts"))
+                made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
             self.attempt.rename(made.path, place)
             self.report.letter_paths.append(str(place))
 

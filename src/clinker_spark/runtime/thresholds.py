@@ -8,7 +8,7 @@ from typing import Any
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.errors import DataError
-from clinker_spark.spark.operators.letters import LetterCount, first_letters
+from clinker_spark.spark.operators.letters import LetterCount
 from clinker_spark.spark.sources.request import SourceFile
 
 TYPE_FAILURES = ("type_coercion_failure", "missing_required_field")
@@ -48,10 +48,9 @@ def _rate(code: str, what: str, failed: int, seen: int, limit: float, least: int
 
 
 def first_failure(
-    plan: Plan, frame: Any, files: Mapping[str, tuple[SourceFile, ...]], counts: Sequence[LetterCount]
+    plan: Plan, row: Any, files: Mapping[str, tuple[SourceFile, ...]], counts: Sequence[LetterCount]
 ) -> Diagnostic:
-    """The first record that failed, in source and row order, in words."""
-    [row] = first_letters(frame, 1)
+    """The first record that failed, in source and row order (`row`), in words."""
     node = plan.nodes[row["stage"]]
     where = ""
     if row["source"] is not None:

@@ -52,6 +52,8 @@ class Builder:
     """When letters are collected: the nodes at which records are known to be set aside; None is all."""
     limit: int | None = None
     """At most so many records of each source."""
+    writes: bool = False
+    """Only outputs are written, and failures only counted: nobody looks at the columns of nodes or at errors."""
     progress: str | None = None
     """A folder into which readers write how far they are."""
     values_of: str | None = None

@@ -15,6 +15,7 @@ from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.needs import per_file
 from clinker_spark.plan.nodes import OutputPlan, SourcePlan
+from clinker_spark.plan.ready_cells import CELLS_COLUMN, output_runs, source_of, source_runs
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, failed
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.sources.request import WIDENED_COLUMN
@@ -117,6 +118,7 @@ def _writable(rendering: Rendering) -> Rendering:
 def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[OutColumn, ...]:
     """The columns of the file: those of the plan, then what the sources had besides their schemas."""
     columns = [OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns]
+    _with_cells(builder, node, stream, columns)
     if node.config.include_unmapped and WIDENED_COLUMN in stream.frame.columns:
         taken = {column.name for column in columns} | set(node.schema) | set(node.config.exclude)
         for name in widened_names(builder, node):
@@ -124,6 +126,17 @@ def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[
                 taken.add(name)
                 columns.append(OutColumn(name, STRING.as_nullable(), f"{quote(WIDENED_COLUMN)}[{sql_string(name)}]"))
     return tuple(columns)
+
+
+def _with_cells(builder: Builder, node: OutputPlan, stream: Stream, columns: list[OutColumn]) -> None:
+    """Note where the reader has given finished cells."""
+    source = source_of(builder.plan, node)
+    made = () if source is None else source_runs(builder.plan, source)
+    for start, run in output_runs(builder.plan, node) if made else ():
+        name = f"{CELLS_COLUMN}{made.index(run)}"
+        if name in stream.frame.columns:
+            for i in range(start, start + len(run.columns)):
+                columns[i] = replace(columns[i], cells=quote(name))
 
 
 def widened_names(builder: Builder, node: OutputPlan) -> list[str]:

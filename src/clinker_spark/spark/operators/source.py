@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.plan.needs import source_columns
 from clinker_spark.plan.nodes import SourcePlan
+from clinker_spark.plan.ready_cells import source_runs, typed_columns
 from clinker_spark.spark.operators.stream import (
     DOCUMENT_COLUMN,
     LETTER_COLUMN,
@@ -44,6 +45,8 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     need = builder.plan.needs[node.name]
     members = need.members & set(PER_FILE)
     positions = builder.letters or need.document or bool(members)
+    progress = None if builder.progress is None else progress_path(Path(builder.progress), node.name)
+    cells = source_runs(builder.plan, node) if builder.writes else ()
     request = ReadRequest(
         source=node.name,
         files=files,
@@ -52,12 +55,15 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         compression=node.config.compression,
         on_unmapped=node.config.on_unmapped.mode,
         date_formats=tuple(builder.plan.file.settings.date_formats),
-        wanted=source_columns(builder.plan, node),
+        wanted=typed_columns(builder.plan, node) if cells else source_columns(builder.plan, node),
         arrival=need.arrival,
         positions=positions,
         record=builder.letters,
         limit=builder.limit,
-        progress=None if builder.progress is None else progress_path(Path(builder.progress), node.name),
+        progress=progress,
+        cells=cells,
+        only_flags=builder.writes,
+        letters=progress if builder.writes else None,
     )
     scan = read(builder.spark, node.config.type, request)
     builder.scans[node.name] = scan
