@@ -18,7 +18,7 @@ from typing import Any
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.cxl.system import Context
-from clinker_spark.plan.nodes import OutputPlan, Plan, SourcePlan, TransformPlan
+from clinker_spark.plan.nodes import OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
 from clinker_spark.plan.stages import Find, Letters, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.discovery import discover
@@ -45,7 +45,7 @@ from clinker_spark.spark.operators.letters import (
     write_letters,
 )
 from clinker_spark.spark.operators.output import Prepared, prepare_output, write_parts
-from clinker_spark.spark.session import SparkSession
+from clinker_spark.spark.session import SparkSession, is_local
 from clinker_spark.spark.sources.request import SourceFile
 
 Listener = Callable[[str, dict[str, Any]], None]
@@ -133,8 +133,7 @@ class _Run:
             case Write():
                 self._write(stage.output)
             case Letters():
-                if self._failed():
-                    self._letters()
+                self._letters()
             case Publish():
                 with self._timed("publish"):
                     self.tell("publishing", {})
@@ -181,6 +180,7 @@ class _Run:
         """The first pass."""
         builder = self._builder(letters=False)
         builder.writes = True
+        builder.sets_aside = is_local(self.spark)
         return builder
 
     @cached_property
@@ -349,16 +349,21 @@ class _Run:
     # ------------------------------------------------------------ dead letters
 
     def _letters(self) -> None:
+        assert self.progress is not None
+        found = kept_letters(self.plan, self.builder.scans, Path(self.progress))
+        if found is not None:
+            for report in self.report.sources:
+                report.records = found.records.get(report.name, report.records)
+        failed = self._failed()
+        if found is not None and not found.counts and not failed:
+            return
         with self._timed("dead letters"):
             self.tell("dead_letters_started", {})
-            assert self.progress is not None
-            found = kept_letters(self.plan, self.builder.scans, Path(self.progress), self._failed())
-            if found is not None:
+            if found is not None and not failed:
                 self._check_letters(list(found.counts), found.first)
                 self._write_letters(found, list(found.counts))
                 return
-            suspects = frozenset(name for name in self.builder.counts if self.builder.counted(name).get("failed"))
-            builder = self._builder(letters=True, suspects=suspects)
+            builder = self._builder(letters=True, suspects=self._suspects(found))
             for node in self.plan.outputs:
                 prepare_output(builder, node)
             frame = letters(builder)
@@ -366,11 +371,25 @@ class _Run:
             with kept(frame) as stored:
                 counts = count_letters(stored)
                 self._check_letters(counts, lambda: first_letters(stored, 1)[0])
-                self._write_letters(stored, counts)
+                if counts:
+                    self._write_letters(stored, counts)
+
+    def _suspects(self, found: SourceLetters | None) -> frozenset[str] | None:
+        """The nodes at which a second pass finds failures; None when nobody knows."""
+        if found is None:
+            return None
+        names = {name for name in self.builder.counts if self.builder.counted(name).get("failed")}
+        for count in found.counts:
+            assert count.source is not None
+            node: PlanNode = self.plan.sources[count.source]
+            while node.name not in self.builder.settled and not isinstance(node, OutputPlan):
+                [node] = self.plan.readers(node.name)
+            names.add(node.name)
+        return frozenset(names)
 
     def _check_letters(self, counts: list[LetterCount], first: Callable[[], Any]) -> None:
         self._note(counts)
-        if self.handling.strategy == "fail_fast":
+        if self.handling.strategy == "fail_fast" and counts:
             raise DataError([thresholds.first_failure(self.plan, first(), self.files, counts)])
         thresholds.check(self.plan, counts, self._records)
 

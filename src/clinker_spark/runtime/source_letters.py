@@ -41,6 +41,8 @@ class SourceLetters:
     plan: Plan
     splits: tuple[tuple[SourcePlan, KeptSplit], ...]
     counts: tuple[LetterCount, ...]
+    records: Mapping[str, int]
+    """How many records the sources have that keep their letters, good and bad."""
 
     def batches(self, sources: Sequence[int]) -> Iterator[tuple[SourcePlan, KeptSplit, pa.RecordBatch]]:
         for source, split in self.splits:
@@ -75,10 +77,11 @@ class SourceLetters:
         return Made(place, place.stat().st_size)
 
 
-def kept_letters(plan: Plan, scans: Mapping[str, Scan], progress: Path, failed: int) -> SourceLetters | None:
-    """What the readers kept; None unless that is all that failed."""
+def kept_letters(plan: Plan, scans: Mapping[str, Scan], progress: Path) -> SourceLetters | None:
+    """What the readers kept; None when something is missing."""
     splits: list[tuple[SourcePlan, KeptSplit]] = []
     counts: Counter[tuple[SourcePlan, str]] = Counter()
+    records: dict[str, int] = {}
     for source in plan.sources:
         scan = scans.get(source.name)
         if scan is None or scan.split_files is None:
@@ -86,15 +89,15 @@ def kept_letters(plan: Plan, scans: Mapping[str, Scan], progress: Path, failed: 
         found = kept_files(progress_path(progress, source.name), len(scan.split_files))
         if found is None:
             return None
+        records[source.name] = sum(count for _, count in found)
         rows = first_rows([count for _, count in found], scan.split_files)
         for (path, _), file, first_row in zip(found, scan.split_files, rows, strict=True):
             splits.append((source, KeptSplit(path, file, first_row)))
             for entry in pc.value_counts(read_kept(path)["kind"]).to_pylist():
                 counts[source, entry["values"]] += entry["counts"]
-    if sum(counts.values()) != failed:
-        return None
     listed = [LetterCount(source.index, plan.nodes.index(source), kind, n) for (source, kind), n in counts.items()]
-    return SourceLetters(plan, tuple(splits), tuple(sorted(listed, key=lambda c: (c.source or 0, c.stage, c.category))))
+    listed.sort(key=lambda c: (c.source or 0, c.stage, c.category))
+    return SourceLetters(plan, tuple(splits), tuple(listed), records)
 
 
 def _engine_cells(

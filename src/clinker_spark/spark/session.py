@@ -6,15 +6,17 @@ This is the only module that knows how a JVM is started and kept quiet.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib.resources import files
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-__all__ = ["SparkSession", "session"]
+__all__ = ["SparkSession", "is_local", "session"]
 
 # Results must not depend on the machine's zone or on its habits.
 _ALWAYS = {
@@ -40,6 +42,14 @@ def _local() -> dict[str, str]:
     # Spark's 200 partitions are meant for clusters: on one machine each is a task that costs more than its work.
     cores = os.cpu_count() or 1
     return {**_LOCAL, "spark.sql.shuffle.partitions": str(max(8, 4 * cores))}
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Do the tasks run on this machine, in this process tree? Then they see its temporary files."""
+    try:
+        return re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master or "") is not None
+    except PySparkException:  # Spark Connect has no context
+        return False
 
 
 def session(

@@ -54,6 +54,10 @@ class Builder:
     """At most so many records of each source."""
     writes: bool = False
     """Only outputs are written, and failures only counted: nobody looks at the columns of nodes or at errors."""
+    sets_aside: bool = False
+    """Readers that can do so keep bad records in the folder `progress`, instead of passing them on."""
+    settled: set[str] = field(default_factory=set)
+    """The nodes at which failures, if there are any, are set aside."""
     progress: str | None = None
     """A folder into which readers write how far they are."""
     values_of: str | None = None
@@ -110,6 +114,7 @@ class Builder:
 
     def settle(self, node: PlanNode, stream: Stream) -> Stream:
         """Set the failed records aside: what goes on has none."""
+        self.settled.add(node.name)
         if not stream.fallible:
             return stream
         frame = stream.frame

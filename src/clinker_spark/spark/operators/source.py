@@ -63,7 +63,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         progress=progress,
         cells=cells,
         only_flags=builder.writes,
-        letters=progress if builder.writes else None,
+        aside=progress if builder.sets_aside else None,
     )
     scan = read(builder.spark, node.config.type, request)
     builder.scans[node.name] = scan

@@ -26,6 +26,7 @@ __all__ = ["FLOAT", "cell_text", "joined_cells", "quoted_where_needed"]
 
 _PLUS, _MINUS, _POINT, _ZERO = b"+-.0"
 _EXPONENT = byte_table(b"eE+")
+_OF_VALUES = "0123456789-.truefalse"
 _SURE_DIGITS = 15
 """Different numbers of up to so many digits are different floats, so that the shortest text of the float is theirs."""
 
@@ -37,10 +38,9 @@ def joined_cells(
     cells = []
     for column, text, value in zip(columns, texts, values, strict=True):
         cell = cell_text(column, text, value)
-        cells.append(quoted_where_needed(cell, delimiter) if column.type.kind is Kind.STRING else cell)
-    # A delimiter may be a character of numbers or dates; those are quoted, too.
-    if delimiter in "0123456789-.truefalse":
-        cells = [quoted_where_needed(cell, delimiter) for cell in cells]
+        # The other kinds need quotes only if the delimiter is one of their characters.
+        tested = column.type.kind is Kind.STRING or delimiter in _OF_VALUES
+        cells.append(quoted_where_needed(cell, delimiter) if tested else cell)
     if len(cells) == 1:
         return pc.fill_null(cells[0], "")
     return pc.binary_join_element_wise(*cells, delimiter, null_handling="replace", null_replacement="")

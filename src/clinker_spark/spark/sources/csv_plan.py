@@ -44,7 +44,7 @@ class CsvPlan:
     """With positions: the records of the files before each file."""
     cells: tuple[CellRun, ...] = ()
     only_flags: bool = False
-    letters: str | None = None
+    aside: str | None = None
 
 
 def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, smallest: int = SMALLEST) -> CsvPlan:
@@ -62,7 +62,7 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
         record=request.record,
         cells=request.cells,
         only_flags=request.only_flags,
-        letters=request.letters,
+        aside=request.aside,
     )
     splits: list[CsvSplit] = []
     for i, file in enumerate(files):

@@ -30,7 +30,8 @@ Error = dict[str, str | None]
 def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
     """Names and Spark types of the columns after the wanted ones."""
     found = [(f"{CELLS_COLUMN}{i}", "STRING") for i in range(len(plan.cells))]
-    found.append((FAILED_COLUMN, "BOOLEAN") if plan.only_flags else (ERROR_COLUMN, ERROR_TYPE))
+    if plan.aside is None:
+        found.append((FAILED_COLUMN, "BOOLEAN") if plan.only_flags else (ERROR_COLUMN, ERROR_TYPE))
     if plan.widened:
         found.append((WIDENED_COLUMN, "MAP<STRING, STRING>"))
     if plan.positions:
@@ -44,7 +45,7 @@ def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
 def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Iterator[pa.RecordBatch]:
     """The records of a split in the columns of the plan."""
     file = plan.files[split.file]
-    every = plan.record or plan.letters is not None
+    every = plan.record or plan.aside is not None
     in_cells = {name for run in plan.cells for name in run.columns}
     needed = [
         place
@@ -54,8 +55,8 @@ def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Itera
     row = split.first_row
     with ExitStack() as stack:
         keeper = None
-        if plan.letters is not None:
-            keeper = stack.enter_context(LetterKeeper(plan.letters, plan.splits.index(split), len(plan.columns)))
+        if plan.aside is not None:
+            keeper = stack.enter_context(LetterKeeper(plan.aside, plan.splits.index(split), len(plan.columns)))
         for block in parsed_batches(plan, split, [*needed, *(place for _, place in file.undeclared)], block_size):
             yield _batch(plan, file, split.file, block, row, keeper)
             row += block.rows
@@ -87,10 +88,9 @@ def _batch(
     for i, run in enumerate(plan.cells):
         names.append(f"{CELLS_COLUMN}{i}")
         arrays.append(_cells(plan, file, block, typed, run))
-    names.append(FAILED_COLUMN if plan.only_flags else ERROR_COLUMN)
-    arrays.append(_failed_column(errors, block.rows) if plan.only_flags else _error_column(errors, block.rows))
-    if keeper is not None:
-        keeper.add(block.rows, errors, _record(plan, file, block).take(pa.array(sorted(errors))) if errors else None)
+    if keeper is None:
+        names.append(FAILED_COLUMN if plan.only_flags else ERROR_COLUMN)
+        arrays.append(_failed_column(errors, block.rows) if plan.only_flags else _error_column(errors, block.rows))
     if plan.widened:
         names.append(WIDENED_COLUMN)
         arrays.append(_widened(file, block))
@@ -101,7 +101,13 @@ def _batch(
     if plan.record:
         names.append(RECORD_COLUMN)
         arrays.append(_record(plan, file, block))
-    return pa.RecordBatch.from_arrays(arrays, names)
+    if not names:  # there must be some column to say how many records there are
+        names, arrays = [FAILED_COLUMN], [_failed_column({}, block.rows)]
+    batch = pa.RecordBatch.from_arrays(arrays, names)
+    if keeper is None:
+        return batch
+    keeper.add(block.rows, errors, _record(plan, file, block).take(pa.array(sorted(errors))) if errors else None)
+    return batch.filter(pc.invert(_failed_column(errors, block.rows))) if errors else batch
 
 
 def _cells(plan: CsvPlan, file: CsvFile, block: Block, typed: dict[str, pa.Array], run: CellRun) -> pa.Array:

@@ -29,16 +29,17 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
     """
     plan = make_plan(request, parallelism=_parallelism(spark), target=target, smallest=smallest)
     fields = [(column.name, physical(column.data_type)) for column in request.selected] + engine_columns(plan)
+    fields = fields or [(FAILED_COLUMN, "BOOLEAN")]
     frame = scan(spark, len(plan.splits), fields, lambda i: read_split(plan, plan.splits[i]), request.progress)
-    if plan.only_flags:
+    if plan.only_flags and plan.aside is None:
         frame = _with_short_errors(frame)
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
         frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
-    split_files = tuple(split.file for split in plan.splits) if plan.letters is not None else None
+    split_files = tuple(split.file for split in plan.splits) if plan.aside is not None else None
     return Scan(
         frame,
-        fallible=True,
+        fallible=plan.aside is None,
         in_python=True,
         widened=plan.widened,
         row_offsets=plan.row_offsets,
