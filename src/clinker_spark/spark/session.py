@@ -59,10 +59,12 @@ def session(
     conf: Mapping[str, str] | None = None,
     verbose: bool = False,
     remote: str | None = None,
+    java_options: str = "",
 ) -> SparkSession:
     """The active session if there is one, else a local one that says nothing unless `verbose`.
 
-    `remote` is a Spark Connect server; it needs the extra `clinker-spark[connect]`.
+    `remote` is a Spark Connect server; it needs the extra `clinker-spark[connect]`. `java_options` are for the JVM of
+    a local session, before those that `conf` has.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -77,6 +79,8 @@ def session(
     builder = SparkSession.builder.master(master).appName(app_name)
     settings = {**_ALWAYS, **(_local() if master.startswith("local") else {})}
     given = dict(conf or {})
+    if java_options and master.startswith("local"):
+        given[_JAVA_OPTIONS] = f"{java_options} {given.get(_JAVA_OPTIONS, '')}".strip()
     if not verbose:
         quiet = files("clinker_spark.spark").joinpath("log4j2-quiet.properties")
         options = f"-Dlog4j2.configurationFile=file:{quiet}"
