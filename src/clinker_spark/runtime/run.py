@@ -383,7 +383,10 @@ class _Run:
             assert count.source is not None
             node: PlanNode = self.plan.sources[count.source]
             while node.name not in self.builder.settled and not isinstance(node, OutputPlan):
-                [node] = self.plan.readers(node.name)
+                readers = self.plan.readers(node.name)
+                if len(readers) != 1:
+                    return None
+                node = readers[0]
             names.add(node.name)
         return frozenset(names)
 
@@ -434,7 +437,9 @@ class _Run:
             if isinstance(found, SourceLetters):
                 made = found.write(folder / "final", sources, columns, self.files, self.options.now, dlq)
             else:
-                chosen = of_sources(found, apart if sources is others else sources, others=sources is others)
+                # Letters of no source, those of groups, are in the common file.
+                common = path == dlq.path and mine is rest
+                chosen = of_sources(found, apart if common else sources, others=common)
                 lines, rendering = letter_lines(self.plan, chosen, columns, self.files, self.options.now, dlq)
                 write_letters(lines, str(folder / "parts"))
                 made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
