@@ -229,7 +229,7 @@ class _Builder:
             return None
         if vertex is None:
             where = "the composition has no node or port" if self.roots or self.outputs else "there is no node"
-            code = "E004" if reader is not None else "E102"
+            code = "E102" if reader is None else "E307" if reader.kind == "combine" else "E004"
             self._problem(code, f"{where} named '{name}'", ref.path, self._meant(ref.text, reader))
             return None
         if vertex.kind == "output":

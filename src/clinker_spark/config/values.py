@@ -170,6 +170,14 @@ def read_moment(value: Any) -> dt.timedelta | dt.datetime:
     return read_duration(value)
 
 
+def read_tolerance(value: Any) -> dt.timedelta | float:
+    """A distance on an axis: a duration for times, a number for numbers."""
+    found = as_float(value)
+    if found is not None and found >= 0:
+        return found
+    return read_duration(value)
+
+
 def read_fraction(value: Any) -> float:
     """`0.1` or `10%`."""
     match = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) and len(value) < 30 else None
@@ -215,6 +223,11 @@ Moment = Annotated[
     dt.timedelta | dt.datetime,
     BeforeValidator(read_moment),
     WithJsonSchema({"type": "string", "examples": ["7d", "2026-01-31", "2026-01-31T08:00:00Z"]}),
+]
+Tolerance = Annotated[
+    dt.timedelta | float,
+    BeforeValidator(read_tolerance),
+    WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, _DURATION_SCHEMA], "examples": ["5m", 0.5]}),
 ]
 Fraction = Annotated[float, BeforeValidator(read_fraction), WithJsonSchema(_FRACTION_SCHEMA)]
 Rate = Annotated[float, BeforeValidator(read_rate), WithJsonSchema(_FRACTION_SCHEMA)]

@@ -416,16 +416,58 @@ ENTRIES: tuple[Entry, ...] = (
         "Name it with a word that is not `pipeline`, `window`, `meta` or `doc`.",
     ),
     Entry(
+        "E303",
+        "condition of a combine",
+        "The condition of a combine is not true or false.",
+        "Compare something: `orders.product == products.code`.",
+    ),
+    Entry(
+        "E304",
+        "unknown column in a condition",
+        "The condition of a combine names a column that no input has, or names one without its input.",
+        "Write input.column, with a column of that input.",
+    ),
+    Entry(
+        "E305",
+        "inputs that are not connected",
+        "Nothing in the condition of a combine compares an input with those that are joined already.",
+        "Add a comparison between the input and another one.",
+    ),
+    Entry(
         "E306",
         "unknown driver",
         "`drive` of a combine names no input.",
         "Take one of the names in `input:`.",
     ),
     Entry(
+        "E307",
+        "unknown input of a combine",
+        "An input of a combine is a node that does not exist.",
+        "Take the suggested name.",
+    ),
+    Entry(
+        "E308",
+        "unknown column in the program of a combine",
+        "The program of a combine names a column that no input has, or names one without its input.",
+        "Write input.column, with a column of that input.",
+    ),
+    Entry(
+        "E309",
+        "combine without columns",
+        "The program of a combine emits nothing, so its records would have no columns.",
+        "Emit the columns that you want.",
+    ),
+    Entry(
         "E311",
         "program for collected matches",
         "A combine with `match: collect` has a program.",
         'Write `cxl: ""`, and compute in a transform after it.',
+    ),
+    Entry(
+        "E313",
+        "nothing to search by",
+        "The condition of a combine compares its inputs, but by neither an equality nor a range.",
+        "Add an equality or a range between columns of two inputs.",
     ),
     Entry(
         "E315",
@@ -452,6 +494,12 @@ ENTRIES: tuple[Entry, ...] = (
         "Write a rate such as `0.05` or `5%`, and give each file one writer.",
     ),
     Entry(
+        "E319",
+        "record without a match",
+        "A record has no match, and `on_miss` of the combine is `error`.",
+        "Add what is missing, or write `on_miss: null_fields` or `skip`.",
+    ),
+    Entry(
         "E322",
         "two writers of one file",
         "Two outputs, or an output and the dead letters, are written to one path.",
@@ -462,6 +510,30 @@ ENTRIES: tuple[Entry, ...] = (
         "resume threshold out of range",
         "`memory.resume_threshold` does not lie between 0 and 0.80.",
         "Write a fraction below 0.80; 0.70 is the default.",
+    ),
+    Entry(
+        "E325",
+        "too many pairs",
+        "A combine made more records than `max_output_rows` allows.",
+        "Look for keys that many records share, or raise the limit.",
+    ),
+    Entry(
+        "E327",
+        "range over values that have no axis",
+        "A combine has no equality, and its ranges are over texts or values of any type.",
+        "Compare numbers, dates or times, or add an equality.",
+    ),
+    Entry(
+        "E328",
+        "keys of different types",
+        "An equality of a combine compares keys whose types are never equal.",
+        "Convert one of them.",
+    ),
+    Entry(
+        "E329",
+        "which record is the latest",
+        "The condition of a combine with `match: latest` does not say which records are not too late.",
+        "Write one comparison `build.time <= driver.time`; everything else must be equalities.",
     ),
     Entry(
         "E360",
@@ -594,6 +666,24 @@ ENTRIES: tuple[Entry, ...] = (
         "Correct the pattern, or write `on_no_match: skip`.",
     ),
     # ------------------------------------------------------------ warnings about outputs
+    Entry(
+        "W302",
+        "shuffle without need",
+        "`strategy: grace_hash` is written for an input that is small.",
+        "Leave `strategy` out.",
+    ),
+    Entry(
+        "W305",
+        "join by range alone",
+        "The condition of a combine has no equality.",
+        "Add an equality if the inputs share a key; else there is nothing to do.",
+    ),
+    Entry(
+        "W306",
+        "driver by position",
+        "A combine of three or more inputs does not say which of them drives the join.",
+        "Write `drive:`.",
+    ),
     Entry(
         "W366",
         "nothing to exclude",

@@ -30,8 +30,10 @@ class Condition:
     program: Program
 
 
-def compile_condition(source: str | Source, schema: SchemaLike | None = None, **options: Any) -> Condition:
-    """Compile a text that is one boolean expression. Raises `CxlError`."""
+def compile_condition(
+    source: str | Source, schema: SchemaLike | None = None, *, code: str = "E200", **options: Any
+) -> Condition:
+    """Compile a text that is one boolean expression. Raises `CxlError`; `code` is for one that is not boolean."""
     program = compile(source, schema, **options)
     text = program.typed.source
     statements = program.typed.statements
@@ -43,7 +45,7 @@ def compile_condition(source: str | Source, schema: SchemaLike | None = None, **
     if value.type.kind not in (Kind.BOOL, Kind.ANY, Kind.NULL):
         message = f"a condition must be type Bool, got {value.type}"
         help_text = "write a comparison, for example amount > 100"
-        raise CxlError("typecheck", [Diagnostic("E200", message, text, value.span, help_text, phase="typecheck")])
+        raise CxlError("typecheck", [Diagnostic(code, message, text, value.span, help_text, phase="typecheck")])
     value = narrow(value, MAYBE) if value.type.is_dynamic else widen(value, MAYBE)
     return Condition(value, program)
 

@@ -153,12 +153,14 @@ class Inference:
 
     def _Member(self, e: ast.Member) -> ir.TExpr:
         target = e.target
-        if isinstance(target, ast.Name) and target.name not in self.names and target.name not in self.macros:
-            if target.name in self.modules:
-                return module_constant(self, self.modules[target.name], e)
+        if isinstance(target, ast.Name):
+            # An input of a combine keeps its name, whatever the program emits under it.
             dotted = self.env.dotted_field(target.name, e.name)
             if dotted is not None:
                 return self._field(dotted, e.span)
+        if isinstance(target, ast.Name) and target.name not in self.names and target.name not in self.macros:
+            if target.name in self.modules:
+                return module_constant(self, self.modules[target.name], e)
             if target.name == "it" and self.window_row:
                 return self._field(e.name, e.span)
         if isinstance(target, ast.WindowCall):

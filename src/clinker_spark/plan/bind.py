@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,10 @@ from clinker_spark.cxl.conditions import Condition, as_program, compile_conditio
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import Program, compile
 from clinker_spark.plan.columns import written_columns
+from clinker_spark.plan.combine import bind_combine
 from clinker_spark.plan.compositions import Bound, Streams, expand
 from clinker_spark.plan.errors import PlanError
+from clinker_spark.plan.estimates import Estimate, source_estimate
 from clinker_spark.plan.nodes import (
     AggregatePlan,
     MergePlan,
@@ -53,13 +55,20 @@ class Scope:
     modules: Path | None = None
 
 
-def bind(file: PipelineFile, variables: Mapping[str, Any], modules: Path | None = None) -> Plan:
-    """The plan of a pipeline. Raises `PlanError` with everything that is wrong."""
-    binder = Binder(variables, modules)
+def bind(
+    file: PipelineFile,
+    variables: Mapping[str, Any],
+    modules: Path | None = None,
+    measured: Mapping[str, int] | None = None,
+) -> Plan:
+    """The plan of a pipeline. Raises `PlanError` with everything that is wrong.
+
+    `measured` are the records that each source had in the last run."""
+    binder = Binder(variables, modules, measured or {})
     binder.body(file, {})
     if any(d.severity is Severity.ERROR for d in binder.found):
         raise PlanError(binder.found)
-    plan = Plan(file, tuple(binder.nodes), (*file.warnings, *binder.found), variables)
+    plan = Plan(file, tuple(binder.nodes), (*file.warnings, *binder.found), variables, estimates=binder.estimates)
     if found := list(check_scopes(plan)):
         raise PlanError(found)
     return plan
@@ -68,10 +77,12 @@ def bind(file: PipelineFile, variables: Mapping[str, Any], modules: Path | None 
 class Binder:
     """Walks files in the order of their graphs; collects nodes and findings."""
 
-    def __init__(self, variables: Mapping[str, Any], modules: Path | None) -> None:
+    def __init__(self, variables: Mapping[str, Any], modules: Path | None, measured: Mapping[str, int]) -> None:
         self.variables = variables
         self.modules = modules
         self.nodes: list[PlanNode] = []
+        self.estimates: dict[str, Estimate | None] = {}
+        self.measured = measured
         self.found: list[Diagnostic] = []
         self.using: list[Path] = []
 
@@ -135,7 +146,7 @@ class _NodeBinder:
             RouteNode: self.route,
             MergeNode: self.merge,
             AggregateNode: self.aggregate,
-            CombineNode: self.combine,
+            CombineNode: lambda node: bind_combine(self, node),
             CompositionNode: lambda node: expand(
                 self.binder, self.file, node, self.inputs, self.name.removesuffix(node.name)
             ),
@@ -165,8 +176,16 @@ class _NodeBinder:
         ports: tuple[str | None, ...] = node.ports if isinstance(node, RoutePlan) else (None,)
         return {port: Bound(StreamRef(node.name, port), node.schema, node.emitted, several) for port in ports}
 
-    def compile(self, *inside: str | int, schema: Schema, condition: bool = False, **options: Any) -> Any:
-        """The program at a key of the node; None when it is wrong, which is noted then."""
+    def compile(
+        self,
+        *inside: str | int,
+        schema: Schema,
+        condition: bool = False,
+        codes: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> Any:
+        """The program at a key of the node; None when it is wrong, which is noted then. `codes` replaces the codes of
+        findings by those that the node has for them."""
         text = self.file.text_of((*self.path, *inside))
         run: Callable[..., Any] = compile_condition if condition else compile
         try:
@@ -181,8 +200,9 @@ class _NodeBinder:
                 **options,
             )
         except CxlError as error:
+            named = [replace(d, code=(codes or {}).get(d.code, d.code)) for d in error.diagnostics]
             self.binder.found += [
-                text.relocate(d) if d.source is None or d.source.name == self.name else d for d in error.diagnostics
+                text.relocate(d) if d.source is None or d.source.name == self.name else d for d in named
             ]
             return None
         program = result.program if isinstance(result, Condition) else result
@@ -212,6 +232,7 @@ class _NodeBinder:
             source_name=node.source_name,
             index=index,
         )
+        self.binder.estimates[plan.name] = source_estimate(plan, self.file.folder, self.binder.measured)
         return self.made(plan, documents=plan.several_files)
 
     def transform(self, node: TransformNode) -> Streams | None:
@@ -354,11 +375,6 @@ class _NodeBinder:
             per_document=any(bound.documents for bound in self.inputs),
         )
         return self.made(plan)
-
-    def combine(self, node: CombineNode) -> Streams | None:
-        help_text = "join with a Spark script for now, or wait for the next version"
-        self.problem("E009", "nodes of type 'combine' are not supported yet", "type", help=help_text)
-        return None
 
     def output(self, node: OutputNode) -> Streams | None:
         stream = self.inputs[0]

@@ -9,6 +9,7 @@ from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.nodes import (
     AggregatePlan,
+    CombinePlan,
     MergePlan,
     OutputPlan,
     Plan,
@@ -55,6 +56,9 @@ def orders(plan: Plan) -> dict[str, Order]:
             in_place = in_place and not node.shuffles
         elif isinstance(node, MergePlan):
             in_place = in_place and not node.interleave
+        elif isinstance(node, CombinePlan):
+            driver = before[node.qualifiers.index(node.driver)]
+            in_place = driver.in_place and node.keeps_places
         result[node.name] = Order(in_place)
     return result
 
@@ -64,8 +68,11 @@ def needs(plan: Plan) -> dict[str, Need]:
     found = {node.name: Need() for node in plan.nodes}
     order = orders(plan)
     for node in reversed(plan.nodes):
-        for ref in node.inputs:
-            found[ref.node].add(_of_input(node, found[node.name], order[ref.node]))
+        for i, ref in enumerate(node.inputs):
+            if isinstance(node, CombinePlan):
+                found[ref.node].add(_of_combined(node, node.qualifiers[i], found[node.name]))
+            else:
+                found[ref.node].add(_of_input(node, found[node.name], order[ref.node]))
     return found
 
 
@@ -101,6 +108,23 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
     return Need(columns, arrival, document, members | need.members)
 
 
+def _of_combined(node: CombinePlan, qualifier: str, need: Need) -> Need:
+    """What a combine needs of one of its inputs. Only the driver's records have an identity afterwards."""
+    prefix = qualifier + "."
+    fields = {name for e in node.expressions() for name in _fields_of(e)}
+    columns = {name.removeprefix(prefix) for name in fields if name.startswith(prefix)}
+    if qualifier != node.driver:
+        if node.match == "collect" and qualifier in need.columns:
+            columns = set(node.schemas[qualifier])
+        return Need(columns, arrival=True)
+    if node.match == "collect":
+        columns |= need.columns & set(node.schemas[qualifier])
+    members = {path[0] for namespace, path in node.system_members() if namespace == "source"}
+    document = need.document or bool(members - set(SOURCE_MEMBERS))
+    arrival = need.arrival or not node.keeps_places
+    return Need(columns, arrival, document, members | need.members)
+
+
 def per_file(node: OutputPlan) -> bool:
     """Does the output make one file of each input file?"""
     return any(token in node.config.path for token in ("{source_file", "{source_path"))
@@ -115,12 +139,13 @@ def _fields(*programs: Program) -> set[str]:
     for program in programs:
         names |= set(program.typed.group_by)
         for expression in program.typed.expressions():
-            for node in expression.walk():
-                if isinstance(node, ir.Field):
-                    names.add(node.name)
-                elif isinstance(node, ir.WindowRef) and node.field is not None:
-                    names.add(node.field)
+            names |= _fields_of(expression)
     return names
+
+
+def _fields_of(expression: ir.TExpr) -> set[str]:
+    names = {node.name for node in expression.walk() if isinstance(node, ir.Field)}
+    return names | {n.field for n in expression.walk() if isinstance(n, ir.WindowRef) and n.field is not None}
 
 
 def source_columns(plan: Plan, source: SourcePlan) -> frozenset[str]:

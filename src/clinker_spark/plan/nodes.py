@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from clinker_spark.config.load import LoadedFile
 from clinker_spark.config.model.order import SortField
@@ -15,6 +15,11 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
+from clinker_spark.plan.conjuncts import Equality, Range
+
+if TYPE_CHECKING:
+    from clinker_spark.plan.estimates import Estimate
+    from clinker_spark.plan.remembered import Remembered
 
 Schema = Mapping[str, Type]
 
@@ -58,13 +63,17 @@ class PlanNode:
         """A finding about this node, or about a key of it."""
         return self.file.diagnostic(code, message, (*self.path, *inside), help)
 
+    def expressions(self) -> Iterator[ir.TExpr]:
+        """All expressions of its programs."""
+        for program in self.programs:
+            yield from program.typed.expressions()
+
     def system_members(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The system variables that the programs read: namespace and path."""
-        for program in self.programs:
-            for expression in program.typed.expressions():
-                for node in expression.walk():
-                    if isinstance(node, ir.SystemRef):
-                        yield node.namespace, node.path
+        for expression in self.expressions():
+            for node in expression.walk():
+                if isinstance(node, ir.SystemRef):
+                    yield node.namespace, node.path
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -195,6 +204,70 @@ class AggregatePlan(PlanNode):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class CombineStep:
+    """One input joined to what the driver has become so far. `build` is the input that is looked up."""
+
+    build: str
+    equalities: tuple[Equality, ...]
+    ranges: tuple[Range, ...]
+    residual: ir.TExpr | None
+    """What must also be true of a pair."""
+    only: ir.TExpr | None
+    """What must be true of a record of the input to be looked at at all. It cannot fail."""
+    strategy: str
+    """How Spark joins: `broadcast`, `grace_hash`, `sort_merge`, `adaptive`, `range`, `latest` or `nested_loop`."""
+    estimate: Estimate | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CombinePlan(PlanNode):
+    """Looks up the records of one input, the driver, in the others. Columns are named `input.column` inside."""
+
+    kind = "combine"
+
+    qualifiers: tuple[str, ...]
+    """The names of the inputs, in the order of `inputs`."""
+    schemas: Mapping[str, Schema]
+    driver: str
+    steps: tuple[CombineStep, ...]
+    match: str
+    on_miss: str
+    program: Program | None
+    """What each pair becomes; None when matches are collected."""
+    config: Any
+    driver_estimate: Estimate | None = None
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return () if self.program is None else (self.program,)
+
+    def expressions(self) -> Iterator[ir.TExpr]:
+        yield from super().expressions()
+        yield from self.conditions
+
+    @property
+    def conditions(self) -> Iterator[ir.TExpr]:
+        """Every expression of the condition."""
+        for step in self.steps:
+            for comparison in (*step.equalities, *step.ranges):
+                yield comparison.left
+                yield comparison.right
+            yield from (e for e in (step.residual, step.only) if e is not None)
+
+    @property
+    def keeps_places(self) -> bool:
+        """Do records leave where they came in? Only if each becomes one, and none is sent to another task."""
+        return self.match in ("first", "collect") and all(
+            step.strategy == "broadcast" and not by_driver(self, step) for step in self.steps
+        )
+
+
+def by_driver(node: CombinePlan, step: CombineStep) -> bool:
+    """Are the matches of a driver's record sorted out after the join? Else a key has one match at most."""
+    return step.strategy != "latest" and node.match != "all" and bool(step.ranges or step.residual is not None)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class OutputPlan(PlanNode):
     """Writes records. `columns` pairs each column of the file with the column it comes from."""
 
@@ -221,6 +294,10 @@ class Plan:
     vars: Mapping[str, Any] = field(default_factory=dict)
     needs: Mapping[str, Any] = field(default_factory=dict)
     """What each node must provide for those after it (`plan.needs.Need`), by name."""
+    estimates: Mapping[str, Estimate | None] = field(default_factory=dict)
+    """How many records each source probably has; None where nobody knows."""
+    remembered: Remembered | None = None
+    """What the last run found out."""
 
     def __getitem__(self, name: str) -> PlanNode:
         return next(node for node in self.nodes if node.name == name)

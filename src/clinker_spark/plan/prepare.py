@@ -13,6 +13,7 @@ from clinker_spark.config.workspace import Workspace, find_workspace
 from clinker_spark.plan.bind import bind
 from clinker_spark.plan.needs import needs
 from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.remembered import recall
 
 
 def prepare(
@@ -28,5 +29,6 @@ def prepare(
     given = dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(declared, overrides)
     place = workspace or find_workspace(path)
     modules = place.rules_folder(rules_path, file.settings.rules_path, file.folder)
-    plan = bind(file, variable_values(declared, given), modules)
-    return replace(plan, needs=needs(plan))
+    known = recall(Path(path))
+    plan = bind(file, variable_values(declared, given), modules, known.rows)
+    return replace(plan, needs=needs(plan), remembered=known)

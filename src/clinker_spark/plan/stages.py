@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clinker_spark.plan.needs import orders
-from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
+from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
 from clinker_spark.plan.scopes import SHARED, shared_writers
 
 
@@ -94,7 +94,7 @@ def pattern_of(source: SourcePlan) -> str:
 def _write(plan: Plan, output: OutputPlan) -> Write:
     nodes = [*plan.upstream(output.name), output]
     ordered = orders(plan)[output.inputs[0].node].in_place
-    shuffles = [n.name for n in nodes if isinstance(n, AggregatePlan) or (isinstance(n, TransformPlan) and n.shuffles)]
+    shuffles = [n.name for n in nodes if exchanges(n)]
     if output.config.sort_order:
         order = "sorted by " + ", ".join(item.field for item in output.config.sort_order) + ", then by arrival"
         shuffles.append("sort")
@@ -115,12 +115,21 @@ def _write(plan: Plan, output: OutputPlan) -> Write:
     )
 
 
+def exchanges(node: PlanNode) -> bool:
+    """Does the node send records from task to task?"""
+    if isinstance(node, CombinePlan):
+        return not node.keeps_places
+    return isinstance(node, AggregatePlan) or (isinstance(node, TransformPlan) and node.shuffles)
+
+
 def can_fail(node: PlanNode) -> bool:
     """May a record fail at this node?"""
     if isinstance(node, SourcePlan):
         return str(node.config.type) != "parquet"
     if isinstance(node, OutputPlan):  # a NaN has no JSON, a long text no room in a fixed-width field
         return str(node.config.type) != "parquet"
+    if isinstance(node, CombinePlan) and (node.on_miss == "error" or any(e.fallible for e in node.conditions)):
+        return True
     checks = any(check.severity == "error" for check in node.checks) if isinstance(node, TransformPlan) else False
     return checks or any(program.fallible for program in node.programs)
 

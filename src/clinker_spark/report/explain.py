@@ -9,6 +9,7 @@ from typing import Any
 from clinker_spark.plan.needs import orders
 from clinker_spark.plan.nodes import (
     AggregatePlan,
+    CombinePlan,
     MergePlan,
     OutputPlan,
     Plan,
@@ -17,7 +18,19 @@ from clinker_spark.plan.nodes import (
     SourcePlan,
     TransformPlan,
 )
-from clinker_spark.plan.stages import Find, Letters, Publish, Values, Write, can_fail, pattern_of, runs_python, stages
+from clinker_spark.plan.stages import (
+    Find,
+    Letters,
+    Publish,
+    Values,
+    Write,
+    can_fail,
+    exchanges,
+    pattern_of,
+    runs_python,
+    stages,
+)
+from clinker_spark.report.explain_combine import combine_json, combine_lines, statistics
 
 SCHEMA_VERSION = "1"
 
@@ -34,6 +47,8 @@ def display(node: PlanNode) -> str:
         tag = "route:inclusive" if node.inclusive else "route:exclusive"
     elif isinstance(node, AggregatePlan):
         tag = "aggregation:hash"
+    elif isinstance(node, CombinePlan):
+        tag = f"combine:{'+'.join(dict.fromkeys(step.strategy for step in node.steps))}"
     elif isinstance(node, MergePlan):
         tag = "merge:interleave" if node.interleave else "merge:concat"
     elif isinstance(node, SourcePlan | OutputPlan):
@@ -50,9 +65,11 @@ def as_text(plan: Plan) -> str:
         ("Execution Plan", _stages(plan)),
         ("Physical Properties", _properties(plan)),
         ("Routes", _routes(plan)),
+        ("Combines", _combines(plan)),
         ("CXL Expressions", _programs(plan)),
         ("Error Handling", _errors(plan)),
         ("DAG Topology", _topology(plan)),
+        ("Statistics", statistics(plan)),
     ]
     return "\n".join(f"=== {title} ===\n" + "\n".join(lines) + "\n" for title, lines in sections if lines)
 
@@ -112,8 +129,7 @@ def _properties(plan: Plan) -> list[str]:
             read = [name for name in node.schema if name in need.columns]
             lines.append(f"  read: {', '.join(read) or '<none>'}{'' if len(read) < len(node.schema) else ' (all)'}")
             lines.append(f"  engine: {'python (Arrow batches)' if runs_python(node) else 'spark'}")
-        shuffled = isinstance(node, AggregatePlan) or (isinstance(node, TransformPlan) and node.shuffles)
-        lines.append(f"  buffer: {'materialized' if shuffled else 'streaming'}")
+        lines.append(f"  buffer: {'materialized' if exchanges(node) else 'streaming'}")
         lines.append(f"  can fail: {'yes' if can_fail(node) else 'no'}")
     return lines
 
@@ -129,10 +145,14 @@ def _routes(plan: Plan) -> list[str]:
     return lines
 
 
+def _combines(plan: Plan) -> list[str]:
+    return [line for node in plan.of_kind(CombinePlan) for line in combine_lines(node)]
+
+
 def _programs(plan: Plan) -> list[str]:
     lines = []
     for node in plan.nodes:
-        if isinstance(node, TransformPlan | AggregatePlan):
+        if isinstance(node, TransformPlan | AggregatePlan | CombinePlan) and node.program is not None:
             lines.append(f"{node.kind} '{node.name}':")
             text = node.program.typed.source.text.strip()
             lines += [f"  {line.rstrip()}" for line in text.splitlines()]
@@ -162,6 +182,8 @@ def _topology(plan: Plan) -> list[str]:
             if isinstance(node, MergePlan)
             else "◇"
             if isinstance(node, AggregatePlan)
+            else "◈"
+            if isinstance(node, CombinePlan)
             else "│"
         )
         line, _ = node.file.source.position(node.file.span_of(node.path).start)
@@ -181,6 +203,7 @@ def as_json(plan: Plan) -> str:
         "pipeline": plan.file.settings.name,
         "nodes": [_node(plan, i, node) for i, node in enumerate(plan.nodes)],
         "node_properties": {node.name: _node_properties(plan, node) for node in plan.nodes},
+        "statistics": {name: _estimated(found) for name, found in plan.estimates.items()},
         "stages": [{"stage": type(stage).__name__.lower(), **asdict(stage)} for stage in stages(plan)],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -204,10 +227,16 @@ def _node(plan: Plan, i: int, node: PlanNode) -> dict[str, Any]:
         }
     elif isinstance(node, AggregatePlan):
         data |= {"group_by": list(node.group_by), "strategy": "hash", "per_document": node.per_document}
+    elif isinstance(node, CombinePlan):
+        data |= combine_json(node)
     elif isinstance(node, OutputPlan):
         columns = [{"name": name, "from": source} for name, source in node.columns]
         data |= {"format": node.config.type, "path": node.config.path, "columns": columns}
     return data
+
+
+def _estimated(found: Any) -> dict[str, Any] | None:
+    return None if found is None else {"rows": found.rows, "provenance": found.provenance}
 
 
 def _node_properties(plan: Plan, node: PlanNode) -> dict[str, Any]:

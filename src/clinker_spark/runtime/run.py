@@ -18,7 +18,8 @@ from typing import Any
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.cxl.system import Context
-from clinker_spark.plan.nodes import OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
+from clinker_spark.plan.nodes import CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
+from clinker_spark.plan.remembered import Remembered, remember
 from clinker_spark.plan.stages import Find, Letters, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.discovery import discover
@@ -33,6 +34,8 @@ from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.runtime.variables import Values as SharedValues
 from clinker_spark.runtime.variables import find_values, with_defaults, with_values
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.combine import MISS
+from clinker_spark.spark.operators.combine_keys import key_sketches
 from clinker_spark.spark.operators.letters import (
     LetterCount,
     count_letters,
@@ -102,6 +105,7 @@ class _Run:
         self.handling = plan.file.error_handling
         self.values = SharedValues()
         self.progress: str | None = None
+        self.measured: dict[str, Any] = {}
 
     def run(self) -> RunReport:
         began = time.monotonic()
@@ -116,6 +120,7 @@ class _Run:
                 self._warn()
                 for source in self.report.sources:
                     source.records = source.records or records_read(Path(folder), source.name)
+                self._remember()
         finally:
             self.attempt.clean()
             self.report.seconds = time.monotonic() - began
@@ -148,6 +153,12 @@ class _Run:
                 if count:
                     message = f"{count} record(s) fail '{check.name}': {check.message}"
                     self.report.warnings.append(node.diagnostic("W017", message, "config", "validations", i))
+
+    def _remember(self) -> None:
+        """Keep what the next plan of this pipeline can use. Replays read only some of the records."""
+        if self.options.files is None and self.plan.of_kind(CombinePlan):
+            rows = {source.name: source.records for source in self.report.sources if source.records is not None}
+            remember(self.plan.file.path, Remembered(rows, key_sketches(self.plan, self.builder)))
 
     def _log(self, when: str) -> None:
         for node in self.plan.of_kind(TransformPlan):
@@ -221,6 +232,7 @@ class _Run:
         builder = Builder(self.spark, self.plan, known, self.files, letters, suspects)
         builder.file_values = self.values.files
         builder.progress = self.progress
+        builder.measured = self.measured
         return builder
 
     # ------------------------------------------------------------ outputs
@@ -240,6 +252,7 @@ class _Run:
             if "rows" not in counts:  # without them nobody knows whether records failed
                 raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
             report.records = counts["rows"]
+            thresholds.check_output_rows(self.plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))
             report.dropped = counts.get("dropped", 0)
             self._assemble(prepared, parts, folder, place, report)
             self.report.outputs.append(report)
@@ -360,6 +373,7 @@ class _Run:
         with self._timed("dead letters"):
             self.tell("dead_letters_started", {})
             if found is not None and not failed:
+                self._note(list(found.counts))
                 self._check_letters(list(found.counts), found.first)
                 self._write_letters(found, list(found.counts))
                 return
@@ -370,6 +384,9 @@ class _Run:
             assert frame is not None
             with kept(frame) as stored:
                 counts = count_letters(stored)
+                self._note(counts)
+                misses = [c.stage for c in counts if c.category == MISS]
+                thresholds.check_combines(self.plan, stored, self.files, misses)
                 self._check_letters(counts, lambda: first_letters(stored, 1)[0])
                 if counts:
                     self._write_letters(stored, counts)
@@ -391,7 +408,6 @@ class _Run:
         return frozenset(names)
 
     def _check_letters(self, counts: list[LetterCount], first: Callable[[], Any]) -> None:
-        self._note(counts)
         if self.handling.strategy == "fail_fast" and counts:
             raise DataError([thresholds.first_failure(self.plan, first(), self.files, counts)])
         thresholds.check(self.plan, counts, self._records)

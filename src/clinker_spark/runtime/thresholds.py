@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.nodes import CombinePlan, Plan
 from clinker_spark.runtime.errors import DataError
-from clinker_spark.spark.operators.letters import LetterCount
+from clinker_spark.spark.operators.combine import MISS
+from clinker_spark.spark.operators.letters import LetterCount, first_letters
 from clinker_spark.spark.sources.request import SourceFile
 
 TYPE_FAILURES = ("type_coercion_failure", "missing_required_field")
@@ -38,6 +39,30 @@ def check(plan: Plan, counts: Sequence[LetterCount], records: Callable[[str | No
             found.append(Diagnostic("E368", message, help="correct the schema, or the files"))
     if found:
         raise DataError(found)
+
+
+def check_combines(plan: Plan, frame: Any, files: Mapping[str, tuple[SourceFile, ...]], stages: Sequence[int]) -> None:
+    """Raises `DataError` when a record without a match is an error: nothing is written then."""
+    if not stages:
+        return
+    [row] = first_letters(frame.where(frame["category"] == MISS), 1)
+    node = plan.nodes[row["stage"]]
+    where = ""
+    if row["source"] is not None:
+        where = f"{files[plan.sources[row['source']].name][row['file']].name}, row {row['row']}: "
+    help_text = "add the missing record, or write on_miss: null_fields or skip"
+    raise DataError([node.diagnostic("E319", f"{where}{row['message']}", "config", "on_miss", help=help_text)])
+
+
+def check_output_rows(plan: Plan, pairs: Callable[[str], int]) -> None:
+    """Raises `DataError` when a combine made more records than it may."""
+    for node in plan.of_kind(CombinePlan):
+        most = node.config.max_output_rows
+        found = pairs(node.name) if most is not None else 0
+        if most is not None and found > most:
+            message = f"the join makes {found:,} records, more than {most:,}"
+            help_text = "look for keys that many records share, or raise max_output_rows"
+            raise DataError([node.diagnostic("E325", message, "config", "max_output_rows", help=help_text)])
 
 
 def _rate(code: str, what: str, failed: int, seen: int, limit: float, least: int) -> list[Diagnostic]:

@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema
 from clinker_spark.config.model.base import Also, Finding, Gone, Model
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.pipeline import FanoutPolicy
-from clinker_spark.config.values import Count, Text, Words, problem, shown
+from clinker_spark.config.values import Count, Text, Tolerance, Words, problem, shown
 from clinker_spark.config.variables import NAME
 from clinker_spark.core.suggest import did_you_mean
 
@@ -48,8 +48,12 @@ class CombineConfig(Model):
 
     where: Words
     """The CXL condition of the join; columns are written input.column."""
-    match: Literal["first", "all", "collect"] = "first"
-    """One record per match, for the first match only, or with all matches in an array."""
+    match: Literal["first", "all", "collect", "latest"] = "first"
+    """The first match only, one record per match, all matches in an array, or the latest match as of a time."""
+    tolerance: Tolerance | None = None
+    """For match: latest: how far back the match may lie, as a duration (5m) or, for numbers, a number."""
+    ties: Literal["first", "last"] | None = None
+    """For match: latest: which of several records at the same time is taken; by default the last one."""
     on_miss: Literal["null_fields", "skip", "error"] = "null_fields"
     """What happens to a record without a match: nulls, leave it out, or fail."""
     cxl: Text
@@ -69,6 +73,9 @@ class CombineConfig(Model):
         if self.match == "collect" and self.cxl.strip():
             help_text = 'write cxl: "" here, and compute in a transform after this node'
             yield Finding("E311", "'match: collect' takes no program", ("cxl",), help_text, on_key=True)
+        for key in ("tolerance", "ties"):
+            if getattr(self, key) is not None and self.match != "latest":
+                yield Finding("E007", f"'{key}' goes with match: latest", (key,), "remove it", on_key=True)
         if self.propagate_ck.keys == "named" and not self.propagate_ck.named:
             yield Finding("E007", "'named' lists no key", ("propagate_ck",), "write { named: [column] }, driver or all")
 

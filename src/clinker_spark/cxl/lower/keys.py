@@ -68,6 +68,18 @@ def partition_sql(x: str, t: Type) -> str | None:
     return _digits_key(f"CAST({x} AS STRING)") if _is_digits(t) else None
 
 
+def join_key_sql(x: str, t: Type) -> str:
+    """The key of a join: equal exactly where a combine takes two values for equal; null for null, which equals nothing.
+
+    Numbers of different types are different keys here. Spark itself takes -0.0 for 0.0 and NaN for NaN."""
+    if t.is_dynamic:
+        kind = ph.kind_sql(x)
+        return f"CASE WHEN {kind} IS NOT NULL AND NOT is_variant_null({x}) THEN concat({kind}, ':', to_json({x})) END"
+    if t.kind in (Kind.ARRAY, Kind.MAP):
+        return f"to_json(to_variant_object({x}))"  # the keys of an object are sorted
+    return _digits_key(x) if _is_digits(t) else x
+
+
 def _is_digits(t: Type) -> bool:
     """A decimal without a scale is kept as the text of its digits."""
     return t.kind is Kind.DECIMAL and t.scale is None

@@ -18,6 +18,7 @@ from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.nodes import (
     AggregatePlan,
+    CombinePlan,
     MergePlan,
     Plan,
     PlanNode,
@@ -27,6 +28,7 @@ from clinker_spark.plan.nodes import (
     TransformPlan,
 )
 from clinker_spark.spark.operators.aggregate import build_aggregate
+from clinker_spark.spark.operators.combine import build_combine
 from clinker_spark.spark.operators.merge import build_merge
 from clinker_spark.spark.operators.route import build_route
 from clinker_spark.spark.operators.source import build_source, count_source
@@ -64,6 +66,10 @@ class Builder:
     """A transform whose shared variables stay in its records, to be looked at."""
     file_values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
     """Variables of source files: name -> document -> value."""
+    measured: dict[str, Any] = field(default_factory=dict)
+    """What was found out about the data for the sake of joins; the passes of a run share it."""
+    forced_join: str | None = None
+    """Join all inputs in this way, whatever the plan says: for tests and benchmarks."""
     counts: dict[str, Observation] = field(default_factory=dict)
     """By node: how many of its records failed, known after an action."""
     failures: list[tuple[DataFrame, PlanNode, Stream]] = field(default_factory=list)
@@ -93,6 +99,8 @@ class Builder:
                 made = {None: build_merge(self, node)}
             case AggregatePlan():
                 made = {None: build_aggregate(self, node)}
+            case CombinePlan():
+                made = {None: build_combine(self, node)}
             case _:
                 raise TypeError(type(node).__name__)
         readers = self.plan.readers(node.name)
@@ -112,17 +120,18 @@ class Builder:
             here = F.coalesce(F.col(quote(STAGE_COLUMN)), here)
         return stream.over(stream.frame.withColumn(STAGE_COLUMN, here))
 
-    def settle(self, node: PlanNode, stream: Stream) -> Stream:
-        """Set the failed records aside: what goes on has none."""
+    def settle(self, node: PlanNode, stream: Stream, place: str = "") -> Stream:
+        """Set the failed records aside: what goes on has none. `place` is for nodes that do so more than once."""
         self.settled.add(node.name)
         if not stream.fallible:
             return stream
         frame = stream.frame
+        name = node.name + place
         if self.letters:
-            if self.suspects is None or node.name in self.suspects:
+            if self.suspects is None or name in self.suspects:
                 self.failures.append((frame.where(failed()), node, stream))
         else:
-            frame = self.count(node.name, frame, failed=F.count_if(failed()))
+            frame = self.count(name, frame, failed=F.count_if(failed()))
         return stream.over(frame.where(~failed())).without(ERROR_COLUMN, STAGE_COLUMN)
 
     def source_count(self, node: SourcePlan) -> int:

@@ -18,15 +18,16 @@ from clinker_spark.config.model.output import CsvOutput
 from clinker_spark.core.types import BOOL, INT, STRING
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
-from clinker_spark.plan.nodes import AggregatePlan, Plan, PlanNode
+from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, Plan, PlanNode
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.operators.stream import LETTER_COLUMN, ORIGIN_COLUMN, STAGE_COLUMN, Stream
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.sources.request import SourceFile
 
 MERGED = "<merged>"
 """The file of a record that was made of several."""
-AS_IS = ("validation_failure", "expansion_limit_exceeded", "nan_in_output_field")
+AS_IS = (MISS, "validation_failure", "expansion_limit_exceeded", "nan_in_output_field")
 """Kinds of errors that are categories of dead letters themselves, wherever they happen."""
 
 
@@ -71,10 +72,12 @@ def _letters(plan: Plan, frame: DataFrame, node: PlanNode, stream: Stream) -> Da
 def _category(plan: Plan, stage: Column, kind: Column, source: Column) -> Column:
     own = [i for i, node in enumerate(plan.nodes) if node.kind in ("source", "output")]
     groups = [i for i, node in enumerate(plan.nodes) if isinstance(node, AggregatePlan)]
+    joins = [i for i, node in enumerate(plan.nodes) if isinstance(node, CombinePlan)]
     return (
         F.when(stage.isin(own) | kind.isin(*AS_IS), kind)
         .when(stage.isin(groups) & source.isNull(), F.lit("aggregate_finalize"))
         .when(stage.isin(groups), F.lit("aggregate_type_error"))
+        .when(stage.isin(joins), F.lit("combine_output_row"))
         .otherwise(F.lit("type_coercion_failure"))
     )
 

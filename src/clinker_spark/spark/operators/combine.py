@@ -1,0 +1,174 @@
+"""Combines: the driver's records look up their matches, step by step; then the program runs on each pair.
+
+Inside, columns are named `input.column`. Both sides of a step get their keys as columns first, so that every way to
+join compares the same values and gives the same records.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
+
+from clinker_spark.core.types import ANY
+from clinker_spark.cxl.builtins.physical import physical
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
+from clinker_spark.plan.combine import COLLECT_LIMIT
+from clinker_spark.plan.nodes import CombinePlan, CombineStep
+from clinker_spark.spark.columns import apply
+from clinker_spark.spark.operators.combine_keys import (
+    HIT,
+    TEMPORARY,
+    Sides,
+    array_column,
+    place_column,
+    with_build_keys,
+    with_left_keys,
+    with_residual,
+)
+from clinker_spark.spark.operators.combine_latest import join_latest
+from clinker_spark.spark.operators.combine_range import join_range
+from clinker_spark.spark.operators.stream import Stream
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.operators.build import Builder
+
+MISS = "combine_miss"
+"""The kind of error of a record without a match, where that is one."""
+HINTS = {"broadcast": "broadcast", "grace_hash": "shuffle_hash", "sort_merge": "merge", "nested_loop": "broadcast"}
+
+
+def build_combine(builder: Builder, node: CombinePlan) -> Stream:
+    """The driver's records with their matches, as the program makes them."""
+    streams = dict(zip(node.qualifiers, builder.inputs(node), strict=True))
+    driver = streams[node.driver]
+    left = driver.over(builder.with_file_values(node, _qualified(driver.frame, node.driver)))
+    for step in node.steps:
+        build = streams[step.build]
+        left = _join(builder, node, step, left, build.over(_qualified(build.frame, step.build)))
+    result = _collected(node, left.frame) if node.program is None else _shaped(builder, node, left.frame)
+    return builder.mark(node, Stream(result, driver.in_place and node.keeps_places, driver.route))
+
+
+def _qualified(frame: DataFrame, qualifier: str) -> DataFrame:
+    """Columns as the programs of a combine call them; hidden ones keep their names."""
+    names = {name: name if name.startswith("$") else f"{qualifier}.{name}" for name in frame.columns}
+    return frame.select(*[F.col(quote(old)).alias(new) for old, new in names.items()])
+
+
+def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, build: Stream) -> Stream:
+    """One step: the left side with the columns of the build, all null for a miss."""
+    left = with_left_keys(builder, node, step, left)
+    sides = Sides(left.frame, with_build_keys(builder, node, step, build), step, node.match, node.on_miss)
+    sides = with_residual(builder, node, sides)
+    strategy = _strategy(builder, step)
+    if strategy == "latest":
+        joined = join_latest(sides, node.config)
+    elif strategy == "range":
+        joined = join_range(builder, node, sides)
+    else:
+        joined = _plain(sides, strategy)
+    if node.on_miss == "error":
+        joined = _fail_misses(joined, node, step)
+    elif node.on_miss == "skip" and node.match == "collect":
+        joined = joined.where(~_no_matches(step))
+    return left.over(_with_order(joined, node, step))
+
+
+def _strategy(builder: Builder, step: CombineStep) -> str:
+    """That of the plan, unless another one is forced and possible."""
+    forced = builder.forced_join
+    possible = {"nested_loop"}
+    if step.equalities:
+        possible |= {"broadcast", "grace_hash", "sort_merge", "adaptive"}
+    if step.strategy == "range":
+        possible.add("range")
+    return forced if forced in possible and step.strategy != "latest" else step.strategy
+
+
+def _plain(sides: Sides, strategy: str) -> DataFrame:
+    """A join by equal keys, or of every record with every other. What else must hold is part of its condition."""
+    build = sides.build
+    once = sides.match != "all" and not sides.by_driver
+    if once:
+        build = _one_of_each_key(build, sides)
+    build = build.withColumn(HIT, F.lit(True))
+    hint = HINTS.get(strategy)
+    if hint is not None:
+        build = build.hint(hint)
+    how = "left" if sides.later is not None else sides.how
+    joined = sides.left.join(build, sides.condition(*sides.equal()), how)
+    return joined if once else sides.sort_out(joined, repeated=False)
+
+
+def _one_of_each_key(build: DataFrame, sides: Sides) -> DataFrame:
+    """The first record of each key, or all of them as an array.
+
+    Spark joins what a window leaves without moving it once more."""
+    keys = [F.col(quote(name)) for name in sides.build_keys]
+    there: Column = F.lit(True)
+    for key in keys:
+        there = there & key.isNotNull()
+    most = 1 if sides.match == "first" else COLLECT_LIMIT
+    number = f"{TEMPORARY}n"
+    window = Window.partitionBy(*keys).orderBy(F.col(quote(sides.place)))
+    kept = build.where(there).withColumn(number, F.row_number().over(window)).where(F.col(quote(number)) <= most)
+    kept = kept.drop(number)
+    if sides.match == "first":
+        return kept
+    return kept.groupBy(*keys).agg(sides.matches().alias(sides.array))
+
+
+def _fail_misses(frame: DataFrame, node: CombinePlan, step: CombineStep) -> DataFrame:
+    message = f"no record of '{step.build}' matches"
+    error = f"named_struct('kind', {sql_string(MISS)}, 'field', NULL, 'value', NULL, 'message', {sql_string(message)})"
+    missing = _no_matches(step) if node.match == "collect" else F.col(quote(HIT)).isNull()
+    found = F.when(missing, F.expr(f"CAST({error} AS {ERROR_TYPE})"))
+    known = F.coalesce(F.col(quote(ERROR_COLUMN)), found) if ERROR_COLUMN in frame.columns else found
+    return frame.withColumn(ERROR_COLUMN, known)
+
+
+def _no_matches(step: CombineStep) -> Column:
+    return F.coalesce(F.size(quote(array_column(step))), F.lit(0)) == 0
+
+
+def _with_order(frame: DataFrame, node: CombinePlan, step: CombineStep) -> DataFrame:
+    """Without what only the join needed. The order of the pairs is that of the driver, then that of the build."""
+    names = [name for name in frame.columns if not name.startswith(TEMPORARY) and name != ARRIVAL_COLUMN]
+    columns = [F.col(quote(name)) for name in names]
+    if ARRIVAL_COLUMN in frame.columns:
+        arrival = F.col(quote(ARRIVAL_COLUMN))
+        if node.match == "all":
+            if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
+                arrival = F.array(arrival)
+            place = F.col(quote(place_column(step)))
+            arrival = F.concat(arrival, F.coalesce(place, F.array().cast("array<bigint>")))
+        columns.append(arrival.alias(ARRIVAL_COLUMN))
+    return frame.select(*columns)
+
+
+def _shaped(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
+    """What the program makes of each pair."""
+    assert node.program is not None
+    frame = apply(node.program, frame, context=builder.contexts[node.name])
+    hidden = [name for name in frame.columns if name.startswith("$") and name not in node.schema]
+    result = frame.select(*[F.col(quote(name)) for name in (*node.schema, *hidden)])
+    if node.config.max_output_rows is not None and not builder.letters:
+        result = builder.count(f"{node.name}: pairs", result, pairs=F.count(F.lit(1)))
+    return result
+
+
+def _collected(node: CombinePlan, frame: DataFrame) -> DataFrame:
+    """The driver's columns, and an array of maps for each build."""
+    columns = []
+    for name in node.schemas[node.driver]:
+        if f"{node.driver}.{name}" in frame.columns:
+            columns.append(F.col(quote(f"{node.driver}.{name}")).alias(name))
+    for step in node.steps:
+        empty = F.expr(f"CAST(array() AS ARRAY<MAP<STRING, {physical(ANY)}>>)")
+        columns.append(F.coalesce(F.col(quote(array_column(step))), empty).alias(step.build))
+    hidden = [name for name in frame.columns if name.startswith("$") and not name.startswith("$array.")]
+    return frame.select(*columns, *[F.col(quote(name)) for name in hidden])
