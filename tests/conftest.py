@@ -28,6 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
-    started = session("local[2]", app_name="tests", conf=settings)
+    # Thousands of small queries: the JVM's optimising compiler would cost more than it saves.
+    started = session("local[2]", app_name="tests", conf=settings, java_options="-XX:TieredStopAtLevel=1")
     yield started
     started.stop()
