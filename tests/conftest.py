@@ -16,6 +16,8 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing that a run remembers comes from, or gets into, the cache of whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        # Two or three JVMs of their own start in the tests: making an archive would take longer than it saves.
+        patch.setenv("CLINKER_CLASS_ARCHIVE", "off")
         yield
 
 

@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.resources import files
 
 from pyspark.errors import PySparkException
@@ -87,26 +87,34 @@ def session(
         given[_JAVA_OPTIONS] = f"{options} {given.get(_JAVA_OPTIONS, '')}".strip()
     for key, value in {**settings, **given}.items():
         builder = builder.config(key, value)
-    with nullcontext() if verbose else _jvm_stderr_to_file():
+    with nullcontext() if verbose else _jvm_output_to_file():
         return builder.getOrCreate()
 
 
 @contextmanager
-def _jvm_stderr_to_file() -> Iterator[None]:
-    """While the JVM starts, its standard error is a file: it greets on stderr whatever its log level.
+def _jvm_output_to_file() -> Iterator[None]:
+    """While the JVM starts, its standard output and error are a file: it greets on stderr whatever its log level, and
+    whoever reads our output should not wait for a JVM that has still something to do when we are done.
 
     When the start fails, what it said is shown after all.
     """
+    sys.stdout.flush()
     sys.stderr.flush()
-    saved = os.dup(2)
+    saved = {}
+    for stream in (1, 2):
+        with suppress(OSError):  # a service may have closed them
+            saved[stream] = os.dup(stream)
     with tempfile.TemporaryFile() as log:
-        os.dup2(log.fileno(), 2)
+        for stream in saved:
+            os.dup2(log.fileno(), stream)
         try:
             yield
         except BaseException:
             log.seek(0)
-            os.write(saved, log.read())
+            if 2 in saved:
+                os.write(saved[2], log.read())
             raise
         finally:
-            os.dup2(saved, 2)
-            os.close(saved)
+            for stream, original in saved.items():
+                os.dup2(original, stream)
+                os.close(original)
