@@ -16,6 +16,8 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing that a run remembers comes from, or gets into, the cache of whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        # Two or three JVMs of their own start in the tests: making an archive would take longer than it saves.
+        patch.setenv("CLINKER_CLASS_ARCHIVE", "off")
         yield
 
 
@@ -28,6 +30,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
-    started = session("local[2]", app_name="tests", conf=settings)
+    # Thousands of small queries: the JVM's optimising compiler would cost more than it saves.
+    started = session("local[2]", app_name="tests", conf=settings, java_options="-XX:TieredStopAtLevel=1")
     yield started
     started.stop()

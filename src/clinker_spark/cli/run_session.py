@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clinker_spark.config.workspace import find_workspace
@@ -14,8 +16,14 @@ if TYPE_CHECKING:
     from clinker_spark.spark.session import SparkSession
 
 
+_SHORT_RUN = "-XX:TieredStopAtLevel=1"
+_SHORT_BYTES = 8 << 20
+"""Input that is read in less time than it takes to compile Spark twice (compressed files grow by a few times)."""
+
+
 def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSession:
     """A session as the options ask for it. Raises `ClinkerError` when Spark cannot start."""
+    from clinker_spark.spark.class_archive import archive_options
     from clinker_spark.spark.session import session
 
     spark = find_workspace(pipeline).config.spark
@@ -35,6 +43,9 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
         conf[key.strip()] = value
     threads = plan.file.settings.concurrency.threads
     default = f"local[{threads}]" if threads else "local[*]"
+    start = [_SHORT_RUN] if _is_short(plan, options) else []
+    if "Archive" not in conf.get("spark.driver.extraJavaOptions", ""):  # the user has an archive of their own
+        start.append(archive_options())
     remote = options["remote"] or (None if options["master"] else spark.remote)
     return session(
         options["master"] or spark.master or default,
@@ -42,7 +53,21 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
         conf=conf,
         verbose=options["verbose"],
         remote=remote,
+        java_options=" ".join(start),
     )
+
+
+def _is_short(plan: Plan, options: dict[str, Any]) -> bool:
+    """Is there so little to read that the JVM's optimising compiler would cost more than it saves?"""
+    from clinker_spark.runtime.discovery import discover
+
+    base = Path(options.get("base_dir") or plan.file.folder)
+    now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    try:
+        files = [file for source in plan.sources for file in discover(source, base, now).files]
+    except (ClinkerError, OSError):  # the run will say what is wrong
+        return False
+    return all("://" not in file.path for file in files) and sum(file.size for file in files) <= _SHORT_BYTES
 
 
 def stop_on_sigterm() -> None:

@@ -2,7 +2,8 @@
 
 1. `Find`: the files of each source. `Values`: variables that other nodes read, each with a job of its own.
 2. `Write`: one Spark job for each output, into an attempt folder, with a count of the records that fail.
-3. `Letters`: only if some failed: the same nodes again, for the failures alone.
+3. `Letters`: only if some failed. What CSV readers kept, if these are all; else the same nodes again, for the failures
+   alone.
 4. `Publish`: everything is renamed to its place.
 """
 

@@ -19,7 +19,7 @@ from typing import Any
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.cxl.system import Context
-from clinker_spark.plan.nodes import CombinePlan, OutputPlan, Plan, SourcePlan, TransformPlan
+from clinker_spark.plan.nodes import CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
 from clinker_spark.plan.remembered import Remembered, remember
 from clinker_spark.plan.stages import Find, Letters, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime import assemble, thresholds
@@ -31,6 +31,7 @@ from clinker_spark.runtime.progress import Watch, records_read
 from clinker_spark.runtime.publish import Attempt
 from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import LetterReport, OutputReport, RunReport, SourceReport
+from clinker_spark.runtime.source_letters import SourceLetters, kept_letters
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.runtime.variables import Values as SharedValues
 from clinker_spark.runtime.variables import find_values, with_defaults, with_values
@@ -40,6 +41,7 @@ from clinker_spark.spark.operators.combine_keys import key_sketches
 from clinker_spark.spark.operators.letters import (
     LetterCount,
     count_letters,
+    first_letters,
     kept,
     layout,
     letter_lines,
@@ -48,7 +50,7 @@ from clinker_spark.spark.operators.letters import (
     write_letters,
 )
 from clinker_spark.spark.operators.output import Prepared, prepare_output, write_parts
-from clinker_spark.spark.session import SparkSession
+from clinker_spark.spark.session import SparkSession, is_local
 from clinker_spark.spark.sources.request import SourceFile
 
 Listener = Callable[[str, dict[str, Any]], None]
@@ -140,7 +142,7 @@ class _Run:
             case Letters():
                 if is_held_together(self):
                     self._hold_back()
-                elif self._failed():
+                else:
                     self._letters()
             case Publish():
                 with self._timed("publish"):
@@ -192,7 +194,10 @@ class _Run:
     @cached_property
     def builder(self) -> Builder:
         """The first pass."""
-        return self._builder(letters=False)
+        builder = self._builder(letters=False)
+        builder.writes = True
+        builder.sets_aside = is_local(self.spark)
+        return builder
 
     @cached_property
     def targets(self) -> dict[str, Target]:
@@ -363,10 +368,18 @@ class _Run:
     # ------------------------------------------------------------ dead letters
 
     def _letters(self) -> None:
+        found = self._kept_letters()
+        failed = self._failed()
+        if found is not None and not found.counts and not failed:
+            return
         with self._timed("dead letters"):
             self.tell("dead_letters_started", {})
-            suspects = frozenset(name for name in self.builder.counts if self.builder.counted(name).get("failed"))
-            builder = self._builder(letters=True, suspects=suspects)
+            if found is not None and not failed:
+                self._note(list(found.counts))
+                self._check_letters(list(found.counts), found.first)
+                self._write_letters(found, list(found.counts))
+                return
+            builder = self._builder(letters=True, suspects=self._suspects(found))
             for node in self.plan.outputs:
                 prepare_output(builder, node)
             frame = letters(builder)
@@ -374,21 +387,32 @@ class _Run:
             with kept(frame) as stored:
                 self._deliver(stored)
 
+    def _kept_letters(self) -> SourceLetters | None:
+        """The bad records that readers kept; None when readers gave them on."""
+        assert self.progress is not None
+        found = kept_letters(self.plan, self.builder.scans, Path(self.progress))
+        if found is not None:
+            for report in self.report.sources:
+                report.records = found.records.get(report.name, report.records)
+        return found
+
     def _deliver(self, stored: Any) -> None:
         """Dead letters: counted, compared with the limits, and written."""
         counts = count_letters(stored)
         self._note(counts)
         misses = [c.stage for c in counts if c.category == MISS]
         thresholds.check_combines(self.plan, stored, self.files, misses)
-        if self.handling.strategy == "fail_fast":
-            raise DataError([thresholds.first_failure(self.plan, stored, self.files, counts)])
-        thresholds.check(self.plan, counts, self._records)
-        self._write_letters(stored, counts)
+        self._check_letters(counts, lambda: first_letters(stored, 1)[0])
+        if counts:
+            self._write_letters(stored, counts)
 
     def _hold_back(self) -> None:
         """Groups with a failure are held back, and totals are made without what failed."""
+        kept_bad = self._kept_letters()
+        for report in self.report.sources:
+            report.records = self.source_records(report.name)
         oversize = oversize_sources(self)
-        if not self._failed() and not oversize:
+        if not self._failed() and not oversize and not (kept_bad and kept_bad.counts):
             counts = {node.name: self.source_records(node.name) for node in self.plan.sources}
             self.report.rollback_cursors = {name: count for name, count in counts.items() if count}
             return
@@ -414,8 +438,31 @@ class _Run:
     def source_records(self, name: str) -> int:
         """How many records a source has."""
         assert self.progress is not None
-        found = records_read(Path(self.progress), name)
-        return self._records(name) if found is None else found
+        [report] = [source for source in self.report.sources if source.name == name]
+        if report.records is None:
+            report.records = records_read(Path(self.progress), name)
+        return self._records(name)
+
+    def _suspects(self, found: SourceLetters | None) -> frozenset[str] | None:
+        """The nodes at which a second pass finds failures; None when nobody knows."""
+        if found is None:
+            return None
+        names = {name for name in self.builder.counts if self.builder.counted(name).get("failed")}
+        for count in found.counts:
+            assert count.source is not None
+            node: PlanNode = self.plan.sources[count.source]
+            while node.name not in self.builder.settled and not isinstance(node, OutputPlan):
+                readers = self.plan.readers(node.name)
+                if len(readers) != 1:
+                    return None
+                node = readers[0]
+            names.add(node.name)
+        return frozenset(names)
+
+    def _check_letters(self, counts: list[LetterCount], first: Callable[[], Any]) -> None:
+        if self.handling.strategy == "fail_fast" and counts:
+            raise DataError([thresholds.first_failure(self.plan, first(), self.files, counts)])
+        thresholds.check(self.plan, counts, self._records)
 
     def _note(self, counts: list[LetterCount]) -> None:
         for count in counts:
@@ -435,28 +482,35 @@ class _Run:
                 total += report.records
         return total
 
-    def _write_letters(self, frame: Any, counts: list[LetterCount]) -> None:
+    def _write_letters(self, found: Any, counts: list[LetterCount]) -> None:
         dlq = self.handling.dlq
         own = {name: setting.path for name, setting in dlq.per_source.items() if setting.path is not None}
-        places: list[tuple[str, Any, list[LetterCount]]] = []
+        places: list[tuple[str, list[int], list[LetterCount]]] = []
         positions = {node.name: node.index for node in self.plan.sources}
         for name, path in own.items():
             mine = [c for c in counts if c.source == positions[name]]
             if mine:
-                places.append((path, of_sources(frame, [positions[name]]), mine))
+                places.append((path, [positions[name]], mine))
         apart = [positions[name] for name in own]
+        others = [i for i in positions.values() if i not in apart]
         rest = [c for c in counts if c.source not in apart]
         if dlq.path is not None and rest:
-            places.append((dlq.path, of_sources(frame, apart, others=True), rest))
-        for i, (path, chosen, mine) in enumerate(places):
+            places.append((dlq.path, others, rest))
+        for i, (path, sources, mine) in enumerate(places):
             place = self.base / path
             if self.options.replay is not None:
                 place = replay_path(place)
             folder = self.attempt.folder(place, f"dead-letters-{i}")
             columns = layout(self.plan, mine)
-            lines, rendering = letter_lines(self.plan, chosen, columns, self.files, self.options.now, dlq)
-            write_letters(lines, str(folder / "parts"))
-            made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
+            if isinstance(found, SourceLetters):
+                made = found.write(folder / "final", sources, columns, self.files, self.options.now, dlq)
+            else:
+                # Letters of no source, those of groups, are in the common file.
+                common = path == dlq.path and mine is rest
+                chosen = of_sources(found, apart if common else sources, others=common)
+                lines, rendering = letter_lines(self.plan, chosen, columns, self.files, self.options.now, dlq)
+                write_letters(lines, str(folder / "parts"))
+                made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
             self.attempt.rename(made.path, place)
             self.report.letter_paths.append(str(place))
 

@@ -73,10 +73,9 @@ def _rate(code: str, what: str, failed: int, seen: int, limit: float, least: int
 
 
 def first_failure(
-    plan: Plan, frame: Any, files: Mapping[str, tuple[SourceFile, ...]], counts: Sequence[LetterCount]
+    plan: Plan, row: Any, files: Mapping[str, tuple[SourceFile, ...]], counts: Sequence[LetterCount]
 ) -> Diagnostic:
-    """The first record that failed, in source and row order, in words."""
-    [row] = first_letters(frame, 1)
+    """The first record that failed, in source and row order (`row`), in words."""
     node = plan.nodes[row["stage"]]
     where = ""
     if row["source"] is not None:

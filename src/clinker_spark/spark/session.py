@@ -6,15 +6,17 @@ This is the only module that knows how a JVM is started and kept quiet.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.resources import files
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-__all__ = ["SparkSession", "session"]
+__all__ = ["SparkSession", "is_local", "session"]
 
 # Results must not depend on the machine's zone or on its habits.
 _ALWAYS = {
@@ -42,6 +44,14 @@ def _local() -> dict[str, str]:
     return {**_LOCAL, "spark.sql.shuffle.partitions": str(max(8, 4 * cores))}
 
 
+def is_local(spark: SparkSession) -> bool:
+    """Do the tasks run on this machine, in this process tree? Then they see its temporary files."""
+    try:
+        return re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master or "") is not None
+    except PySparkException:  # Spark Connect has no context
+        return False
+
+
 def session(
     master: str = "local[*]",
     *,
@@ -49,10 +59,12 @@ def session(
     conf: Mapping[str, str] | None = None,
     verbose: bool = False,
     remote: str | None = None,
+    java_options: str = "",
 ) -> SparkSession:
     """The active session if there is one, else a local one that says nothing unless `verbose`.
 
-    `remote` is a Spark Connect server; it needs the extra `clinker-spark[connect]`.
+    `remote` is a Spark Connect server; it needs the extra `clinker-spark[connect]`. `java_options` are for the JVM of
+    a local session, before those that `conf` has.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -67,32 +79,42 @@ def session(
     builder = SparkSession.builder.master(master).appName(app_name)
     settings = {**_ALWAYS, **(_local() if master.startswith("local") else {})}
     given = dict(conf or {})
+    if java_options and master.startswith("local"):
+        given[_JAVA_OPTIONS] = f"{java_options} {given.get(_JAVA_OPTIONS, '')}".strip()
     if not verbose:
         quiet = files("clinker_spark.spark").joinpath("log4j2-quiet.properties")
         options = f"-Dlog4j2.configurationFile=file:{quiet}"
         given[_JAVA_OPTIONS] = f"{options} {given.get(_JAVA_OPTIONS, '')}".strip()
     for key, value in {**settings, **given}.items():
         builder = builder.config(key, value)
-    with nullcontext() if verbose else _jvm_stderr_to_file():
+    with nullcontext() if verbose else _jvm_output_to_file():
         return builder.getOrCreate()
 
 
 @contextmanager
-def _jvm_stderr_to_file() -> Iterator[None]:
-    """While the JVM starts, its standard error is a file: it greets on stderr whatever its log level.
+def _jvm_output_to_file() -> Iterator[None]:
+    """While the JVM starts, its standard output and error are a file: it greets on stderr whatever its log level, and
+    whoever reads our output should not wait for a JVM that has still something to do when we are done.
 
     When the start fails, what it said is shown after all.
     """
+    sys.stdout.flush()
     sys.stderr.flush()
-    saved = os.dup(2)
+    saved = {}
+    for stream in (1, 2):
+        with suppress(OSError):  # a service may have closed them
+            saved[stream] = os.dup(stream)
     with tempfile.TemporaryFile() as log:
-        os.dup2(log.fileno(), 2)
+        for stream in saved:
+            os.dup2(log.fileno(), stream)
         try:
             yield
         except BaseException:
             log.seek(0)
-            os.write(saved, log.read())
+            if 2 in saved:
+                os.write(saved[2], log.read())
             raise
         finally:
-            os.dup2(saved, 2)
-            os.close(saved)
+            for stream, original in saved.items():
+                os.dup2(original, stream)
+                os.close(original)

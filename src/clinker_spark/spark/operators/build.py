@@ -55,6 +55,12 @@ class Builder:
     """When letters are collected: the nodes at which records are known to be set aside; None is all."""
     limit: int | None = None
     """At most so many records of each source."""
+    writes: bool = False
+    """Only outputs are written, and failures only counted: nobody looks at the columns of nodes or at errors."""
+    sets_aside: bool = False
+    """Readers that can do so keep bad records in the folder `progress`, instead of passing them on."""
+    settled: set[str] = field(default_factory=set)
+    """The nodes at which failures, if there are any, are set aside."""
     progress: str | None = None
     """A folder into which readers write how far they are."""
     values_of: str | None = None
@@ -141,6 +147,7 @@ class Builder:
 
     def settle(self, node: PlanNode, stream: Stream, place: str = "") -> Stream:
         """Set the failed records aside: what goes on has none. `place` is for nodes that do so more than once."""
+        self.settled.add(node.name)
         if not stream.fallible:
             return stream
         frame = stream.frame

@@ -175,17 +175,42 @@ def letter_lines(
         F.col("trigger").alias("_cxl_dlq_trigger"),
         F.col("letter"),
     )
-    types = {"_cxl_dlq_source_row": INT.as_nullable(), "_cxl_dlq_trigger": BOOL}
-    left_out = {"letter"} | (set() if handling.include_reason else {"_cxl_dlq_error_category", "_cxl_dlq_error_detail"})
+    rendering = _letter_rendering(columns, handling)
+    return full.select(F.expr(rendering.line).alias("value")), rendering
+
+
+_ENGINE_COLUMNS = (
+    "id",
+    "timestamp",
+    "source_file",
+    "source_name",
+    "source_row",
+    "triggering_field",
+    "triggering_value",
+    "error_category",
+    "error_detail",
+    "stage",
+    "route",
+    "trigger",
+)
+
+
+def _letter_rendering(columns: Sequence[str], handling: Any) -> Rendering:
+    types = {"source_row": INT.as_nullable(), "trigger": BOOL}
+    left_out = () if handling.include_reason else ("error_category", "error_detail")
     out = [
-        OutColumn(name, types.get(name, STRING.as_nullable()), quote(name))
-        for name in full.columns
+        OutColumn(f"_cxl_dlq_{name}", types.get(name, STRING.as_nullable()), quote(f"_cxl_dlq_{name}"))
+        for name in _ENGINE_COLUMNS
         if name not in left_out
     ]
     if handling.include_source_row:
         out += [OutColumn(name, STRING.as_nullable(), f"letter[{sql_string(name)}]") for name in columns]
-    rendering = render(CsvOutput(type="csv", path="dead-letters.csv"), tuple(out), None)
-    return full.select(F.expr(rendering.line).alias("value")), rendering
+    return render(CsvOutput(type="csv", path="dead-letters.csv"), tuple(out), None)
+
+
+def letter_header(columns: Sequence[str], handling: Any) -> bytes:
+    """The first line of a dead-letter file, whose records have these columns."""
+    return _letter_rendering(columns, handling).prefix
 
 
 def _uuid7(now: dt.datetime) -> str:

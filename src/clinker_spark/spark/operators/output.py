@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
@@ -15,6 +16,7 @@ from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.needs import per_file
 from clinker_spark.plan.nodes import OutputPlan, SourcePlan
+from clinker_spark.plan.ready_cells import CELLS_COLUMN, output_runs, source_of, source_runs
 from clinker_spark.spark.operators.correlated import HELD, with_held
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, failed
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 LINE_COLUMN = "value"
-FAILED, THERE = "$failed", "$there"
+FAILED, GOOD = "$failed", "$good"
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
 
@@ -77,27 +79,25 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
     keys = [F.col(quote(item.field)) for item in sorting] + ([F.col(quote(ARRIVAL_COLUMN))] if needs_sort else [])
     names = [f"$sort{i}" for i in range(len(keys))]
-    there: Column = F.lit(True)
-    for item in sorting:
-        if item.null_order == "drop":
-            there = there & F.col(quote(item.field)).isNotNull()
-    good = there & ~failed() if stream.fallible else there
-    dropping = any(item.null_order == "drop" for item in sorting)
-    flags = [F.col(quote(ERROR_COLUMN)).isNotNull().alias(FAILED)] if stream.fallible else []
-    flags += [there.alias(THERE)] if dropping else []
+    dropping = [F.col(quote(item.field)).isNull() for item in sorting if item.null_order == "drop"]
+    # Flags are TRUE or null, so that they can be counted as they are: for the conditions of `count_if` Spark would add
+    # a projection, in which every line is copied once more.
+    good = [~failed()] if stream.fallible else []
+    good += [~gone for gone in dropping]
+    flags = [F.when(reduce(Column.__and__, good), True).alias(GOOD)] if good else []
+    flags += [F.when(failed(), True).alias(FAILED)] if stream.fallible and dropping else []
     frame = stream.frame.select(*columns, *[key.alias(name) for key, name in zip(keys, names, strict=True)], *flags)
-    bad = F.col(quote(FAILED)) if stream.fallible else F.lit(False)
-    there = F.col(quote(THERE)) if dropping else F.lit(True)
-    good = there & ~bad
-    metrics = {"rows": F.count_if(good)}
+    counts = {name: F.count(quote(name)) for name in frame.columns if name in (GOOD, FAILED)}
+    every = F.count(F.lit(1))
+    metrics = {"rows": counts.get(GOOD, every)}
     if stream.fallible:
-        metrics["failed"] = F.count_if(bad)
+        metrics["failed"] = counts[FAILED] if dropping else every - counts[GOOD]
     if dropping:
-        metrics["dropped"] = F.count_if(~there & ~bad)
+        metrics["dropped"] = every - counts[GOOD] - counts.get(FAILED, F.lit(0))
     kept = frame.columns[: len(columns)]
     frame = builder.count(node.name, frame, **metrics)
-    if stream.fallible or dropping:
-        frame = frame.where(good)
+    if good:
+        frame = frame.where(F.col(quote(GOOD)).isNotNull())
     if needs_sort:
         directions = [_direction(item, name) for item, name in zip(sorting, names, strict=False)]
         frame = frame.orderBy(*directions, F.col(quote(names[-1])))
@@ -123,6 +123,7 @@ def _writable(rendering: Rendering) -> Rendering:
 def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[OutColumn, ...]:
     """The columns of the file: those of the plan, then what the sources had besides their schemas."""
     columns = [OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns]
+    _with_cells(builder, node, stream, columns)
     if node.config.include_unmapped and WIDENED_COLUMN in stream.frame.columns:
         taken = {column.name for column in columns} | set(node.schema) | set(node.config.exclude)
         for name in widened_names(builder, node):
@@ -130,6 +131,17 @@ def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[
                 taken.add(name)
                 columns.append(OutColumn(name, STRING.as_nullable(), f"{quote(WIDENED_COLUMN)}[{sql_string(name)}]"))
     return tuple(columns)
+
+
+def _with_cells(builder: Builder, node: OutputPlan, stream: Stream, columns: list[OutColumn]) -> None:
+    """Note where the reader has given finished cells."""
+    source = source_of(builder.plan, node)
+    made = () if source is None else source_runs(builder.plan, source)
+    for start, run in output_runs(builder.plan, node) if made else ():
+        name = f"{CELLS_COLUMN}{made.index(run)}"
+        if name in stream.frame.columns:
+            for i in range(start, start + len(run.columns)):
+                columns[i] = replace(columns[i], cells=quote(name))
 
 
 def widened_names(builder: Builder, node: OutputPlan) -> list[str]:

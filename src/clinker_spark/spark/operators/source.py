@@ -13,6 +13,7 @@ from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.plan.correlation import PREFIX
 from clinker_spark.plan.needs import source_columns
 from clinker_spark.plan.nodes import SourcePlan
+from clinker_spark.plan.ready_cells import source_runs, typed_columns
 from clinker_spark.spark.operators.stream import (
     DOCUMENT_COLUMN,
     FROM_COLUMN,
@@ -51,12 +52,12 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     members = need.members & set(PER_FILE)
     removed = builder.removed.get(node.name)
     positions = builder.letters or need.document or bool(members) or removed is not None
-    wanted = source_columns(builder.plan, node)
-    if builder.stamps:
-        wanted |= set(node.config.correlation_key or ())
+    progress = None if builder.progress is None else progress_path(Path(builder.progress), node.name)
+    cells = source_runs(builder.plan, node) if builder.writes else ()
+    wanted = typed_columns(builder.plan, node) if cells else source_columns(builder.plan, node)
     watched = watches_groups(builder, node)
-    if watched:
-        wanted |= set(node.config.correlation_key)
+    if builder.stamps or watched:
+        wanted |= set(node.config.correlation_key or ())
     request = ReadRequest(
         source=node.name,
         files=files,
@@ -70,7 +71,10 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         positions=positions,
         record=builder.letters,
         limit=builder.limit,
-        progress=None if builder.progress is None else progress_path(Path(builder.progress), node.name),
+        progress=progress,
+        cells=cells,
+        only_flags=builder.writes,
+        aside=progress if builder.sets_aside else None,
     )
     scan = read(builder.spark, node.config.type, request)
     if removed is not None:

@@ -21,6 +21,8 @@ class OutColumn:
     name: str
     type: Type
     sql: str
+    cells: str | None = None
+    """For CSV: SQL for the finished cell, together with those of the next columns where it is the same."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ are tested together, and one by one only in the few records in which something w
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 
 from clinker_spark.config.model.output import CsvOutput
 from clinker_spark.config.model.schema import Column
@@ -31,8 +32,13 @@ def csv_rendering(
     """A header line if asked for, then one line per record."""
     delimiter = config.options.delimiter
     known = declared(schema)
-    cells = [_cell(column, known.get(column.name), delimiter) for column in columns]
-    if len(cells) == 1:  # a line must not be blank, readers skip those
+    cells: list[_Cell] = []
+    for finished, group in groupby(columns, lambda column: column.cells):
+        if finished is not None:
+            cells.append(_Cell(finished, tested=False, short=True))
+        else:
+            cells += [_cell(column, known.get(column.name), delimiter) for column in group]
+    if len(columns) == 1:  # a line must not be blank, readers skip those
         line = f"coalesce(nullif({_quoted_if_needed(cells[0], delimiter)}, ''), '\"\"')"
     else:
         line = _line(cells, delimiter)

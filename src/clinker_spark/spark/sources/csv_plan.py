@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from clinker_spark.plan.ready_cells import CellRun
 from clinker_spark.spark.sources.csv_dialect import CsvDialect
 from clinker_spark.spark.sources.csv_header import CsvFile, read_headers
 from clinker_spark.spark.sources.csv_splits import SMALLEST, TARGET, byte_ranges, count_lines
@@ -41,6 +42,9 @@ class CsvPlan:
     record: bool = False
     row_offsets: tuple[int, ...] = ()
     """With positions: the records of the files before each file."""
+    cells: tuple[CellRun, ...] = ()
+    only_flags: bool = False
+    aside: str | None = None
 
 
 def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, smallest: int = SMALLEST) -> CsvPlan:
@@ -56,6 +60,9 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
         widened=tuple(names),
         positions=request.positions,
         record=request.record,
+        cells=request.cells,
+        only_flags=request.only_flags,
+        aside=request.aside,
     )
     splits: list[CsvSplit] = []
     for i, file in enumerate(files):

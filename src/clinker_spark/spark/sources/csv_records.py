@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clinker_spark.core.types import STRING
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.plan.ready_cells import CELLS_COLUMN, CellRun
+from clinker_spark.spark.sources.cell_texts import joined_cells
 from clinker_spark.spark.sources.csv_blocks import BLOCK, Block, RaggedRow, parsed_batches
 from clinker_spark.spark.sources.csv_header import CsvFile
 from clinker_spark.spark.sources.csv_plan import CsvPlan, CsvSplit
-from clinker_spark.spark.sources.request import FILE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
+from clinker_spark.spark.sources.kept_letters import LetterKeeper
+from clinker_spark.spark.sources.request import FAILED_COLUMN, FILE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
 from clinker_spark.spark.sources.text_streams import MARK, REPLACEMENT
+from clinker_spark.spark.sources.text_values import TextColumn
 
 _ERROR = pa.struct([(name, pa.string()) for name in ("kind", "field", "value", "message")])
 _WIDENED = pa.map_(pa.string(), pa.string())
@@ -23,7 +29,9 @@ Error = dict[str, str | None]
 
 def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
     """Names and Spark types of the columns after the wanted ones."""
-    found = [(ERROR_COLUMN, ERROR_TYPE)]
+    found = [(f"{CELLS_COLUMN}{i}", "STRING") for i in range(len(plan.cells))]
+    if plan.aside is None:
+        found.append((FAILED_COLUMN, "BOOLEAN") if plan.only_flags else (ERROR_COLUMN, ERROR_TYPE))
     if plan.widened:
         found.append((WIDENED_COLUMN, "MAP<STRING, STRING>"))
     if plan.positions:
@@ -37,23 +45,32 @@ def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
 def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Iterator[pa.RecordBatch]:
     """The records of a split in the columns of the plan."""
     file = plan.files[split.file]
+    every = plan.record or plan.aside is not None
+    in_cells = {name for run in plan.cells for name in run.columns}
     needed = [
         place
         for column, place in zip(plan.columns, file.places, strict=True)
-        if place is not None and (plan.record or column.checked or column.name in plan.selected)
+        if place is not None and (every or column.checked or column.name in plan.selected or column.name in in_cells)
     ]
     row = split.first_row
-    for block in parsed_batches(plan, split, [*needed, *(place for _, place in file.undeclared)], block_size):
-        yield _batch(plan, file, split.file, block, row)
-        row += block.rows
+    with ExitStack() as stack:
+        keeper = None
+        if plan.aside is not None:
+            keeper = stack.enter_context(LetterKeeper(plan.aside, plan.splits.index(split), len(plan.columns)))
+        for block in parsed_batches(plan, split, [*needed, *(place for _, place in file.undeclared)], block_size):
+            yield _batch(plan, file, split.file, block, row, keeper)
+            row += block.rows
 
 
-def _batch(plan: CsvPlan, file: CsvFile, file_index: int, block: Block, first_row: int) -> pa.RecordBatch:
+def _batch(
+    plan: CsvPlan, file: CsvFile, file_index: int, block: Block, first_row: int, keeper: LetterKeeper | None
+) -> pa.RecordBatch:
     errors: dict[int, Error] = {row: _ragged_error(what, file) for row, what in block.ragged.items()}
     if block.marked:
         block = _without_marks(plan, file, block, errors)
     names: list[str] = []
     arrays: list[pa.Array] = []
+    typed: dict[str, pa.Array] = {}
     for column, place in zip(plan.columns, file.places, strict=True):
         selected = column.name in plan.selected
         if place is None:
@@ -61,15 +78,19 @@ def _batch(plan: CsvPlan, file: CsvFile, file_index: int, block: Block, first_ro
         elif selected or column.checked:
             text = block.columns[place]
             converted = column.convert(text)
-            values = converted.values
+            values = typed[column.name] = converted.values
             if converted.failed is not None:
                 for row in np.flatnonzero(converted.failed.to_numpy(zero_copy_only=False)).tolist():
                     errors.setdefault(row, column.error(text[row].as_py()))
         if selected:
             names.append(column.name)
             arrays.append(values)
-    names.append(ERROR_COLUMN)
-    arrays.append(_error_column(errors, block.rows))
+    for i, run in enumerate(plan.cells):
+        names.append(f"{CELLS_COLUMN}{i}")
+        arrays.append(_cells(plan, file, block, typed, run))
+    if keeper is None:
+        names.append(FAILED_COLUMN if plan.only_flags else ERROR_COLUMN)
+        arrays.append(_failed_column(errors, block.rows) if plan.only_flags else _error_column(errors, block.rows))
     if plan.widened:
         names.append(WIDENED_COLUMN)
         arrays.append(_widened(file, block))
@@ -80,13 +101,43 @@ def _batch(plan: CsvPlan, file: CsvFile, file_index: int, block: Block, first_ro
     if plan.record:
         names.append(RECORD_COLUMN)
         arrays.append(_record(plan, file, block))
-    return pa.RecordBatch.from_arrays(arrays, names)
+    if not names:  # there must be some column to say how many records there are
+        names, arrays = [FAILED_COLUMN], [_failed_column({}, block.rows)]
+    batch = pa.RecordBatch.from_arrays(arrays, names)
+    if keeper is None:
+        return batch
+    keeper.add(block.rows, errors, _record(plan, file, block).take(pa.array(sorted(errors))) if errors else None)
+    return batch.filter(pc.invert(_failed_column(errors, block.rows))) if errors else batch
+
+
+def _cells(plan: CsvPlan, file: CsvFile, block: Block, typed: dict[str, pa.Array], run: CellRun) -> pa.Array:
+    """Finished cells of the output. A column that the file does not have has empty ones."""
+    columns = {column.name: (column, place) for column, place in zip(plan.columns, file.places, strict=True)}
+    nothing = pa.nulls(block.rows, pa.string())
+    chosen, texts, values = [], [], []
+    for name in run.columns:
+        column, place = columns[name]
+        chosen.append(column if place is not None else TextColumn(name, STRING))
+        texts.append(nothing if place is None else block.columns[place])
+        values.append(typed.get(name, nothing))
+    return joined_cells(chosen, texts, values, run.delimiter)
+
+
+def _failed_column(errors: dict[int, Error], rows: int) -> pa.Array:
+    found = np.zeros(rows, dtype=bool)
+    found[list(errors)] = True
+    return pa.array(found)
 
 
 def _error_column(errors: dict[int, Error], rows: int) -> pa.Array:
     if not errors:
         return pa.nulls(rows, _ERROR)
-    return pa.array([errors.get(row) for row in range(rows)], _ERROR)
+    chosen = sorted(errors)
+    places = np.zeros(rows, dtype=np.int32)
+    places[chosen] = np.arange(len(chosen))
+    there = np.ones(rows, dtype=bool)
+    there[chosen] = False
+    return pa.array([errors[row] for row in chosen], _ERROR).take(pa.array(places, mask=there))
 
 
 def _shown(text: str) -> str:

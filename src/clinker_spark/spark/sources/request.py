@@ -2,9 +2,10 @@
 
 A reader's DataFrame has, in this order, the wanted columns in their physical types and then, where they apply:
 
-- `$error`: null, or why the record cannot be used (kind, field, value, message). Such a record has null in every
-  column it could not fill. `kind` is a dead-letter category: type_coercion_failure, missing_required_field or
-  structural_validation.
+- `$error` (not where the reader sets such records aside): null, or why the record cannot be used (kind, field, value,
+  message). Such a record has null in every column it could not fill. `kind` is a dead-letter category:
+  type_coercion_failure, missing_required_field or structural_validation.
+- `$cells.0`, `$cells.1`...: finished cells of a CSV output, where `cells` asks for them (only the CSV reader does).
 - `$widened`: a map of the cells that no declared column reads, when the source carries them along.
 - `$file` (position in `files`) and `$row` (1-based record of that file), when positions are asked for.
 - `$record`: a struct with the text of every declared column as it stood in the file, when it is asked for.
@@ -21,9 +22,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from clinker_spark.config.model.schema import Column
+from clinker_spark.plan.ready_cells import CellRun
 
 FILE_COLUMN = "$file"
 ROW_COLUMN = "$row"
+FAILED_COLUMN = "$failed"
 RECORD_COLUMN = "$record"
 WIDENED_COLUMN = "$widened"
 
@@ -55,6 +58,12 @@ class ReadRequest:
     limit: int | None = None
     progress: str | None = None
     """Where readers say how far they are (`scans.progress_path`)."""
+    cells: tuple[CellRun, ...] = ()
+    """Finished cells to give besides the wanted columns."""
+    only_flags: bool = False
+    """Nobody reads the errors, only whether there is one: their texts may be left out."""
+    aside: str | None = None
+    """Where readers that can do so keep the records with errors, which they do not give then (`kept_letters`)."""
 
     @property
     def selected(self) -> tuple[Column, ...]:
@@ -75,3 +84,5 @@ class Scan:
     warnings: tuple[str, ...] = field(default=())
     row_offsets: tuple[int, ...] = ()
     """With positions: how many records the files before each file have."""
+    split_files: tuple[int, ...] | None = None
+    """The file of each split, when readers set the records with errors aside."""

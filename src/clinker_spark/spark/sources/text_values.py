@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,6 +26,7 @@ from clinker_spark.core.types import INT, Kind, Type
 from clinker_spark.cxl.dateformats import check_format
 from clinker_spark.cxl.values import DECIMAL_DIGITS
 from clinker_spark.spark.python_columns import arrow_type
+from clinker_spark.spark.sources.text_bytes import TextBytes, byte_table, mentions
 from clinker_spark.spark.sources.text_readers import Reader, reader_of
 from clinker_spark.spark.variants import encode
 
@@ -92,7 +94,7 @@ class TextColumn:
             return Converted(_variants(nulled) if self.type.is_dynamic else nulled)
         present = text if empty is None else pc.if_else(empty, pa.scalar(None, pa.string()), text)
         whole = None if self.only_formats else self._cast_whole(present)
-        found = Converted(whole) if whole is not None else self._convert_strictly(present)
+        found = Converted(whole) if whole is not None else self._cast_most(present) or self._convert_strictly(present)
         if empty is None or self.type.nullable:
             return found
         return Converted(found.values, empty if found.failed is None else pc.or_(empty, found.failed))
@@ -113,7 +115,7 @@ class TextColumn:
         kind = self.type.kind
         if kind is Kind.DECIMAL and self.type.scale is None:
             return None  # text stays text: only the pattern can tell
-        if _mentions(text, _TOO_GENEROUS.get(kind, b"")):
+        if mentions(text, _TOO_GENEROUS.get(kind, b"")):
             return None
         try:
             values = pc.cast(text, self.arrow)
@@ -136,6 +138,27 @@ class TextColumn:
             # Arrow also takes a day alone and an hour alone for a time.
             return lowest is None or (lowest >= _YEAR_ONE_MICROS and pc.min(pc.binary_length(text)).as_py() >= 16)
         return True
+
+    # ---------------------------------------------------------------- all but a few texts at once
+
+    def _cast_most(self, text: pa.Array) -> Converted | None:
+        """The column cast but for the texts with a byte that no value has, which are read one by one. None where that
+        does not help: what fails looks like a value, or too much fails."""
+        if self.only_formats or self.type.kind not in _NOT_IN_VALUES or not len(text):
+            return None
+        doubtful = TextBytes(text).texts_with(_NOT_IN_VALUES[self.type.kind])
+        if not len(doubtful) or len(doubtful) > len(text) // 4:
+            return None
+        chosen = np.zeros(len(text), dtype=bool)
+        chosen[doubtful] = True
+        mask = pa.array(chosen)
+        whole = self._cast_whole(pc.if_else(mask, pa.scalar(None, pa.string()), text))
+        if whole is None:
+            return None
+        read = _read_each(pc.filter(text, mask), self._reader())
+        values = pc.replace_with_mask(whole, mask, pa.array(read, self.arrow))
+        chosen[doubtful] = [value is None for value in read]
+        return Converted(values, pa.array(chosen) if chosen.any() else None)
 
     # ---------------------------------------------------------------- the usual spellings, and the rest one by one
 
@@ -194,6 +217,16 @@ class TextColumn:
 _TOO_GENEROUS = {Kind.INT: b"xX", Kind.DECIMAL: b"eE", Kind.BOOL: b"01"}
 
 
+# Bytes that the usual spellings of a value do not have. (A plus before a number is read one by one.)
+_NOT_IN_VALUES = {
+    Kind.INT: byte_table(b"0123456789-", others=True),
+    Kind.FLOAT: byte_table(b"0123456789-+.eE", others=True),
+    Kind.DECIMAL: byte_table(b"0123456789-+.", others=True),
+    Kind.DATE: byte_table(b"0123456789-", others=True),
+    Kind.DATETIME: byte_table(b"0123456789-+.:TZ ", others=True),
+}
+
+
 def text_columns(columns: Sequence[Column], date_formats: Sequence[str] = ()) -> tuple[TextColumn, ...]:
     return tuple(TextColumn.of(column, date_formats) for column in columns)
 
@@ -204,15 +237,6 @@ def _empty(text: pa.Array) -> pa.Array | None:
     if pc.min(lengths).as_py() != 0:
         return None
     return pc.fill_null(pc.equal(lengths, 0), False)
-
-
-def _mentions(text: pa.Array, marks: bytes) -> bool:
-    """May one of these bytes stand in the column? It may look at values outside a slice, and then errs with yes."""
-    data = text.buffers()[2]
-    if not marks or data is None:
-        return False
-    content = data.to_pybytes()
-    return any(mark in content for mark in marks)
 
 
 def _read_each(texts: pa.Array, reader: Reader) -> list[Any]:

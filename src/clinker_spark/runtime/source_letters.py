@@ -1,0 +1,142 @@
+"""Dead letters that the readers kept: when these are all failures of a run, no record is read a second time.
+
+They are few, they are in order already, and Python writes them: a Spark job would only have to be compiled for them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clinker_spark.plan.nodes import Plan, SourcePlan
+from clinker_spark.runtime.assemble import Made
+from clinker_spark.spark.operators.letters import LetterCount, letter_header
+from clinker_spark.spark.sources.cell_texts import quoted_where_needed
+from clinker_spark.spark.sources.kept_letters import ERROR_FIELDS, first_rows, kept_files, read_kept
+from clinker_spark.spark.sources.request import Scan, SourceFile
+from clinker_spark.spark.sources.scans import progress_path
+
+
+@dataclass(frozen=True)
+class KeptSplit:
+    """The bad records of one split, and where its records begin."""
+
+    path: Path
+    file: int
+    first_row: int
+
+
+@dataclass(frozen=True)
+class SourceLetters:
+    """The kept records of all sources, in source and row order."""
+
+    plan: Plan
+    splits: tuple[tuple[SourcePlan, KeptSplit], ...]
+    counts: tuple[LetterCount, ...]
+    records: Mapping[str, int]
+    """How many records the sources have that keep their letters, good and bad."""
+
+    def batches(self, sources: Sequence[int]) -> Iterator[tuple[SourcePlan, KeptSplit, pa.RecordBatch]]:
+        for source, split in self.splits:
+            if source.index in sources and (batch := read_kept(split.path)).num_rows:
+                yield source, split, batch
+
+    def first(self) -> dict[str, Any]:
+        """The first letter, as `first_letters` gives it."""
+        source, split, batch = next(self.batches([source.index for source in self.plan.sources]))
+        row = {name: batch[name][0].as_py() for name in ERROR_FIELDS}
+        place = {"source": source.index, "file": split.file, "row": split.first_row + batch["place"][0].as_py()}
+        return {**row, **place, "stage": self.plan.nodes.index(source)}
+
+    def write(
+        self,
+        place: Path,
+        sources: Sequence[int],
+        columns: Sequence[str],
+        files: Mapping[str, tuple[SourceFile, ...]],
+        now: dt.datetime,
+        handling: Any,
+    ) -> Made:
+        """The letters of some sources as a CSV file."""
+        with open(place, "wb") as out:
+            out.write(letter_header(columns, handling))
+            for source, split, batch in self.batches(sources):
+                cells = _engine_cells(source, split, batch, files[source.name][split.file].name, now, handling)
+                if handling.include_source_row:
+                    own = {column.name: batch[f"c{i}"] for i, column in enumerate(source.columns)}
+                    cells += [own.get(name, _same(None, batch)) for name in columns]
+                _write_lines(out, cells)
+        return Made(place, place.stat().st_size)
+
+
+def kept_letters(plan: Plan, scans: Mapping[str, Scan], progress: Path) -> SourceLetters | None:
+    """What the readers kept; None when something is missing."""
+    splits: list[tuple[SourcePlan, KeptSplit]] = []
+    counts: Counter[tuple[SourcePlan, str]] = Counter()
+    records: dict[str, int] = {}
+    for source in plan.sources:
+        scan = scans.get(source.name)
+        if scan is None or scan.split_files is None:
+            continue
+        found = kept_files(progress_path(progress, source.name), len(scan.split_files))
+        if found is None:
+            return None
+        records[source.name] = sum(count for _, count in found)
+        rows = first_rows([count for _, count in found], scan.split_files)
+        for (path, _), file, first_row in zip(found, scan.split_files, rows, strict=True):
+            splits.append((source, KeptSplit(path, file, first_row)))
+            for entry in pc.value_counts(read_kept(path)["kind"]).to_pylist():
+                counts[source, entry["values"]] += entry["counts"]
+    listed = [LetterCount(source.index, plan.nodes.index(source), kind, n) for (source, kind), n in counts.items()]
+    listed.sort(key=lambda c: (c.source or 0, c.stage, c.category))
+    return SourceLetters(plan, tuple(splits), tuple(listed), records)
+
+
+def _engine_cells(
+    source: SourcePlan, split: KeptSplit, batch: pa.RecordBatch, file: str, now: dt.datetime, handling: Any
+) -> list[pa.Array]:
+    reason = [batch["kind"], batch["message"]] if handling.include_reason else []
+    own = pc.fill_null(pc.starts_with(batch["field"], "$"), False)  # not our own columns
+    return [
+        pa.array(_identifiers(now, batch.num_rows), pa.string()),
+        _same(now.strftime("%Y-%m-%dT%H:%M:%SZ"), batch),
+        _same(file, batch),
+        _same(source.source_name, batch),
+        pc.cast(pc.add(batch["place"], split.first_row), pa.string()),
+        pc.if_else(own, pa.scalar(None, pa.string()), batch["field"]),
+        batch["value"],
+        *reason,
+        _same(source.stage, batch),
+        _same(None, batch),
+        _same("true", batch),
+    ]
+
+
+def _same(text: str | None, batch: pa.RecordBatch) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), batch.num_rows)
+
+
+def _write_lines(out: Any, cells: Sequence[pa.Array]) -> None:
+    quoted = [quoted_where_needed(cell, ",") for cell in cells]
+    lines = pc.binary_join_element_wise(*quoted, ",", null_handling="replace", null_replacement="")
+    out.write("".join(line + "\n" for line in lines.to_pylist()).encode())
+
+
+def _identifiers(now: dt.datetime, count: int) -> list[str]:
+    """Identifiers that sort by time (version 7)."""
+    stamp = f"{int(now.replace(tzinfo=dt.UTC).timestamp() * 1000):012x}"
+    start = f"{stamp[:8]}-{stamp[8:]}-7"
+    digits = os.urandom(10 * count).hex()
+    found = []
+    for at in range(0, 20 * count, 20):
+        variant = "89ab"[int(digits[at + 3], 16) & 3]
+        found.append(f"{start}{digits[at : at + 3]}-{variant}{digits[at + 4 : at + 7]}-{digits[at + 7 : at + 19]}")
+    return found
