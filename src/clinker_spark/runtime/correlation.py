@@ -125,14 +125,16 @@ class Groups:
         found = letters(builder)
         if found is not None:
             frames.append(self._save(found, f"failures-{turn}"))
-            groups = ops.contributions(builder, frames[0].where("source IS NULL").select("groups"))
+            made = frames[0].where("source IS NULL")
+            failed = made.selectExpr("explode(map_keys(groups)) AS name").groupBy("name").count().collect()
+            groups = ops.contributions(builder, made.select("groups"), [row["name"] for row in failed])
             if groups is not None:
                 message = ops.retracted_message(self.plan)
                 taken.append(self._save(ops.correlated_letters(groups, message), f"taken-{turn}"))
-                rows, failed = taken[-1].count(), frames[0].where("source IS NULL").count()
-                self.retraction.add("synthetic_ck_fanout_lookups_total", failed)
-                self.retraction.add("synthetic_ck_fanout_rows_expanded_total", rows)
-                self.retraction.add("groups_recomputed", failed)
+                totals = sum(row["count"] for row in failed)
+                self.retraction.add("synthetic_ck_fanout_lookups_total", totals)
+                self.retraction.add("synthetic_ck_fanout_rows_expanded_total", taken[-1].count())
+                self.retraction.add("groups_recomputed", totals)
         for source in oversize:
             rows = ops.oversize_letters(builder, source, self.handling.max_group_buffer)
             saved = self._save(rows, f"oversize-{source}-{turn}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -87,15 +87,15 @@ def _keys_at(plan: Plan, stage: int) -> Keys:
     return plan.keys[node.inputs[0].node] if isinstance(node, OutputPlan) else plan.keys[node.name]
 
 
-def contributions(builder: Builder, ids: DataFrame) -> DataFrame | None:
-    """The source records behind groups of aggregates. `ids` has the column `groups`: aggregate -> group.
+def contributions(builder: Builder, ids: DataFrame, aggregates: Iterable[str]) -> DataFrame | None:
+    """The source records behind groups of some aggregates. `ids` has the column `groups`: aggregate -> group.
 
-    Columns: source, file, row, stage, letter, tie. None: nothing was made of groups."""
+    Columns: source, file, row, stage, letter, keys. None: nothing was made of groups."""
     plan = builder.plan
-    wanted = {node.name: [_ids(ids, node.name)] for node in plan.of_kind(AggregatePlan)}
+    wanted = {name: [_ids(ids, name)] for name in aggregates}
     found: list[DataFrame] = []
     for stage, node in reversed(list(enumerate(plan.nodes))):
-        if not isinstance(node, AggregatePlan) or node.name not in builder.contributions:
+        if node.name not in wanted or node.name not in builder.contributions:
             continue
         rows = builder.contributions[node.name]
         chosen = reduce(DataFrame.union, wanted[node.name]).distinct()
@@ -104,7 +104,9 @@ def contributions(builder: Builder, ids: DataFrame) -> DataFrame | None:
         for name in rows.columns:
             upper = name.removeprefix(GROUP_PREFIX)
             if name.startswith(GROUP_PREFIX) and upper != node.name:
-                wanted[upper].append(rows.select(F.col(quote(name)).alias("$id")).where("`$id` IS NOT NULL"))
+                wanted.setdefault(upper, []).append(
+                    rows.select(F.col(quote(name)).alias("$id")).where("`$id` IS NOT NULL")
+                )
     return reduce(DataFrame.unionByName, found) if found else None
 
 
@@ -178,13 +180,15 @@ def held_records(builder: Builder) -> DataFrame | None:
     """What is held back at outputs, as the source records it was made of."""
     found: list[DataFrame] = []
     groups: list[DataFrame] = []
+    names: set[str] = set()
     for frame, node, _ in builder.held:
         found.append(source_records(frame, builder.plan.nodes.index(node)))
         made = frame.where(F.col(quote(ORIGIN_COLUMN))["source"].isNull())
         groups.append(made.select(text_map(frame, GROUP_PREFIX).alias("groups")))
+        names |= {name.removeprefix(GROUP_PREFIX) for name in frame.columns if name.startswith(GROUP_PREFIX)}
     if not found:
         return None
-    behind = contributions(builder, reduce(DataFrame.union, groups))
+    behind = contributions(builder, reduce(DataFrame.union, groups), names)
     if behind is not None:
         found.append(behind)
     return correlated_letters(reduce(DataFrame.unionByName, found), held_message())
