@@ -15,7 +15,7 @@ from clinker_spark.core.registry import ENTRIES, Entry, lookup, page, suggest
 from clinker_spark.cxl.errors import ErrorKind
 
 ROOT = Path(clinker_spark.__file__).parent
-CODE = re.compile(r"[EWX]\d{3}")
+CODE = re.compile(r"[EWX]\d{3}|E15Y")
 CODES = [entry.code for entry in ENTRIES]
 
 

@@ -388,7 +388,7 @@ class _Run:
                 self._deliver(stored)
 
     def _kept_letters(self) -> SourceLetters | None:
-        """The bad records that readers kept; None when readers gave them on."""
+        """The bad records that readers kept; None when it is not known whether there are any."""
         assert self.progress is not None
         found = kept_letters(self.plan, self.builder.scans, Path(self.progress))
         if found is not None:
@@ -412,7 +412,7 @@ class _Run:
         for report in self.report.sources:
             report.records = self.source_records(report.name)
         oversize = oversize_sources(self)
-        if not self._failed() and not oversize and not (kept_bad and kept_bad.counts):
+        if not self._failed() and not oversize and kept_bad is not None and not kept_bad.counts:
             counts = {node.name: self.source_records(node.name) for node in self.plan.sources}
             self.report.rollback_cursors = {name: count for name, count in counts.items() if count}
             return
