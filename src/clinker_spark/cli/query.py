@@ -38,10 +38,9 @@ def command(file: str | None, text: str | None, **options: Any) -> int:
     names: dict[str, Any] = {}
     program = compile_query(program_text, name)
     if reads_files(program) or options["output"] or _saves(program):
-        from clinker_spark.runtime.query import open_engine
+        from clinker_spark.cli.query_session import open_engine
 
-        engine = open_engine(program, options)
-        program = engine.compiled
+        engine, program = open_engine(program, options)
     if options["explain"]:
         from clinker_spark.report.query import explain
 

@@ -30,19 +30,14 @@ class Scope(Generic[T]):
 
     def get(self, name: str) -> T:
         """Raises KeyError when nobody defined it."""
-        scope: Scope[T] | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = scope.parent
-        raise KeyError(name)
+        if name in self.names:
+            return self.names[name]
+        if self.parent is None:
+            raise KeyError(name)
+        return self.parent.get(name)
 
     def __contains__(self, name: str) -> bool:
-        try:
-            self.get(name)
-        except KeyError:
-            return False
-        return True
+        return name in self.names or (self.parent is not None and name in self.parent)
 
     def assign(self, name: str, value: T) -> None:
         """Changes the nearest one of this name; raises KeyError when there is none."""

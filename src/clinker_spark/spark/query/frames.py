@@ -1,0 +1,87 @@
+"""Sources of queries as DataFrames: files, lists and DataFrames, with hidden columns for the order when asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.query.files import FILE_PLACES, PLACE, FileSource
+from clinker_spark.plan.query.literals import ddl
+from clinker_spark.plan.query.values import VALUE, columns_of
+from clinker_spark.query.casts import cast
+from clinker_spark.query.types import QType, RecordType, Scalar, STRING, is_kind
+from clinker_spark.core.types import Kind
+
+
+def list_frame(spark: SparkSession, rows: list[Any], row: QType, ordered: bool) -> DataFrame:
+    """A list of the program as a DataFrame."""
+    columns = columns_of(row)
+    schema = ", ".join(f"{quote(n)} {ddl(t)}" for n, t in columns)
+    if ordered:
+        schema += f", {quote(PLACE)} BIGINT"
+    data = []
+    for place, item in enumerate(rows):
+        record = isinstance(row, RecordType) and columns[0][0] != VALUE
+        values = [_fitted(item.get(n), t) if record else _fitted(item, t) for n, t in columns]
+        data.append((*values, place) if ordered else tuple(values))
+    return spark.createDataFrame(data, schema)
+
+
+def _fitted(value: Any, t: QType) -> Any:
+    """A value as createDataFrame wants it for its column: records complete, whole numbers as floats where needed."""
+    if value is None:
+        return None
+    if isinstance(t, RecordType):
+        return tuple(_fitted(value.get(n), f) for n, f in t.fields)
+    if is_kind(t, Kind.FLOAT):
+        return float(value)
+    if isinstance(value, list):
+        element = getattr(t, "element", STRING)
+        return [_fitted(v, element) for v in value]
+    return value
+
+
+def file_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFrame:
+    """The rows of a file. A value that is not of its column's type stops the query."""
+    if source.rows is not None:
+        made = [cast(r, source.row) for r in source.rows]
+        return list_frame(spark, made, source.row, ordered)
+    reader = spark.read
+    if source.format in ("csv", "tsv"):
+        declared = dict(source.row.fields)
+        schema = ", ".join(f"{quote(n)} {ddl(declared.get(n, STRING))}" for n in source.names)
+        frame = reader.csv(
+            list(source.paths),
+            schema=schema,
+            sep=source.delimiter,
+            header=source.header,
+            quote='"',
+            escape='"',
+            multiLine=source.multiline,
+            mode="FAILFAST",
+            enforceSchema=True,
+        )
+    elif source.format == "parquet":
+        frame = reader.parquet(*source.paths)
+    else:
+        schema = ", ".join(f"{quote(n)} {ddl(t)}" for n, t in source.row.fields)
+        frame = reader.json(list(source.paths), schema=schema, multiLine=source.format == "json", mode="FAILFAST")
+    listed = [_read_as(source, n, t) for n, t in source.row.fields]
+    if ordered:
+        row = "_metadata.row_index" if source.format == "parquet" else None
+        places = [F.col("_metadata.file_path"), F.col("_metadata.file_block_start")]
+        last = F.col(row) if row else F.monotonically_increasing_id()
+        listed += [c.alias(n) for c, n in zip([*places, last], FILE_PLACES, strict=True)]
+    return frame.select(*listed)
+
+
+def _read_as(source: FileSource, name: str, t: QType) -> Any:
+    column = F.col(quote(name))
+    if source.format in ("csv", "tsv") and is_kind(t, Kind.STRING):
+        return F.coalesce(column, F.lit("")).alias(name)  # an empty cell of a text column is the empty text
+    if source.format == "parquet" and isinstance(t, Scalar) and t.kind is Kind.DATETIME:
+        return column.cast("timestamp_ntz").alias(name)
+    return column
