@@ -8,6 +8,8 @@
 >>> pipeline.run().exit_code  # doctest: +SKIP
 0
 >>> pipeline.dataframe("clean").show()  # doctest: +SKIP
+
+>>> clinker_spark.query("from p in people where p.age >= 18 select p.name", people=df).show()  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -25,3 +27,14 @@ def load(path: str, **variables: Any) -> Any:
     import importlib
 
     return importlib.import_module("clinker_spark.runtime.api").Pipeline.load(path, variables)
+
+
+def query(text: str, **sources: Any) -> Any:
+    """A query program over DataFrames, tables, lists and files; see `clinker_spark.runtime.query_api.query`.
+
+    `sources` are its names: DataFrames, lists of records, names of tables (`Table("sales")`) or plain values. Rows
+    come back as a DataFrame, a single value as itself.
+    """
+    import importlib
+
+    return importlib.import_module("clinker_spark.runtime.query_api").query(text, sources)

@@ -192,7 +192,7 @@ class QueryLowering(ArrayLowering):
         if terms and not ordered:
             block.steps.append("SELECT " + ", ".join(quote(name) for name, _ in columns))
             terms = []
-        return Rendered(block.text(), tuple(terms)), row
+        return Rendered(block.text(), tuple(terms), in_order=limited and bool(terms)), row
 
     # ---------------------------------------------------------------- sources
 

@@ -282,6 +282,8 @@ def _arrow_type(t: Any) -> QType:
         return ListType(_arrow_type(t.value_type).as_nullable())
     if pa.types.is_struct(t):
         return RecordType(tuple((f.name, _arrow_type(f.type).as_nullable()) for f in t)).as_nullable()
-    if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_binary(t) or pa.types.is_dictionary(t):
+    if pa.types.is_dictionary(t):
+        return _arrow_type(t.value_type)
+    if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t):
         return STRING
     return ANY

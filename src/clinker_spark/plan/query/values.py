@@ -76,11 +76,12 @@ class OrderTerm:
 
 @dataclass(frozen=True)
 class Rendered:
-    """A query as text. `table` is set when it is no more than a table."""
+    """A query as text. `table` is set when it is no more than a table, `in_order` when its last step sorts it."""
 
     text: str
     order: tuple[OrderTerm, ...] = ()
     table: str | None = None
+    in_order: bool = False
 
     def source(self) -> str:
         """As it stands after FROM or JOIN."""
@@ -91,7 +92,8 @@ class Rendered:
         if not self.order:
             return self.text
         names = ", ".join(quote(name) for name, _ in columns_of(row))
-        return f"{self.text}\n|> ORDER BY {', '.join(t.sql() for t in self.order)}\n|> SELECT {names}"
+        order = "" if self.in_order else f"\n|> ORDER BY {', '.join(t.sql() for t in self.order)}"
+        return f"{self.text}{order}\n|> SELECT {names}"
 
 
 def indent(text: str) -> str:
