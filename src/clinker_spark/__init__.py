@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0.dev0"
@@ -29,12 +30,23 @@ def load(path: str, **variables: Any) -> Any:
     return importlib.import_module("clinker_spark.runtime.api").Pipeline.load(path, variables)
 
 
-def query(text: str, **sources: Any) -> Any:
-    """A query program over DataFrames, tables, lists and files; see `clinker_spark.runtime.query_api.query`.
+class CallableQueries(ModuleType):
+    """The package `clinker_spark.query`, which can be called."""
 
-    `sources` are its names: DataFrames, lists of records, names of tables (`Table("sales")`) or plain values. Rows
-    come back as a DataFrame, a single value as itself.
-    """
-    import importlib
+    def __call__(self, text: str, **sources: Any) -> Any:
+        """A query program over DataFrames, tables, lists and files; see `clinker_spark.runtime.query_api.query`.
 
-    return importlib.import_module("clinker_spark.runtime.query_api").query(text, sources)
+        `sources` are its names: DataFrames, lists of records, tables (`Table("sales")`) or plain values. Rows come
+        back as a DataFrame, a single value as itself.
+        """
+        import importlib
+
+        return importlib.import_module("clinker_spark.runtime.query_api").query(text, sources)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "query":  # loaded when it is first asked for
+        import importlib
+
+        return importlib.import_module("clinker_spark.query")
+    raise AttributeError(f"module 'clinker_spark' has no attribute '{name}'")

@@ -28,14 +28,13 @@ def command(file: str | None, text: str | None, **options: Any) -> int:
 
     On a terminal the result is a table; in a pipe it is one JSON document. A program over literals starts no Java.
     """
-    from clinker_spark.query.program import compile_query, has_result, reads_files, run
+    from clinker_spark.query.program import compile_query, has_result, located, reads_files, run
 
     if (file is None) == (text is None):
         raise click.UsageError("give a file or -e TEXT")
     name, program_text = ("query", text) if text is not None else (str(file), _read(str(file)))
     assert program_text is not None
     engine: Any = None
-    names: dict[str, Any] = {}
     program = compile_query(program_text, name)
     if reads_files(program) or options["output"] or _saves(program):
         from clinker_spark.cli.query_session import open_engine
@@ -48,11 +47,12 @@ def command(file: str | None, text: str | None, **options: Any) -> int:
         return 0
     # A result in a pipe is one JSON document: what the program prints besides goes to standard error.
     aside = has_result(program) and not sys.stdout.isatty()
-    value = run(program, engine, sys.stderr if aside else sys.stdout, names)
-    if options["output"]:
-        engine.write(value, options["output"])
-    elif has_result(program):
-        _show(value, engine)
+    value = run(program, engine, sys.stderr if aside else sys.stdout)
+    with located(program.source):
+        if options["output"]:
+            engine.write(value, options["output"])
+        elif has_result(program):
+            _show(value, engine)
     return 0
 
 

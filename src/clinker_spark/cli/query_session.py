@@ -24,7 +24,9 @@ def open_engine(program: Checked, options: dict[str, Any]) -> tuple[QueryEngine,
         from clinker_spark.spark.session import session
 
         master = options["master"] or "local[*]"
-        return session(master, app_name="clinker query", conf=conf, verbose=options["verbose"], remote=options["remote"])
+        return session(
+            master, app_name="clinker query", conf=conf, verbose=options["verbose"], remote=options["remote"]
+        )
 
     engine = QueryEngine(spark)
     return engine, prepare(program, engine)

@@ -69,7 +69,11 @@ class Checker(QueryChecker):
         self._declare_functions(statements, scope)
         last: QType | None = None
         for s in statements:
-            last = self.infer(s.value, scope) if isinstance(s, ast.Evaluate) else self.statement(s, scope)
+            last = None
+            if isinstance(s, ast.Evaluate):
+                last = self.infer(s.value, scope)
+            else:
+                self.statement(s, scope)
         return last
 
     def _declare_functions(self, statements: Sequence[ast.Statement], scope: Types) -> None:
@@ -77,7 +81,9 @@ class Checker(QueryChecker):
             if isinstance(s, ast.FunctionDef):
                 f = s.function
                 params = tuple(self.types.resolve(p.type) if p.type is not None else ANY for p in f.params)
-                scope.define(s.name, FunctionType(params, self.types.resolve(f.result) if f.result is not None else ANY))
+                scope.define(
+                    s.name, FunctionType(params, self.types.resolve(f.result) if f.result is not None else ANY)
+                )
 
     def block(self, statements: Sequence[ast.Statement], scope: Types) -> None:
         inner: Types = Scope(scope)
@@ -150,7 +156,9 @@ class Checker(QueryChecker):
             while owner is not None and name not in owner.names:
                 owner = owner.parent
             if owner is not None and (id(owner), name) in self._fixed:
-                self.note("E702", s.target.span, f"'{name}' was defined with let and cannot change", "define it with var")
+                self.note(
+                    "E702", s.target.span, f"'{name}' was defined with let and cannot change", "define it with var"
+                )
             elif not fits(have, want):
                 self.note("E702", s.value.span, f"'{name}' is {want}, but this is {have}")
             return

@@ -156,7 +156,12 @@ class ExpressionChecker:
         if e.op == "not":
             return BOOL
         if not (is_number(operand) or is_any(operand) or is_null(operand)):
-            return self.note("E702", e.span, f"cannot negate {operand}", "only numbers have a sign; for descending order write 'desc'")
+            return self.note(
+                "E702",
+                e.span,
+                f"cannot negate {operand}",
+                "only numbers have a sign; for descending order write 'desc'",
+            )
         return operand
 
     def _binary(self, e: cxl.Binary, scope: Types) -> QType:
@@ -251,10 +256,11 @@ class ExpressionChecker:
     # ------------------------------------------------------ lists and records
 
     def _list(self, e: cxl.ArrayLiteral, scope: Types) -> QType:
-        element: QType = NULL
+        element: QType | None = None
         for item in e.items:
-            element = unify(element, self.infer(item, scope))
-        return ListType(element if e.items else ANY)
+            found = self.infer(item, scope)
+            element = found if element is None else unify(element, found)
+        return ListType(element if element is not None else ANY)
 
     def _map(self, e: cxl.MapLiteral, scope: Types) -> QType:
         if any(entry.computed for entry in e.entries):
@@ -264,7 +270,9 @@ class ExpressionChecker:
                 key = unify(key, self.infer(entry.key, scope))
                 value = unify(value, self.infer(entry.value, scope))
             return MapType(key, value)
-        fields = {entry.key.value: self.infer(entry.value, scope) for entry in e.entries if isinstance(entry.key, cxl.Literal)}
+        fields = {
+            entry.key.value: self.infer(entry.value, scope) for entry in e.entries if isinstance(entry.key, cxl.Literal)
+        }
         return RecordType(tuple(fields.items()), open=not fields)
 
     def _record(self, e: ast.RecordLiteral, scope: Types) -> QType:
@@ -373,7 +381,9 @@ class ExpressionChecker:
     def _builtin(self, row: Function, args: Sequence[QType], e: cxl.Call) -> QType:
         if len(args) < row.least or (row.most is not None and len(args) > row.most):
             wanted = str(row.least) if row.most == row.least else f"{row.least} or more"
-            return self.note("E702", e.span, f"{row.name}() takes {wanted} argument{'s' * (row.least != 1)}, not {len(args)}")
+            return self.note(
+                "E702", e.span, f"{row.name}() takes {wanted} argument{'s' * (row.least != 1)}, not {len(args)}"
+            )
         problem = row.check(args) if row.check is not None and args else None
         if problem is not None:
             outside = row.name in SCALAR_AGGREGATES and not isinstance(args[0], ListType | GroupType)

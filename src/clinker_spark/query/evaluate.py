@@ -16,7 +16,7 @@ from clinker_spark.query.declared import TypeTable
 from clinker_spark.query.evaluate_expressions import Env, FunctionValue
 from clinker_spark.query.evaluate_queries import QueryEvaluator
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.functions import items
+from clinker_spark.query.runs import items
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.values import Dataset, json_text, show, truthy
 

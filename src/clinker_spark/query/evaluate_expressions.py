@@ -18,7 +18,8 @@ from clinker_spark.query import ast, values
 from clinker_spark.query.casts import cast
 from clinker_spark.query.declared import TypeTable
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.functions import FUNCTIONS, distinct, items
+from clinker_spark.query.functions import FUNCTIONS
+from clinker_spark.query.runs import distinct, items
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.types import RecordType
 from clinker_spark.query.values import Dataset, Group, JoinedRow, NamedRow, compare, equal, truthy
@@ -127,7 +128,9 @@ class ExpressionEvaluator:
         return made
 
     def _record(self, e: ast.RecordLiteral, scope: Env) -> Any:
-        made = {entry.key.value: self.eval(entry.value, scope) for entry in e.entries if isinstance(entry.key, cxl.Literal)}
+        made = {
+            entry.key.value: self.eval(entry.value, scope) for entry in e.entries if isinstance(entry.key, cxl.Literal)
+        }
         if e.type_name in self.types.variants:
             return {"__name": e.type_name, **made}
         declared = self.types.records.get(e.type_name)

@@ -9,8 +9,9 @@ from clinker_spark.cxl import ast as cxl
 from clinker_spark.query import ast
 from clinker_spark.query.evaluate_expressions import Env, ExpressionEvaluator
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.functions import FUNCTIONS, distinct, items
+from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.names import conjuncts, free_names, key_name, scalar_aggregate
+from clinker_spark.query.runs import distinct, items
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.values import Group, JoinedRow, NamedRow, identity, show, sort_key, truthy
 
@@ -128,7 +129,11 @@ class QueryEvaluator(ExpressionEvaluator):
             else:
                 key = {key_name(e, i): v for i, (e, v) in enumerate(zip(group.keys, keys, strict=True))}
             found = groups.setdefault(identity(key), Group(key))
-            item = _named(row[q.sources[0].name], q.sources[0].name) if single else JoinedRow({n: v for n, v in row.items() if n not in lets})
+            item = (
+                _named(row[q.sources[0].name], q.sources[0].name)
+                if single
+                else JoinedRow({n: v for n, v in row.items() if n not in lets})
+            )
             found.items.append(item)
         made = [_group_row(group.name, g) for g in groups.values()]
         if group.having is not None:

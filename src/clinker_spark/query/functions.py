@@ -11,12 +11,10 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from clinker_spark.core.types import Kind
-from clinker_spark.query import values
-from clinker_spark.query.failures import Failed
+from clinker_spark.query import runs, values
 from clinker_spark.query.types import (
     ANY,
     BOOL,
@@ -34,7 +32,6 @@ from clinker_spark.query.types import (
     is_number,
     unify,
 )
-from clinker_spark.query.values import Group
 
 ResultRule = Callable[[Sequence[QType]], QType]
 
@@ -55,170 +52,6 @@ class Function:
 
     def result_type(self, args: Sequence[QType]) -> QType:
         return self.result(args) if callable(self.result) else self.result
-
-
-# ------------------------------------------------------------------ arguments
-
-
-def items(value: Any) -> list[Any]:
-    """The elements of a list, a group, a text or a map; a map gives `{key, value}` records in its own order."""
-    if value is None:
-        return []
-    if isinstance(value, Group):
-        return value.items
-    if isinstance(value, list | tuple):
-        return list(value)
-    if isinstance(value, str):
-        return list(value)
-    if isinstance(value, dict):
-        return [{"key": k, "value": v} for k, v in value.items()]
-    raise Failed(f"expected a list, but got {values.show(value, False)}")
-
-
-def numbers(value: Any) -> list[Any]:
-    found = [v for v in items(value) if v is not None]
-    for v in found:
-        if isinstance(v, bool) or not isinstance(v, int | float | Decimal):
-            raise Failed(f"expected a list of numbers, but {values.show(v, False)} is in it")
-    return found
-
-
-def _sum(value: Any) -> Any:
-    found = numbers(value)
-    if any(isinstance(v, float) for v in found):
-        return math.fsum(float(v) for v in found)
-    return sum(found)
-
-
-def _avg(value: Any) -> float:
-    found = numbers(value)
-    return float(_sum(found)) / len(found) if found else 0.0
-
-
-def _extreme(sign: int) -> Callable[[Any], Any]:
-    def pick(value: Any) -> Any:
-        best: Any = None
-        for v in items(value):
-            if v is not None and (best is None or values.compare(v, best) * sign > 0):
-                best = v
-        return 0 if best is None else best
-
-    return pick
-
-
-def distinct(value: Any) -> list[Any]:
-    """The first of each that are equal."""
-    seen = set()
-    kept = []
-    for item in items(value):
-        key = values.identity(item)
-        if key not in seen:
-            seen.add(key)
-            kept.append(item)
-    return kept
-
-
-def _length(value: Any) -> int:
-    if isinstance(value, str | dict):
-        return len(value)
-    return len(items(value))
-
-
-def _first(value: Any) -> Any:
-    found = items(value)
-    return found[0] if found else None
-
-
-def _last(value: Any) -> Any:
-    found = items(value)
-    return found[-1] if found else None
-
-
-def _to_int(value: Any) -> Any:
-    if value is None:
-        return None
-    try:
-        return int(value.strip()) if isinstance(value, str) else int(value)
-    except (ValueError, OverflowError, TypeError):
-        raise Failed(f"{values.show(value, False)} is not a whole number") from None
-
-
-def _to_float(value: Any) -> Any:
-    if value is None:
-        return None
-    try:
-        return float(value)
-    except (ValueError, TypeError):
-        raise Failed(f"{values.show(value, False)} is not a number") from None
-
-
-def _substring(text: Any, start: int, end: int) -> Any:
-    if text is None:
-        return None
-    n = len(text)
-    start = max(0, start + n if start < 0 else start)
-    end = min(n, end + n if end < 0 else end)
-    return text[start : max(start, end)]
-
-
-def _substr(text: Any, start: int, length: int) -> Any:
-    return _substring(text, start, start + length)
-
-
-def _reverse(value: Any) -> Any:
-    return value[::-1] if isinstance(value, str) else items(value)[::-1]
-
-
-def _round(value: Any, digits: int = 0) -> Any:
-    """Half away from zero, as Spark's round does."""
-    if value is None or isinstance(value, int):
-        return value
-    factor = 10**digits
-    shifted = abs(value) * factor
-    rounded = math.floor(shifted + (Decimal("0.5") if isinstance(value, Decimal) else 0.5)) / factor
-    return type(value)(math.copysign(float(rounded), float(value)))
-
-
-def _append(value: Any, item: Any) -> list[Any]:
-    return [*items(value), item]
-
-
-def _concat(*lists: Any) -> Any:
-    if any(isinstance(part, str) for part in lists):
-        return "".join(values.show(part) for part in lists)
-    return [item for part in lists for item in items(part)]
-
-
-def _keys(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, dict) else []
-
-
-def _values(value: Any) -> list[Any]:
-    return list(value.values()) if isinstance(value, dict) else []
-
-
-def _contains(where: Any, what: Any) -> bool:
-    if isinstance(where, str):
-        return isinstance(what, str) and what in where
-    if isinstance(where, dict):
-        return what in where
-    return any(values.equal(item, what) for item in items(where))
-
-
-def _math(function: Callable[..., float]) -> Callable[..., Any]:
-    def run(*args: Any) -> Any:
-        if any(a is None for a in args):
-            return None
-        try:
-            return float(function(*map(float, args)))
-        except (ValueError, OverflowError) as error:
-            raise Failed(f"cannot compute this: {error}") from None
-
-    return run
-
-
-def _join(value: Any, separator: str) -> str:
-    return separator.join(values.show(v) for v in items(value))
 
 
 # ----------------------------------------------------------------- type rules
@@ -306,50 +139,113 @@ def _needs_countable(args: Sequence[QType]) -> str | None:
     return None if isinstance(args[0], MapType) or is_kind(args[0], Kind.STRING) else needs_list(args)
 
 
-_NUMBER_SQL = "{0}"
-
 FUNCTIONS: dict[str, Function] = {
     row.name: row
     for row in (
-        Function("count", "How many elements; nulls count.", _length, INT, aggregate=True, check=_needs_countable),
-        Function("sum", "The total; nulls are left out, nothing gives 0.", _sum, _total, aggregate=True, check=_needs_numbers),
-        Function("avg", "The mean; nulls are left out, nothing gives 0.", _avg, FLOAT, aggregate=True, check=_needs_numbers),
-        Function("min", "The smallest; nulls are left out.", _extreme(-1), _present_element, aggregate=True, check=needs_list),
-        Function("max", "The greatest; nulls are left out.", _extreme(1), _present_element, aggregate=True, check=needs_list),
-        Function("first", "The first element, or null.", _first, _maybe_element, aggregate=True, check=needs_list),
-        Function("last", "The last element, or null.", _last, _maybe_element, aggregate=True, check=needs_list),
-        Function("exists", "Is there any element?", lambda v: bool(items(v)), BOOL, aggregate=True, check=needs_list),
-        Function("distinct", "The first of each that are equal.", distinct, _list_of_element, aggregate=True, check=needs_list),
-        Function("len", "How long a text, a list or a map is.", _length, INT, check=_needs_length),
-        Function("append", "The list with one more element.", _append, _appended, 2, 2),
-        Function("push", "The list with one more element.", _append, _appended, 2, 2),
-        Function("concat", "Lists or texts one after the other.", _concat, _concatenated, 1, None),
-        Function("reverse", "A list or a text backwards.", _reverse, _same),
-        Function("keys", "The keys of a map or record, in order.", _keys, ListType(ANY)),
-        Function("values", "The values of a map or record, in order.", _values, _map_values),
-        Function("contains", "Is it in the list, the text, or a key of the map?", _contains, BOOL, 2, 2),
+        Function("count", "How many elements; nulls count.", runs.length, INT, aggregate=True, check=_needs_countable),
+        Function(
+            "sum",
+            "The total; nulls are left out, nothing gives 0.",
+            runs.total,
+            _total,
+            aggregate=True,
+            check=_needs_numbers,
+        ),
+        Function(
+            "avg",
+            "The mean; nulls are left out, nothing gives 0.",
+            runs.mean,
+            FLOAT,
+            aggregate=True,
+            check=_needs_numbers,
+        ),
+        Function(
+            "min",
+            "The smallest; nulls are left out.",
+            runs.extreme(-1),
+            _present_element,
+            aggregate=True,
+            check=needs_list,
+        ),
+        Function(
+            "max",
+            "The greatest; nulls are left out.",
+            runs.extreme(1),
+            _present_element,
+            aggregate=True,
+            check=needs_list,
+        ),
+        Function("first", "The first element, or null.", runs.first, _maybe_element, aggregate=True, check=needs_list),
+        Function("last", "The last element, or null.", runs.last, _maybe_element, aggregate=True, check=needs_list),
+        Function(
+            "exists", "Is there any element?", lambda v: bool(runs.items(v)), BOOL, aggregate=True, check=needs_list
+        ),
+        Function(
+            "distinct",
+            "The first of each that are equal.",
+            runs.distinct,
+            _list_of_element,
+            aggregate=True,
+            check=needs_list,
+        ),
+        Function("len", "How long a text, a list or a map is.", runs.length, INT, check=_needs_length),
+        Function("append", "The list with one more element.", runs.appended, _appended, 2, 2),
+        Function("push", "The list with one more element.", runs.appended, _appended, 2, 2),
+        Function("concat", "Lists or texts one after the other.", runs.concatenated, _concatenated, 1, None),
+        Function("reverse", "A list or a text backwards.", runs.reverse, _same),
+        Function("keys", "The keys of a map or record, in order.", runs.keys, ListType(ANY)),
+        Function("values", "The values of a map or record, in order.", runs.map_values, _map_values),
+        Function("contains", "Is it in the list, the text, or a key of the map?", runs.contains, BOOL, 2, 2),
         Function("str", "As text, the way `print` shows it.", lambda v: values.show(v), STRING),
         Function("string", "As text, the way `print` shows it.", lambda v: values.show(v), STRING),
-        Function("int", "As a whole number; a fraction is cut off.", _to_int, INT),
-        Function("float", "As a float.", _to_float, FLOAT),
-        Function("substring", "From a 0-based position up to, not including, another.", _substring, STRING, 3, 3,
-                 sql="substring({0}, CAST({1} AS INT) + 1, greatest(CAST({2} - {1} AS INT), 0))"),
-        Function("substr", "So many characters from a 0-based position.", _substr, STRING, 3, 3,
-                 sql="substring({0}, CAST({1} AS INT) + 1, CAST({2} AS INT))"),
-        Function("slice", "The part of a list from one position up to another.", lambda v, a, b: items(v)[a:b], _same, 3, 3),
-        Function("padStart", "Filled on the left up to a width.",
-                 lambda s, n, fill=" ": s.rjust(n, fill), STRING, 2, 3, sql="lpad({0}, CAST({1} AS INT), {2})"),
-        Function("join", "The elements as one text, with something between them.", _join, STRING, 2, 2),
-        Function("round", "To so many digits, halves away from zero.", _round, _same, 1, 2, sql="round({0})"),
-        Function("sqrt", "The square root.", _math(math.sqrt), FLOAT, sql="sqrt({0})"),
-        Function("pow", "To a power.", _math(math.pow), FLOAT, 2, 2, sql="pow({0}, {1})"),
-        Function("exp", "e to a power.", _math(math.exp), FLOAT, sql="exp({0})"),
-        Function("log", "The natural logarithm.", _math(math.log), FLOAT, sql="ln({0})"),
-        Function("sin", "The sine.", _math(math.sin), FLOAT, sql="sin({0})"),
-        Function("cos", "The cosine.", _math(math.cos), FLOAT, sql="cos({0})"),
+        Function("int", "As a whole number; a fraction is cut off.", runs.to_int, INT),
+        Function("float", "As a float.", runs.to_float, FLOAT),
+        Function(
+            "substring",
+            "From a 0-based position up to, not including, another.",
+            runs.substring,
+            STRING,
+            3,
+            3,
+            sql="substring({0}, CAST({1} AS INT) + 1, greatest(CAST({2} - {1} AS INT), 0))",
+        ),
+        Function(
+            "substr",
+            "So many characters from a 0-based position.",
+            runs.substr,
+            STRING,
+            3,
+            3,
+            sql="substring({0}, CAST({1} AS INT) + 1, CAST({2} AS INT))",
+        ),
+        Function(
+            "slice",
+            "The part of a list from one position up to another.",
+            lambda v, a, b: runs.items(v)[a:b],
+            _same,
+            3,
+            3,
+        ),
+        Function(
+            "padStart",
+            "Filled on the left up to a width.",
+            lambda s, n, fill=" ": s.rjust(n, fill),
+            STRING,
+            2,
+            3,
+            sql="lpad({0}, CAST({1} AS INT), {2})",
+        ),
+        Function("join", "The elements as one text, with something between them.", runs.joined, STRING, 2, 2),
+        Function("round", "To so many digits, halves away from zero.", runs.rounded, _same, 1, 2, sql="round({0})"),
+        Function("sqrt", "The square root.", runs.math_function(math.sqrt), FLOAT, sql="sqrt({0})"),
+        Function("pow", "To a power.", runs.math_function(math.pow), FLOAT, 2, 2, sql="pow({0}, {1})"),
+        Function("exp", "e to a power.", runs.math_function(math.exp), FLOAT, sql="exp({0})"),
+        Function("log", "The natural logarithm.", runs.math_function(math.log), FLOAT, sql="ln({0})"),
+        Function("sin", "The sine.", runs.math_function(math.sin), FLOAT, sql="sin({0})"),
+        Function("cos", "The cosine.", runs.math_function(math.cos), FLOAT, sql="cos({0})"),
         Function("now", "Nanoseconds since 1970.", time.time_ns, INT, 0, 0),
     )
-}  # fmt: skip
+}
 
 STATEMENT_FUNCTIONS = ("print", "json")
 """Functions that write something: they give nothing back, and cannot stand inside a query over a file."""

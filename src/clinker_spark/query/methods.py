@@ -24,7 +24,7 @@ def choose(builtin: Builtin, args: Sequence[QType]) -> tuple[Overload, Type] | N
     found = candidates(builtin, [Slot(NO_SPAN, t, False, "") for t in types])
     if not found:
         return None
-    _, overload, params = found[0]
+    _, overload, _ = found[0]
     bare = [t.unwrap() for t in types]
     result = overload.result_type(bare)
     if any(t.nullable for t in types) and builtin.nulls.name != "PASS":

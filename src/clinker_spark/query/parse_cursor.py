@@ -104,4 +104,6 @@ class Cursor:
     def deeper(self) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            self.fail(self.token.span, f"this is nested more than {MAX_DEPTH} levels deep", "use 'let' for the inner parts")
+            self.fail(
+                self.token.span, f"this is nested more than {MAX_DEPTH} levels deep", "use 'let' for the inner parts"
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from clinker_spark.core.span import Source, Span
+from clinker_spark.core.span import Source
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lexer import Token
 from clinker_spark.query import ast
@@ -97,16 +97,20 @@ class ExpressionParser(TypeParser):
     def _postfix(self, left: cxl.Expr, start: int) -> cxl.Expr:
         while True:
             token = self.token
-            if token.kind in (".", "?."):
+            if token.kind == "?" and self.peek().kind == "[":  # an element of a list that may be null: as without '?'
+                self.advance()
+            elif token.kind in (".", "?."):
                 self.advance()
                 left = self._member(left, start)
             elif token.kind == "[" and not token.line_start:
                 left = self._index(left, start)
             elif token.kind == "(" and not token.line_start:
-                left = ast.Apply(Span(start, self.end), left, self.arguments())
+                args = self.arguments()
+                left = ast.Apply(self.span_from(start), left, args)
             elif token.kind == "as":
                 self.advance()
-                left = ast.Cast(self.span_from(start), left, self.type_name())
+                to = self.type_name()
+                left = ast.Cast(self.span_from(start), left, to)
             else:
                 return left
 
@@ -164,9 +168,12 @@ class ExpressionParser(TypeParser):
     def _name(self, token: Token) -> cxl.Expr:
         if token.text == "from" and self.peek().kind == "name" and self.peek(2).kind == "in":
             return self.query()
+        if token.text in ("select", "where") and self.peek().kind in ("name", "int", "float", "string", "{"):
+            self.expected("an expression", f"something is missing before '{token.text}'")
         self.advance()
         if self.at("{") and token.text in self.types:
-            return ast.RecordLiteral(Span(token.start, self.end), token.text, token.span, self.entries())
+            entries = self.entries()
+            return ast.RecordLiteral(self.span_from(token.start), token.text, token.span, entries)
         if self.at("(") and not self.token.line_start:
             if self.peek().kind == "*" and self.peek(2).kind == ")":
                 self.fail(self.peek().span, f"{token.text}(*) needs a list", f"write {token.text}(g) for a group g")
@@ -203,7 +210,8 @@ class ExpressionParser(TypeParser):
         return cxl.Comprehension(span, value, name.text, name.span, source, condition)
 
     def _map(self, token: Token) -> cxl.Expr:
-        return cxl.MapLiteral(Span(token.start, token.end), self.entries())
+        entries = self.entries()
+        return cxl.MapLiteral(self.span_from(token.start), entries)
 
     def entries(self) -> tuple[cxl.MapEntry, ...]:
         """`{a: 1, "b": 2, [k]: 3}`; a bare word is the name itself."""
@@ -274,7 +282,8 @@ class ExpressionParser(TypeParser):
             else:
                 pattern = self.expression()
             self.expect("=>", "write pattern => result")
-            arms.append(cxl.MatchArm(self.span_from(start), pattern, self.expression()))
+            value = self.expression()
+            arms.append(cxl.MatchArm(self.span_from(start), pattern, value))
             self.take(",")
         self.close("}", opener)
         return cxl.Match(self.span_from(token.start), subject, tuple(arms))
@@ -302,20 +311,21 @@ class ExpressionParser(TypeParser):
 
     def _load(self, token: Token) -> cxl.Expr:
         self.advance()
-        path = self.expression(UNARY) if self.at("string", "(") else None
-        type_name = None
+        path: cxl.Expr | None = self.expression(UNARY) if self.at("string", "(") else None
+        type_name: ast.TypeName | None = None
         if isinstance(path, ast.Cast):  # `as` was read as a cast of the path
-            path, type_name = path.value, path.type
+            type_name = path.type
+            path = path.value
         elif self.take("as"):
             type_name = self.type_name()
-        return ast.Load(self.span_from(token.start), path, type_name, self.options())
+        options = self.options()
+        return ast.Load(self.span_from(token.start), path, type_name, options)
 
     def options(self) -> cxl.Expr | None:
         """`with {format: "csv"}`, or the short form `format=csv`."""
         start = self.token
         if self.take_word("with"):
-            opener = self.token
-            return cxl.MapLiteral(self.span_from(opener.start), self.entries())
+            return self._map(self.token)
         entries: list[cxl.MapEntry] = []
         while self.token.kind == "name" and self.peek().kind == "=" and not self.token.line_start:
             key = self.advance()

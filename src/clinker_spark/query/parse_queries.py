@@ -95,7 +95,8 @@ class QueryParser(ExpressionParser):
         if late:
             self.fail(name.span, "a 'let' inside a query stands before its 'where'", "move it up")
         self.expect("=")
-        return ast.LetClause(self.span_from(start), name.text, name.span, self.expression())
+        value = self.expression()
+        return ast.LetClause(self.span_from(start), name.text, name.span, value)
 
     def _group_by(self) -> ast.GroupBy:
         start = self.advance().start

@@ -17,7 +17,7 @@ class StatementParser(QueryParser):
         while not self.at("end"):
             before = self.index
             try:
-                made.append(self.statement())
+                made.append(self._ended(self.statement()))
             except Bail:
                 self.depth = 0
                 self._recover(before)
@@ -55,7 +55,8 @@ class StatementParser(QueryParser):
             case "while":
                 self.advance()
                 condition = self.expression()
-                return ast.While(self.span_from(token.start), condition, self.block())
+                body = self.block()
+                return ast.While(self.span_from(token.start), condition, body)
             case "break":
                 self.advance()
                 return ast.Break(token.span)
@@ -69,7 +70,8 @@ class StatementParser(QueryParser):
             case "test":
                 self.advance()
                 name = self.expect("string", 'write test "name" { ... }')
-                return ast.Test(self.span_from(token.start), name.value, self.block())
+                body = self.block()
+                return ast.Test(self.span_from(token.start), name.value, body)
             case "expect":
                 self.advance()
                 value = self.expression()
@@ -85,7 +87,7 @@ class StatementParser(QueryParser):
         self.deeper()
         made: list[ast.Statement] = []
         while not self.at("}", "end"):
-            made.append(self.statement())
+            made.append(self._ended(self.statement()))
         self.depth -= 1
         self.close("}", opener)
         return tuple(made)
@@ -152,7 +154,8 @@ class StatementParser(QueryParser):
         self.expect("in", "write for x in xs { ... }")
         source = self.expression()
         end = self.expression() if self.take("..") else None
-        return ast.For(self.span_from(start), name.text, source, end, self.block())
+        body = self.block()
+        return ast.For(self.span_from(start), name.text, source, end, body)
 
     def _save_statement(self) -> ast.Statement:
         start = self.advance().start
@@ -160,7 +163,8 @@ class StatementParser(QueryParser):
         path = None
         if self.take_word("to"):
             path = self.expression()
-        return ast.Save(self.span_from(start), value, path, self.options())
+        options = self.options()
+        return ast.Save(self.span_from(start), value, path, options)
 
     def _update_statement(self) -> ast.Statement:
         start = self.advance().start
@@ -177,14 +181,15 @@ class StatementParser(QueryParser):
             if not isinstance(value, cxl.Name | cxl.Index | cxl.Member):
                 self.fail(value.span, "this cannot be assigned to", "assign to a variable, an element or a field")
             self.advance()
-            return ast.Assign(self.span_from(start), value, self.expression())
-        if not self.at("end", "}") and not self.token.line_start and self.end == self.tokens[self.index - 1].end:
-            self._trailing()
+            assigned = self.expression()
+            return ast.Assign(self.span_from(start), value, assigned)
         return ast.Evaluate(self.span_from(start), value)
 
-    def _trailing(self) -> None:
-        """Something after an expression on its line that does not continue it."""
+    def _ended(self, statement: ast.Statement) -> ast.Statement:
+        """The statement, if nothing follows it on its line that does not belong to it."""
         before = self.tokens[self.index - 1]
         between = self.source.text[before.end : self.token.start]
-        if ";" not in between and self.token.kind not in _STARTERS:
+        alone = self.at("end", "}", *_STARTERS) or self.token.line_start or before.kind == "}" or ";" in between
+        if not alone:
             self.expected("an operator or the end of the statement")
+        return statement

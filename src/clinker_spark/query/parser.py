@@ -23,6 +23,8 @@ def parse(source: Source) -> tuple[tuple[Statement, ...], list[Diagnostic]]:
     """The statements that could be read, and what is wrong with the others."""
     if len(source.text) > MAX_CHARACTERS:
         message = f"the program has {len(source.text):,} characters; the limit is {MAX_CHARACTERS:,}"
-        return (), [Diagnostic("E700", message, source, Span(0, 0), "put the data into a file and load it", phase="parse")]
+        return (), [
+            Diagnostic("E700", message, source, Span(0, 0), "put the data into a file and load it", phase="parse")
+        ]
     parser = StatementParser(source, tokenize(source.text))
     return parser.program(), parser.diagnostics

@@ -319,10 +319,11 @@ def type_of_value(value: Any) -> QType:
     if isinstance(value, dict):
         return RecordType(tuple((str(k), type_of_value(v)) for k, v in value.items()))
     if isinstance(value, list | tuple):
-        element: QType = NULL
+        element: QType | None = None
         for item in value:
-            element = unify(element, type_of_value(item))
-        return ListType(ANY if is_null(element) and not value else element)
+            found = type_of_value(item)
+            element = found if element is None else unify(element, found)
+        return ListType(ANY if element is None else element)
     try:
         kind = kind_of(value)
     except TypeError:

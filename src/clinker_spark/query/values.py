@@ -130,10 +130,10 @@ def compare(a: Any, b: Any) -> int:
     rank = _RANK.get(type(a), 9), _RANK.get(type(b), 9)
     if rank[0] != rank[1]:
         return -1 if rank[0] < rank[1] else 1
-    if isinstance(a, float) and math.isnan(a) or isinstance(b, float) and math.isnan(b):
-        return (a != a) - (b != b)  # NaN after all other numbers, as Spark has it
+    if (isinstance(a, float) and math.isnan(a)) or (isinstance(b, float) and math.isnan(b)):
+        return (1 if a != a else 0) - (1 if b != b else 0)  # NaN after all other numbers, as Spark has it
     try:
-        return int(a > b) - int(a < b)
+        return (1 if a > b else 0) - (1 if a < b else 0)
     except TypeError:
         return 0
 

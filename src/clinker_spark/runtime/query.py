@@ -1,4 +1,4 @@
-"""The engine of query programs: files, lists and DataFrames as rows on Spark, started when the first rows are needed."""
+"""The engine of query programs: files, lists and DataFrames as rows on Spark, which starts when they are needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.blocks import QueryLowering
 from clinker_spark.plan.query.expressions import local_scope
-from clinker_spark.plan.query.files import FILE_PLACES, PLACE, FileSource, file_source
+from clinker_spark.plan.query.files import PLACE, FileSource, file_source
 from clinker_spark.plan.query.values import Column, OrderTerm, Relation, Rendered, Rows
 from clinker_spark.query import ast
 from clinker_spark.query.check import Checked, check
@@ -77,8 +77,7 @@ class QueryEngine:
             return file_frame(self._spark(), source, ordered)
 
         label = re.sub(r"\W+", "_", os.path.splitext(os.path.basename(source.paths[0]))[0])
-        order = (PLACE,) if source.rows is not None else FILE_PLACES
-        return self._scan(label, source.row, frame, order)
+        return self._scan(label, source.row, frame, source.places)
 
     def frame(self, name: str, frame: Any) -> SparkDataset:
         """A DataFrame of the caller. Its rows have no order of their own."""

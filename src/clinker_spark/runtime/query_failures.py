@@ -32,7 +32,13 @@ def failure(error: Exception) -> Failed | None:
         return Failed(raised[1].strip())
     for name, message, help_text in _KNOWN:
         if f"[{name}" in text:
-            code = "E708" if name.startswith("UNSUPPORTED") else "E707" if "FILE" in name or "MALFORMED" in name else "E705"
+            code = (
+                "E708"
+                if name.startswith("UNSUPPORTED")
+                else "E707"
+                if "FILE" in name or "MALFORMED" in name
+                else "E705"
+            )
             return Failed(message, help_text, code=code)
     first = text.strip().split("\n", 1)[0][:300]
     return Failed(f"Spark failed: {first}", "run with CLINKER_DEBUG=1 for the whole story")

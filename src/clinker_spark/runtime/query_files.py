@@ -15,7 +15,7 @@ from typing import IO, Any
 from clinker_spark.plan.query.values import VALUE, columns_of
 from clinker_spark.query import values
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.functions import items
+from clinker_spark.query.runs import items
 from clinker_spark.query.types import ListType, MapType, QType, RecordType
 
 
@@ -112,7 +112,9 @@ def write_dataset(frame: Any, row: QType, path: str, kind: str, options: Mapping
             return
         if kind in ("csv", "tsv"):
             if nested := [n for n, t in columns_of(row) if isinstance(t, RecordType | ListType | MapType)]:
-                raise Failed(f"column '{nested[0]}' is no single value: CSV cannot hold it", "save as json", code="E707")
+                raise Failed(
+                    f"column '{nested[0]}' is no single value: CSV cannot hold it", "save as json", code="E707"
+                )
             writer.csv(parts, sep=_delimiter(kind, options), header=False, escape='"', emptyValue="", nullValue="")
         else:
             writer.json(parts, ignoreNullFields=False)

@@ -47,7 +47,9 @@ class ArrayLowering(ExpressionLowering):
         function, arg, distinct = e.function, e.args[0], False
         if function == "distinct":
             return None if not isinstance(arg, cxl.Expr) else self._distinct_list(e, scope)
-        while isinstance(arg, cxl.Call) and arg.function == "distinct" and len(arg.args) == 1 and "distinct" not in scope:
+        while (
+            isinstance(arg, cxl.Call) and arg.function == "distinct" and len(arg.args) == 1 and "distinct" not in scope
+        ):
             arg, distinct = arg.args[0], True
         group = self._group_of(arg, scope)
         if group is not None:
@@ -56,8 +58,8 @@ class ArrayLowering(ExpressionLowering):
             if found is not None:
                 return found  # type: ignore[no-any-return]
         value = self.lower(arg, scope)
-        if isinstance(value, Local) and isinstance(value.value, list | str | dict) or value == Local(None):
-            given = FUNCTIONS["distinct"].run(value.value) if distinct else value.value  # type: ignore[union-attr]
+        if (isinstance(value, Local) and isinstance(value.value, list | str | dict)) or value == Local(None):
+            given = FUNCTIONS["distinct"].run(value.value) if distinct else value.value
             return Local(FUNCTIONS[function].run(given))
         if isinstance(value, Rows):
             return self.aggregate_rows(function, value.relation, distinct, e.span)

@@ -15,7 +15,7 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.arrays import ArrayLowering
 from clinker_spark.plan.query.expressions import Env
 from clinker_spark.plan.query.groups import GroupContext
-from clinker_spark.plan.query.order import first_of, packed
+from clinker_spark.plan.query.order import first_of
 from clinker_spark.plan.query.values import (
     HERE,
     VALUE,
@@ -31,8 +31,6 @@ from clinker_spark.plan.query.values import (
     Value,
     columns_of,
     row_value,
-    wide,
-    widened,
 )
 from clinker_spark.query import ast
 from clinker_spark.query.declared import TypeTable
@@ -114,7 +112,18 @@ class QueryLowering(ArrayLowering):
         call = scalar_aggregate(q)
         if call is not None and id(q) not in self._per_row and call.function not in scope:
             rows = ast.Query(
-                q.span, q.sources, q.joins, q.lets, q.wheres, None, q.orders, q.skip, q.take, call.args[0], False, q.unordered
+                q.span,
+                q.sources,
+                q.joins,
+                q.lets,
+                q.wheres,
+                None,
+                q.orders,
+                q.skip,
+                q.take,
+                call.args[0],
+                False,
+                q.unordered,
             )
             return self.aggregate_rows(call.function, self.relation(rows, scope), False, call.span)
         return Rows(self.relation(q, scope))
@@ -146,7 +155,7 @@ class QueryLowering(ArrayLowering):
 
     def _block(self, q: ast.Query, scope: Env, ordered: bool) -> tuple[Rendered, QType]:
         limited = q.skip is not None or q.take is not None
-        wanted = (ordered or limited) and not q.unordered
+        wanted = (ordered or limited) and not q.unordered and not sorts_by_whole_key(q)
         made = self._attempt(q, scope, ordered, wanted)
         # Lists of the rows of a group, and first(g), need the order of the rows even if nobody else does.
         return made if made is not None else self._attempt(q, scope, ordered, True) or self._unreachable()
@@ -177,9 +186,9 @@ class QueryLowering(ArrayLowering):
             return None
         if conditions:
             block.steps.append("WHERE " + " AND ".join(conditions))
-        place = [(text, desc, plain) for text, desc, plain in block.order] if keep_order else []
+        place = list(block.order) if keep_order and not sorts_by_whole_key(q) else []
         if context is not None:
-            place = self._aggregate_step(block, context, place if keep_order else [])
+            place = self._aggregate_step(block, context, place)
         if having:
             block.steps.append(f"WHERE {having}")
         terms, hidden = self._places([*sorts, *place])
@@ -386,4 +395,37 @@ class QueryLowering(ArrayLowering):
         return Rows(set_relation(self, e, left, right))
 
 
-__all__ = ["QueryLowering", "packed", "wide", "widened"]
+def sorts_by_whole_key(q: ast.Query) -> bool:
+    """Do the sort keys name every part of the group key? Then no two groups tie, and first appearances are not needed.
+
+    >>> from clinker_spark.core.span import Source
+    >>> from clinker_spark.query.parser import parse
+    >>> def example(sort):
+    ...     return parse(Source("q", f"from x in xs group by x.a, x.b into g {sort} select g.key"))[0][0].value
+    >>> sorts_by_whole_key(example("sort by g.key.b desc, g.key.a")), sorts_by_whole_key(example("sort by g.key.a"))
+    (True, False)
+    """
+    if q.group is None or not q.orders:
+        return False
+    group = q.group
+    found: set[str] = set()
+    for order in q.orders:
+        e = order.value.operand if isinstance(order.value, cxl.Unary) else order.value
+        for part in e.items if isinstance(e, cxl.ArrayLiteral) else (e,):
+            found |= _key_parts(part.operand if isinstance(part, cxl.Unary) else part, group.name)
+    if len(group.keys) == 1 and not isinstance(group.keys[0], cxl.MapLiteral):
+        return "key" in found
+    if len(group.keys) == 1 and isinstance(group.keys[0], cxl.MapLiteral):
+        return {entry.key.value for entry in group.keys[0].entries if isinstance(entry.key, cxl.Literal)} <= found
+    return {key_name(e, i) for i, e in enumerate(group.keys)} <= found
+
+
+def _key_parts(e: cxl.Expr, group: str) -> set[str]:
+    match e:
+        case cxl.Member(target=cxl.Name(name=name), name=part) if name == group:
+            return {part}
+        case cxl.Member(target=cxl.Member(target=cxl.Name(name=name), name="key"), name=part) if name == group:
+            return {part}
+        case cxl.Name(name=name):
+            return {name}
+    return set()

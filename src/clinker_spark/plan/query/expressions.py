@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
+from clinker_spark.cxl.builtins import methods
+from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.plan.query.calls import call_method, call_template
 from clinker_spark.plan.query.literals import ddl, literal
 from clinker_spark.plan.query.values import (
@@ -26,8 +28,6 @@ from clinker_spark.plan.query.values import (
     wide,
     widened,
 )
-from clinker_spark.cxl.builtins import methods
-from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.query import ast
 from clinker_spark.query.declared import TypeTable
 from clinker_spark.query.evaluate_expressions import FunctionValue
@@ -393,7 +393,9 @@ class ExpressionLowering:
     def _map(self, e: cxl.MapLiteral, scope: Env) -> Value:
         if not any(entry.computed for entry in e.entries):
             fields = {
-                entry.key.value: self.lower(entry.value, scope) for entry in e.entries if isinstance(entry.key, cxl.Literal)
+                entry.key.value: self.lower(entry.value, scope)
+                for entry in e.entries
+                if isinstance(entry.key, cxl.Literal)
             }
             if fields and all(isinstance(v, Local) for v in fields.values()):
                 return Record(fields)
@@ -459,7 +461,9 @@ class ExpressionLowering:
             return call_template(row, columns, e.span)
         if e.function in methods() and columns:
             return call_method(e.function, columns, args, e.span)
-        self.no_form(e.span, f"{e.function}() cannot run on Spark", "only values can be computed there, nothing printed")
+        self.no_form(
+            e.span, f"{e.function}() cannot run on Spark", "only values can be computed there, nothing printed"
+        )
 
     def _apply(self, e: ast.Apply, scope: Env) -> Value:
         return self._call_value(self.lower(e.function, scope), "function", e.args, scope, e)

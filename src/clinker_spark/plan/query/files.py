@@ -39,7 +39,7 @@ FORMATS = ("csv", "tsv", "json", "jsonl", "yaml", "parquet")
 _ENDINGS = {**{f".{name}": name for name in FORMATS}, ".yml": "yaml", ".ndjson": "jsonl"}
 PLACE = "$row"
 FILE_PLACES = ("$file", "$block", PLACE)
-"""Hidden columns that say where a row stands: of a list, and of files."""
+"""Hidden columns that say where a row stands: the last one is enough for a list and for one Parquet file."""
 OPTIONS = ("format", "header", "delimiter", "multiline")
 _WHOLE = 64 * 2**20
 """Files up to this size are looked at as a whole; of larger ones only the beginning."""
@@ -60,6 +60,14 @@ class FileSource:
     rows: tuple[Any, ...] | None = None
     """The rows themselves, for formats that Spark does not read."""
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The hidden columns that keep the order of the rows. Parquet numbers the rows of a file by itself."""
+        if self.rows is not None:
+            return FILE_PLACES[-1:]
+        first = 0 if len(self.paths) > 1 else 2 if self.format == "parquet" else 1
+        return FILE_PLACES[first:]
+
 
 def format_of(path: str, options: Mapping[str, Any]) -> str:
     """The format of a file.
@@ -69,7 +77,9 @@ def format_of(path: str, options: Mapping[str, Any]) -> str:
     """
     for name in options:
         if name not in OPTIONS:
-            raise Failed(f"unknown option '{name}'", did_you_mean(name, OPTIONS) or f"options: {', '.join(OPTIONS)}", code="E707")
+            raise Failed(
+                f"unknown option '{name}'", did_you_mean(name, OPTIONS) or f"options: {', '.join(OPTIONS)}", code="E707"
+            )
     given = options.get("format")
     if given is not None:
         wanted = str(given).lower()
@@ -153,7 +163,9 @@ def _declared(found: RecordType, declared: QType | None) -> RecordType:
 # -------------------------------------------------------------------------- csv
 
 
-def _csv_row(paths: tuple[str, ...], delimiter: str, header: bool, declared: QType | None) -> tuple[tuple[str, ...], RecordType]:
+def _csv_row(
+    paths: tuple[str, ...], delimiter: str, header: bool, declared: QType | None
+) -> tuple[tuple[str, ...], RecordType]:
     import pyarrow as pa
     from pyarrow import csv as pa_csv
 

@@ -34,7 +34,9 @@ MISSING = object()
 class GroupContext:
     """The group of one query. `aggregates` grow while the clauses after `into` are lowered."""
 
-    def __init__(self, lowering: ArrayLowering, item: Value, rows: Any, order: tuple[tuple[str, bool, bool], ...]) -> None:
+    def __init__(
+        self, lowering: ArrayLowering, item: Value, rows: Any, order: tuple[tuple[str, bool, bool], ...]
+    ) -> None:
         self.lowering = lowering
         self.item = item
         self.rows = rows
@@ -68,7 +70,9 @@ class GroupContext:
 
     # ------------------------------------------------------------- aggregates
 
-    def aggregate(self, function: str, q: ast.Query | None, distinct: bool, span: Span, value: Value | None = None) -> Column | None:
+    def aggregate(
+        self, function: str, q: ast.Query | None, distinct: bool, span: Span, value: Value | None = None
+    ) -> Column | None:
         """`function(from x in g where p select e)` as an aggregate; None when it needs the rows as a list.
 
         `q` is None for the group itself.
@@ -89,7 +93,9 @@ class GroupContext:
             return None
         return self._aggregate(function, condition, column, distinct, span)
 
-    def _aggregate(self, function: str, condition: str, column: Column | None, distinct: bool, span: Span) -> Column | None:
+    def _aggregate(
+        self, function: str, condition: str, column: Column | None, distinct: bool, span: Span
+    ) -> Column | None:
         if function in ("count", "len"):
             if distinct:
                 assert column is not None

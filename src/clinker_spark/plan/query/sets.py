@@ -30,9 +30,7 @@ def _distinct(rendered: Rendered, row: QType) -> Rendered:
     if not rendered.order:
         return Rendered(f"{rendered.text}\n|> AGGREGATE GROUP BY {names}")
     step, first = first_of(rendered.order)
-    return Rendered(
-        f"{rendered.text}{step}\n|> AGGREGATE {first} AS `$first` GROUP BY {names}", (OrderTerm("$first"),)
-    )
+    return Rendered(f"{rendered.text}{step}\n|> AGGREGATE {first} AS `$first` GROUP BY {names}", (OrderTerm("$first"),))
 
 
 def set_relation(lowering: Any, e: cxl.Binary, left: Relation, right: Relation) -> Relation:
@@ -87,4 +85,6 @@ def _filtered(lowering: Any, op: str, left: Relation, right: Relation, ordered: 
         tests.append(f"{a}.{quote(name)} {'<=>' if safe else '='} {other}")
     join = "LEFT ANTI JOIN" if op == "except" else "LEFT SEMI JOIN"
     on = " AND ".join(tests)
-    return Rendered(f"FROM {rendered.source()} AS {a}\n|> {join} {right.build(False).source()} AS {b} ON {on}", rendered.order)
+    return Rendered(
+        f"FROM {rendered.source()} AS {a}\n|> {join} {right.build(False).source()} AS {b} ON {on}", rendered.order
+    )

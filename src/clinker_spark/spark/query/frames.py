@@ -7,13 +7,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from clinker_spark.core.types import Kind
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.files import FILE_PLACES, PLACE, FileSource
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.values import VALUE, columns_of
 from clinker_spark.query.casts import cast
-from clinker_spark.query.types import QType, RecordType, Scalar, STRING, is_kind
-from clinker_spark.core.types import Kind
+from clinker_spark.query.types import STRING, QType, RecordType, Scalar, is_kind
 
 
 def list_frame(spark: SparkSession, rows: list[Any], row: QType, ordered: bool) -> DataFrame:
@@ -71,10 +71,10 @@ def file_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFr
         frame = reader.json(list(source.paths), schema=schema, multiLine=source.format == "json", mode="FAILFAST")
     listed = [_read_as(source, n, t) for n, t in source.row.fields]
     if ordered:
-        row = "_metadata.row_index" if source.format == "parquet" else None
-        places = [F.col("_metadata.file_path"), F.col("_metadata.file_block_start")]
-        last = F.col(row) if row else F.monotonically_increasing_id()
-        listed += [c.alias(n) for c, n in zip([*places, last], FILE_PLACES, strict=True)]
+        parquet = source.format == "parquet"
+        row = F.col("_metadata.row_index") if parquet else F.monotonically_increasing_id()
+        columns = (F.col("_metadata.file_path"), F.col("_metadata.file_block_start"), row)
+        listed += [c.alias(n) for c, n in zip(columns, FILE_PLACES, strict=True) if n in source.places]
     return frame.select(*listed)
 
 
