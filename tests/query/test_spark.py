@@ -29,7 +29,7 @@ def on_spark(spark: SparkSession) -> Runner:
 
     def evaluate(text: str, **lists: list[Any]) -> Any:
         engine = QueryEngine(lambda: spark)
-        names: dict[str, Any] = {name: SparkDataset(engine.inline(rows), engine) for name, rows in lists.items()}
+        names: dict[str, Any] = {name: SparkDataset(engine.inline(rows)) for name, rows in lists.items()}
         types = {name: ListType(value.relation.row, dataset=True) for name, value in names.items()}
         program = prepare(compile_query(text, names=types), engine, types, names)
         value = run(program, engine, names=names)

@@ -17,6 +17,7 @@ from clinker_spark.plan.nodes import (
     SourcePlan,
     TransformPlan,
 )
+from clinker_spark.plan.query.node import QueryPlan
 
 
 @dataclass
@@ -49,7 +50,7 @@ def orders(plan: Plan) -> dict[str, Order]:
     for node in plan.nodes:
         before = [result[ref.node] for ref in node.inputs]
         in_place = all(order.in_place for order in before)
-        if isinstance(node, AggregatePlan):
+        if isinstance(node, AggregatePlan | QueryPlan):
             in_place = False
         elif isinstance(node, TransformPlan):
             in_place = in_place and not node.shuffles
@@ -94,6 +95,8 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
     elif isinstance(node, AggregatePlan):
         columns = _fields(node.program) | set(node.group_by)
         return Need(columns, True, node.per_document, members)
+    elif isinstance(node, QueryPlan):
+        return Need(set(node.reads), True, False, members)
     elif isinstance(node, MergePlan):
         columns = columns or set(node.schema)
         if node.interleave:

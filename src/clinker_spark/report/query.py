@@ -11,7 +11,7 @@ def explain(program: Checked, engine: Any) -> str:
     """The sources, and the result as Spark SQL in pipe syntax: the very text that runs."""
     if engine is None:
         return "No file or table is read: the program runs in this process, without Spark.\n"
-    from clinker_spark.runtime.query import SparkDataset, plan
+    from clinker_spark.plan.query.engine import SparkDataset, plan
 
     value = plan(program, engine, {})
     lines = ["Sources"]

@@ -72,5 +72,5 @@ def _result(engine: QueryEngine, value: Any) -> Any:
         return engine.dataframe(value)
     if isinstance(value, list) and value:
         element_type(value)  # says so when the rows have no common type
-        return engine.dataframe(SparkDataset(engine.inline(value), engine))
+        return engine.dataframe(SparkDataset(engine.inline(value)))
     return value

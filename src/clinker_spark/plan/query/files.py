@@ -18,6 +18,7 @@ from typing import Any
 
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Kind
+from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.types import (
     ANY,
@@ -57,6 +58,8 @@ class FileSource:
     header: bool = True
     delimiter: str = ","
     multiline: bool = False
+    schema: str | None = None
+    """The Spark schema of a Parquet file, so that Spark need not look for it; None when only Spark can tell."""
     rows: tuple[Any, ...] | None = None
     """The rows themselves, for formats that Spark does not read."""
 
@@ -131,8 +134,8 @@ def _read(paths: tuple[str, ...], kind: str, options: Mapping[str, Any], declare
         names, found = _csv_row(paths, delimiter, header, declared)
         return FileSource(paths, kind, _declared(found, declared), names, header, delimiter, multiline)
     if kind == "parquet":
-        found = _parquet_row(paths)
-        return FileSource(paths, kind, _declared(found, declared), found.names)
+        found, schema = _parquet_row(paths)
+        return FileSource(paths, kind, _declared(found, declared), found.names, schema=schema)
     if kind == "yaml":
         rows = _yaml_rows(paths)
         found = _row_type(rows)
@@ -252,8 +255,10 @@ def _row_type(rows: tuple[Any, ...]) -> RecordType:
 # ---------------------------------------------------------------------- parquet
 
 
-def _parquet_row(paths: tuple[str, ...]) -> RecordType:
-    """The columns of Parquet files. Footers count nulls: a column without any is joined and compared faster."""
+def _parquet_row(paths: tuple[str, ...]) -> tuple[RecordType, str | None]:
+    """The columns of Parquet files, and their Spark schema.
+
+    Footers count nulls: a column without any is joined and compared faster."""
     import pyarrow.parquet as pq
 
     schema = pq.read_schema(paths[0])
@@ -261,7 +266,24 @@ def _parquet_row(paths: tuple[str, ...]) -> RecordType:
     for path in paths:
         without_nulls &= _columns_without_nulls(pq.read_metadata(path))
     fields = [(f.name, _arrow_type(f.type)) for f in schema]
-    return RecordType(tuple((n, t if n in without_nulls else t.as_nullable()) for n, t in fields))
+    row = RecordType(tuple((n, t if n in without_nulls else t.as_nullable()) for n, t in fields))
+    spelled = [(f.name, _spark_spelling(f.type)) for f in schema]
+    if any(text is None for _, text in spelled):
+        return row, None
+    return row, ", ".join(f"{quote(name)} {text}" for name, text in spelled)
+
+
+def _spark_spelling(t: Any) -> str | None:
+    """The Spark type of a flat Parquet column; None for those that Spark should look at itself."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(t):
+        return f"DECIMAL({t.precision}, {t.scale})"
+    if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t):
+        return "STRING"
+    names = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float": "FLOAT"}
+    names |= {"double": "DOUBLE", "bool": "BOOLEAN", "date32[day]": "DATE"}
+    return names.get(str(t))
 
 
 def _columns_without_nulls(metadata: Any) -> set[str]:

@@ -26,8 +26,10 @@ from clinker_spark.plan.nodes import (
     StreamRef,
     TransformPlan,
 )
+from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.spark.operators.aggregate import build_aggregate
 from clinker_spark.spark.operators.merge import build_merge
+from clinker_spark.spark.operators.query import build_query
 from clinker_spark.spark.operators.route import build_route
 from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
@@ -87,6 +89,8 @@ class Builder:
                 made = {None: build_merge(self, node)}
             case AggregatePlan():
                 made = {None: build_aggregate(self, node)}
+            case QueryPlan():
+                made = {None: build_query(self, node)}
             case _:
                 raise TypeError(type(node).__name__)
         readers = self.plan.readers(node.name)

@@ -9,11 +9,22 @@ from pyspark.sql import functions as F
 
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.query.engine import ListSource
 from clinker_spark.plan.query.files import FILE_PLACES, PLACE, FileSource
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.values import VALUE, columns_of
 from clinker_spark.query.casts import cast
 from clinker_spark.query.types import STRING, QType, RecordType, Scalar, is_kind
+
+
+def scan_frame(spark: SparkSession, content: Any, ordered: bool) -> DataFrame:
+    """The rows of a source, wherever they come from."""
+    if isinstance(content, FileSource):
+        return file_frame(spark, content, ordered)
+    if isinstance(content, ListSource):
+        return list_frame(spark, content.rows, content.row, ordered)
+    frame: DataFrame = content
+    return frame
 
 
 def list_frame(spark: SparkSession, rows: list[Any], row: QType, ordered: bool) -> DataFrame:
@@ -65,7 +76,7 @@ def file_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFr
             enforceSchema=True,
         )
     elif source.format == "parquet":
-        frame = reader.parquet(*source.paths)
+        frame = (reader.schema(source.schema) if source.schema else reader).parquet(*source.paths)
     else:
         schema = ", ".join(f"{quote(n)} {ddl(t)}" for n, t in source.row.fields)
         frame = reader.json(list(source.paths), schema=schema, multiLine=source.format == "json", mode="FAILFAST")
