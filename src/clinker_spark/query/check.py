@@ -114,8 +114,11 @@ class Checker(QueryChecker):
                 if not self._loops:
                     word = "break" if isinstance(s, ast.Break) else "continue"
                     self.note("E702", s.span, f"'{word}' stands outside a loop")
-            case ast.Return(value=value) if value is not None:
-                self.infer(value, scope)
+            case ast.Return():
+                if not self.functions:
+                    self.note("E702", s.span, "'return' stands outside a function")
+                if s.value is not None:
+                    self.infer(s.value, scope)
             case ast.Expect():
                 self.condition(s.value, scope, "what is expected")
             case ast.Test():

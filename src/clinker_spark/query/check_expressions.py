@@ -53,6 +53,8 @@ class ExpressionChecker:
         self.source = source
         self.types = types
         self.problems: list[Diagnostic] = []
+        self.functions = 0
+        """Bodies of functions around the statement that is looked at."""
         self._handlers: dict[type, Callable[[Any, Types], QType]] = {
             cxl.Literal: lambda e, s: type_of_value(e.value),
             cxl.Name: self._name,
@@ -279,7 +281,10 @@ class ExpressionChecker:
         declared = self.types.records.get(e.type_name, ANY)
         for entry in e.entries:
             have = self.infer(entry.value, scope)
-            if not isinstance(declared, RecordType) or not isinstance(entry.key, cxl.Literal):
+            if not (isinstance(entry.key, cxl.Literal) and isinstance(entry.key.value, str)):
+                self.note("E702", entry.key.span, "the fields of a record are names")
+                continue
+            if not isinstance(declared, RecordType):
                 continue
             want = declared.field(entry.key.value)
             if want is None:
@@ -341,7 +346,9 @@ class ExpressionChecker:
             if declared is not None and not fits(found, declared):
                 self.note("E702", e.body.span, f"the function gives {declared}, but this is {found}")
             return FunctionType(params, declared if declared is not None else found)
+        self.functions += 1
         self.block(e.body, inner)
+        self.functions -= 1
         return FunctionType(params, declared if declared is not None else ANY)
 
     def _apply(self, e: ast.Apply, scope: Types) -> QType:

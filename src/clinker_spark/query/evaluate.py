@@ -133,9 +133,14 @@ class Evaluator(QueryEvaluator):
                 index = self.eval(s.target.index, scope)
                 if isinstance(target, list) and not (isinstance(index, int) and -len(target) <= index < len(target)):
                     raise Failed(f"index {show(index)} is out of range", span=s.target.span)
-                target[index] = value
+                self._put(target, index, value, s.target)
             case cxl.Member():
-                self.eval(s.target.target, scope)[s.target.name] = value
+                self._put(self.eval(s.target.target, scope), s.target.name, value, s.target)
+
+    def _put(self, target: Any, key: Any, value: Any, e: cxl.Expr) -> None:
+        if not isinstance(target, list | dict) or isinstance(key, list | dict):
+            raise Failed(f"there is nothing to assign to in {show(target, False)}", span=e.span)
+        target[key] = value
 
     def _for(self, s: ast.For, scope: Env) -> None:
         start = self.local(self.eval(s.source, scope))

@@ -18,7 +18,7 @@ from clinker_spark.query import ast, values
 from clinker_spark.query.casts import cast
 from clinker_spark.query.declared import TypeTable
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.functions import FUNCTIONS
+from clinker_spark.query.functions import FUNCTIONS, Function
 from clinker_spark.query.runs import distinct, items
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.types import RecordType
@@ -204,7 +204,7 @@ class ExpressionEvaluator:
         if target is None:
             return None
         if isinstance(target, dict):
-            return target.get(index)
+            return target.get(index) if not isinstance(index, list | dict) else None
         found = target if isinstance(target, str) else items(target)
         if not isinstance(index, int) or isinstance(index, bool):
             raise Failed(f"cannot index with {values.show(index, False)}", "use a whole number")
@@ -218,6 +218,9 @@ class ExpressionEvaluator:
         end = self.eval(e.end, scope) if e.end is not None else None
         if target is None:
             return None
+        for bound in (start, end):
+            if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int)):
+                raise Failed(f"a slice goes from one whole number to another, not to {values.show(bound, False)}")
         return target[start:end] if isinstance(target, str) else items(target)[start:end]
 
     def _comprehension(self, e: cxl.Comprehension, scope: Env) -> Any:
@@ -252,7 +255,7 @@ class ExpressionEvaluator:
                 return self._call_method(args[0], row.name, args[1:])
             if len(args) < row.least or (row.most is not None and len(args) > row.most):
                 raise Failed(f"{row.name}() takes {row.least} argument{'s' * (row.least != 1)}, not {len(args)}")
-            return row.run(*args)
+            return run_row(row, args)
         if e.function in methods() and args:
             return self._call_method(args[0], e.function, args[1:])
         raise Failed(f"unknown function '{e.function}'", code="E701")
@@ -288,12 +291,12 @@ class ExpressionEvaluator:
         if args and isinstance(args[0], FunctionValue):
             return self._higher_order(target, name, args[0])
         if isinstance(target, dict | list) and name in FUNCTIONS:
-            return FUNCTIONS[name].run(target, *args)
+            return run_row(FUNCTIONS[name], [target, *args])
         builtin = methods().get(name)
         if builtin is not None:
             return run_dynamic(builtin, builtin.overloads, [target, *args])
         if name in FUNCTIONS:
-            return FUNCTIONS[name].run(target, *args)
+            return run_row(FUNCTIONS[name], [target, *args])
         raise Failed(f"unknown field or method '{name}'", span=span, code="E701")
 
     def _higher_order(self, target: Any, name: str, function: FunctionValue) -> Any:
@@ -313,6 +316,15 @@ class ExpressionEvaluator:
             case "flat_map":
                 return [x for r in results for x in items(r)]
         raise Failed(f"unknown method '{name}'", code="E701")
+
+
+def run_row(row: Function, args: Sequence[Any]) -> Any:
+    """A function of the table. Arguments that only turn out to be wrong at run time are a failure of the program."""
+    try:
+        return row.run(*args)
+    except (TypeError, AttributeError, ValueError, OverflowError):
+        shown = ", ".join(values.show(a, False)[:60] for a in args)
+        raise Failed(f"{row.name}() does not take ({shown})") from None
 
 
 def _group_member(group: Group, name: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.lower.plan import quote
@@ -14,7 +13,7 @@ from clinker_spark.plan.query.files import FILE_PLACES, PLACE, FileSource
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.values import VALUE, columns_of
 from clinker_spark.query.casts import cast
-from clinker_spark.query.types import STRING, QType, RecordType, Scalar, is_kind
+from clinker_spark.query.types import STRING, QType, RecordType, is_kind
 
 
 def scan_frame(spark: SparkSession, content: Any, ordered: bool) -> DataFrame:
@@ -80,19 +79,21 @@ def file_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFr
     else:
         schema = ", ".join(f"{quote(n)} {ddl(t)}" for n, t in source.row.fields)
         frame = reader.json(list(source.paths), schema=schema, multiLine=source.format == "json", mode="FAILFAST")
-    listed = [_read_as(source, n, t) for n, t in source.row.fields]
+    listed = [_read_as(source, name, t) for name, t in source.row.fields]
     if ordered:
         parquet = source.format == "parquet"
-        row = F.col("_metadata.row_index") if parquet else F.monotonically_increasing_id()
-        columns = (F.col("_metadata.file_path"), F.col("_metadata.file_block_start"), row)
-        listed += [c.alias(n) for c, n in zip(columns, FILE_PLACES, strict=True) if n in source.places]
-    return frame.select(*listed)
+        row = "_metadata.row_index" if parquet else "monotonically_increasing_id()"
+        places = zip(("_metadata.file_path", "_metadata.file_block_start", row), FILE_PLACES, strict=True)
+        listed += [f"{text} AS {quote(name)}" for text, name in places if name in source.places]
+    if listed == [quote(name) for name in source.names] == [quote(name) for name in frame.columns]:
+        return frame
+    return frame.selectExpr(*listed)
 
 
-def _read_as(source: FileSource, name: str, t: QType) -> Any:
-    column = F.col(quote(name))
+def _read_as(source: FileSource, name: str, t: QType) -> str:
+    """How a column of a file is read, as SQL."""
     if source.format in ("csv", "tsv") and is_kind(t, Kind.STRING):
-        return F.coalesce(column, F.lit("")).alias(name)  # an empty cell of a text column is the empty text
-    if source.format == "parquet" and isinstance(t, Scalar) and t.kind is Kind.DATETIME:
-        return column.cast("timestamp_ntz").alias(name)
-    return column
+        return f"coalesce({quote(name)}, '') AS {quote(name)}"  # an empty cell of a text column is the empty text
+    if source.format == "parquet" and is_kind(t, Kind.DATETIME):
+        return f"CAST({quote(name)} AS TIMESTAMP_NTZ) AS {quote(name)}"
+    return quote(name)
