@@ -16,7 +16,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.query import ast
-from clinker_spark.query.check_expressions import Types
+from clinker_spark.query.check_base import Types
 from clinker_spark.query.check_queries import QueryChecker
 from clinker_spark.query.declared import TypeTable
 from clinker_spark.query.scopes import Scope

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source, Span
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
-from clinker_spark.cxl.builtins import methods
-from clinker_spark.cxl.overloads import params_for
 from clinker_spark.query import ast
+from clinker_spark.query.check_base import Types
+from clinker_spark.query.check_calls import CallChecker
 from clinker_spark.query.declared import TypeTable
-from clinker_spark.query.functions import FUNCTIONS, STATEMENT_FUNCTIONS, Function
-from clinker_spark.query.names import SCALAR_AGGREGATES
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.types import (
     ANY,
@@ -33,7 +28,6 @@ from clinker_spark.query.types import (
     Scalar,
     element_of,
     fits,
-    from_core,
     is_any,
     is_kind,
     is_null,
@@ -42,20 +36,13 @@ from clinker_spark.query.types import (
     unify,
 )
 
-Types = Scope[QType]
-_CLOSURES = ("map", "filter", "find", "any", "flat_map")
 
-
-class ExpressionChecker:
-    """Infers types. Queries and statements are added by the classes below it."""
+class ExpressionChecker(CallChecker):
+    """Infers types of expressions. Queries and statements are added by the classes below it."""
 
     def __init__(self, source: Source, types: TypeTable) -> None:
-        self.source = source
-        self.types = types
-        self.problems: list[Diagnostic] = []
-        self.functions = 0
-        """Bodies of functions around the statement that is looked at."""
-        self._handlers: dict[type, Callable[[Any, Types], QType]] = {
+        super().__init__(source, types)
+        self.handlers |= {
             cxl.Literal: lambda e, s: type_of_value(e.value),
             cxl.Name: self._name,
             cxl.Member: self._member,
@@ -63,46 +50,20 @@ class ExpressionChecker:
             cxl.Binary: self._binary,
             cxl.If: self._if,
             cxl.Match: self._match,
-            cxl.Call: self._call,
-            cxl.MethodCall: self._method,
+            cxl.Call: self.call,
+            cxl.MethodCall: self.method,
             cxl.Index: self._index,
             cxl.ArrayLiteral: self._list,
             cxl.MapLiteral: self._map,
             cxl.Comprehension: self._comprehension,
             ast.Lambda: self.function,
-            ast.Apply: self._apply,
+            ast.Apply: self.apply,
             ast.Slice: self._slice,
             ast.Cast: self._cast,
             ast.RecordLiteral: self._record,
             ast.Query: self.query,
             ast.Load: self.load,
         }
-
-    def infer(self, e: cxl.Expr, scope: Types) -> QType:
-        return self._handlers[type(e)](e, scope)
-
-    # ---------------------------------------------- what the other checkers add
-
-    def query(self, q: ast.Query, scope: Types) -> QType:
-        raise NotImplementedError
-
-    def load(self, e: ast.Load, scope: Types) -> QType:
-        raise NotImplementedError
-
-    def block(self, statements: Sequence[ast.Statement], scope: Types) -> None:
-        raise NotImplementedError
-
-    # -------------------------------------------------------------- reporting
-
-    def note(self, code: str, span: Span, message: str, help_text: str | None = None) -> QType:
-        phase = "resolve" if code == "E701" else "typecheck"
-        if not any(p.span == span and p.code == code for p in self.problems):
-            self.problems.append(Diagnostic(code, message, self.source, span, help_text, phase=phase))
-        return ANY
-
-    def unknown(self, what: str, name: str, span: Span, known: Iterable[str], else_help: str = "") -> QType:
-        help_text = did_you_mean(name, known) or else_help or None
-        return self.note("E701", span, f"unknown {what} '{name}'", help_text)
 
     # ------------------------------------------------------------------ names
 
@@ -133,7 +94,7 @@ class ExpressionChecker:
                 return value.as_nullable()
         if is_any(target) or is_null(target):
             return ANY
-        return self._call_method(target, name, (), span)
+        return self.call_method(target, name, (), span)
 
     def _group_member(self, group: GroupType, key: QType, item: QType, name: str, span: Span) -> QType:
         if name == "key":
@@ -334,114 +295,6 @@ class ExpressionChecker:
     def _cast(self, e: ast.Cast, scope: Types) -> QType:
         self.infer(e.value, scope)
         return self.types.resolve(e.type)
-
-    # ------------------------------------------------------------------ calls
-
-    def function(self, e: ast.Lambda, scope: Types) -> FunctionType:
-        params = tuple(self.types.resolve(p.type) if p.type is not None else ANY for p in e.params)
-        inner: Types = Scope(scope, {p.name: t for p, t in zip(e.params, params, strict=True)})
-        declared = self.types.resolve(e.result) if e.result is not None else None
-        if isinstance(e.body, cxl.Expr):
-            found = self.infer(e.body, inner)
-            if declared is not None and not fits(found, declared):
-                self.note("E702", e.body.span, f"the function gives {declared}, but this is {found}")
-            return FunctionType(params, declared if declared is not None else found)
-        self.functions += 1
-        self.block(e.body, inner)
-        self.functions -= 1
-        return FunctionType(params, declared if declared is not None else ANY)
-
-    def _apply(self, e: ast.Apply, scope: Types) -> QType:
-        args = [self.infer(a, scope) for a in e.args]
-        return self._call_value(self.infer(e.function, scope), args, e.args, e.function.span)
-
-    def _call_value(self, function: QType, args: Sequence[QType], written: Sequence[cxl.Expr], span: Span) -> QType:
-        if not isinstance(function, FunctionType):
-            return ANY if is_any(function) else self.note("E702", span, f"{function} is not a function")
-        if function.params is None:
-            return function.result
-        if len(args) > len(function.params):
-            return self.note("E702", span, f"too many arguments: {len(args)} for {len(function.params)}")
-        for have, want, place in zip(args, function.params, written, strict=False):
-            if not fits(have, want):
-                self.note("E702", place.span, f"expected {want}, but this is {have}")
-        rest = function.params[len(args) :]
-        return FunctionType(rest, function.result) if rest else function.result
-
-    def _call(self, e: cxl.Call, scope: Types) -> QType:
-        args = [self.infer(a, scope) for a in e.args]
-        if e.function in scope:
-            return self._call_value(scope.get(e.function), args, e.args, e.name_span)
-        if e.function in self.types.variants:
-            return ANY
-        if e.function in STATEMENT_FUNCTIONS:
-            return NULL
-        if e.function == "reduce":
-            return args[2] if len(args) == 3 else ANY
-        row = FUNCTIONS.get(e.function)
-        if row is not None and not (row.name in ("min", "max") and len(args) == 2):
-            return self._builtin(row, args, e)
-        if e.function in methods() and args:
-            return self._call_method(args[0], e.function, args[1:], e.name_span)
-        return self.unknown("function", e.function, e.name_span, [*scope, *FUNCTIONS, *methods()])
-
-    def _builtin(self, row: Function, args: Sequence[QType], e: cxl.Call) -> QType:
-        if len(args) < row.least or (row.most is not None and len(args) > row.most):
-            wanted = str(row.least) if row.most == row.least else f"{row.least} or more"
-            return self.note(
-                "E702", e.span, f"{row.name}() takes {wanted} argument{'s' * (row.least != 1)}, not {len(args)}"
-            )
-        problem = row.check(args) if row.check is not None and args else None
-        if problem is not None:
-            outside = row.name in SCALAR_AGGREGATES and not isinstance(args[0], ListType | GroupType)
-            if outside:
-                help_text = f"group the rows first: group by … into g, then {row.name}(from x in g select x.…)"
-                return self.note("E704", e.span, f"{row.name}() outside a group: it {problem}", help_text)
-            return self.note("E702", e.args[0].span, f"{row.name}() {problem}")
-        return row.result_type(args)
-
-    def _method(self, e: cxl.MethodCall, scope: Types) -> QType:
-        target = self.infer(e.receiver, scope)
-        if e.method in _CLOSURES and e.args and isinstance(e.args[0], ast.Lambda):
-            return self._higher_order(e, target, e.args[0], scope)
-        args = [self.infer(a, scope) for a in e.args]
-        if isinstance(target, RecordType) and isinstance(found := target.field(e.method), FunctionType):
-            return self._call_value(found, args, e.args, e.name_span)
-        return self._call_method(target, e.method, args, e.name_span)
-
-    def _higher_order(self, e: cxl.MethodCall, target: QType, closure: ast.Lambda, scope: Types) -> QType:
-        element = element_of(target)
-        if element is None:
-            return self.note("E702", e.name_span, f".{e.method}() needs a list, not {target}")
-        inner: Types = Scope(scope, {p.name: element for p in closure.params})
-        body = self.infer(closure.body, inner) if isinstance(closure.body, cxl.Expr) else ANY
-        match e.method:
-            case "map":
-                return ListType(body)
-            case "filter":
-                return ListType(element)
-            case "find":
-                return element.as_nullable()
-            case "any":
-                return BOOL
-        return ListType(element_of(body) or ANY)
-
-    def _call_method(self, target: QType, name: str, args: Sequence[QType], span: Span) -> QType:
-        builtin = methods().get(name)
-        row = FUNCTIONS.get(name)
-        if row is not None and (builtin is None or isinstance(target, ListType | GroupType | MapType | RecordType)):
-            return row.result_type([target, *args])
-        if builtin is None:
-            return self.unknown("method", name, span, [*methods(), *FUNCTIONS])
-        from clinker_spark.query.methods import choose
-
-        found = choose(builtin, [target, *args])
-        if found is not None:
-            return from_core(found[1])
-        if not any(params_for(o, len(args) + 1) for o in builtin.overloads):
-            return self.note("E702", span, f"{name}() does not take {len(args)} arguments")
-        shown = " and ".join(str(t) for t in (target, *args))
-        return self.note("E702", span, f"{name}() does not take {shown}")
 
 
 def _comparable(a: QType, b: QType) -> bool:

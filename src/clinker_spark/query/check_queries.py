@@ -7,7 +7,8 @@ from dataclasses import replace
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.query import ast
-from clinker_spark.query.check_expressions import ExpressionChecker, Types
+from clinker_spark.query.check_base import Types
+from clinker_spark.query.check_expressions import ExpressionChecker
 from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.names import key_name, scalar_aggregate
 from clinker_spark.query.scopes import Scope

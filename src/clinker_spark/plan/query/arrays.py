@@ -7,7 +7,8 @@ from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.query.expressions import Env, ExpressionLowering
+from clinker_spark.plan.query.base import Env
+from clinker_spark.plan.query.expressions import ExpressionLowering
 from clinker_spark.plan.query.groups import aggregate_sql
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.order import packed

@@ -17,8 +17,8 @@ from typing import Any
 from clinker_spark.core.tree import field_names
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.query.base import local_scope
 from clinker_spark.plan.query.blocks import QueryLowering
-from clinker_spark.plan.query.expressions import local_scope
 from clinker_spark.plan.query.files import PLACE, FileSource, file_source
 from clinker_spark.plan.query.values import Column, OrderTerm, Relation, Rendered, Rows
 from clinker_spark.query import ast

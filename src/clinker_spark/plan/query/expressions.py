@@ -7,22 +7,22 @@ What SQL cannot say is an error at its place, before anything runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
 
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.plan.query.base import Env, local_scope
 from clinker_spark.plan.query.calls import call_method, call_template
+from clinker_spark.plan.query.conditions import ConditionLowering
 from clinker_spark.plan.query.literals import ddl, literal
 from clinker_spark.plan.query.values import (
     Column,
     GroupRef,
     Local,
     Record,
-    Relation,
     Rows,
     Value,
     wide,
@@ -37,8 +37,6 @@ from clinker_spark.query.scopes import Scope
 from clinker_spark.query.types import (
     ANY,
     BOOL,
-    FLOAT,
-    INT,
     STRING,
     ListType,
     MapType,
@@ -49,23 +47,18 @@ from clinker_spark.query.types import (
     is_kind,
     is_null,
     is_number,
-    type_of_value,
     unify,
 )
 from clinker_spark.query.values import Dataset
 
-Env = Scope[Value]
-_MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
-
-class ExpressionLowering:
+class ExpressionLowering(ConditionLowering):
     """Lowers expressions. Queries and aggregates are added by the classes below it."""
 
     def __init__(self, types: TypeTable) -> None:
-        self.types = types
-        self._count = 0
+        super().__init__(types)
         self._inlined: list[str] = []
-        self._handlers: dict[type, Callable[[Any, Env], Value]] = {
+        self.handlers |= {
             cxl.Literal: lambda e, s: Local(e.value),
             cxl.Name: self._name,
             cxl.Member: self._member,
@@ -84,92 +77,6 @@ class ExpressionLowering:
             ast.Slice: self._slice,
             ast.Apply: self._apply,
         }
-
-    def fresh(self, prefix: str) -> str:
-        self._count += 1
-        return f"{prefix}{self._count}"
-
-    def lower(self, e: cxl.Expr, scope: Env) -> Value:
-        handler = self._handlers.get(type(e))
-        if handler is None:
-            self.no_form(e.span, f"this {type(e).__name__.lower()} cannot run on Spark")
-        try:
-            return handler(e, scope)
-        except Failed as failed:
-            if failed.span is None:
-                failed.span = e.span
-            raise
-
-    def no_form(self, span: Span, message: str, help_text: str | None = None) -> NoReturn:
-        raise Failed(message, help_text, span=span, code="E708")
-
-    # ------------------------------------------- what the other lowerings add
-
-    def query(self, q: ast.Query, scope: Env) -> Value:
-        raise NotImplementedError
-
-    def set_operator(self, e: cxl.Binary, scope: Env) -> Value:
-        raise NotImplementedError
-
-    def aggregate(self, e: cxl.Call, scope: Env) -> Value | None:
-        """An aggregate over rows, a group or an array; None when the argument is none of them."""
-        raise NotImplementedError
-
-    def rows_as_array(self, relation: Relation) -> Column:
-        raise NotImplementedError
-
-    def group_as_array(self, group: GroupRef) -> Column:
-        raise NotImplementedError
-
-    def contains_row(self, relation: Relation, value: Value) -> Column:
-        raise NotImplementedError
-
-    # ---------------------------------------------------------- values as SQL
-
-    def column(self, e: cxl.Expr, scope: Env) -> Column:
-        value = self.lower(e, scope)
-        try:
-            return self.to_column(value)
-        except Failed as failed:
-            if failed.span is None:
-                failed.span = e.span
-            raise
-
-    def to_column(self, value: Value) -> Column:
-        """A value as one SQL expression."""
-        match value:
-            case Column():
-                return value
-            case Local(value=FunctionValue()):
-                raise Failed("a function is no value on Spark", code="E708")
-            case Local(value=Dataset() as dataset):
-                return self.rows_as_array(dataset.relation)  # type: ignore[attr-defined]
-            case Local(value=constant):
-                return Column(*literal(constant))
-            case Rows(relation=relation):
-                return self.rows_as_array(relation)
-            case GroupRef():
-                return self.group_as_array(value)
-        parts = {name: self.to_column(field) for name, field in value.fields.items()}
-        inner = ", ".join(f"{sql_string(name)}, {c.text}" for name, c in parts.items())
-        made = RecordType(tuple((name, c.type) for name, c in parts.items()), row_of=value.row_of)
-        text = f"named_struct({inner})"
-        if value.presence is None:
-            return Column(text, made)
-        return Column(f"CASE WHEN {value.presence.text()} THEN {text} END", made.as_nullable())
-
-    def type_of(self, value: Value) -> QType:
-        match value:
-            case Column(type=t):
-                return t
-            case Local(value=constant):
-                return ANY if isinstance(constant, FunctionValue | Dataset) else type_of_value(constant)
-            case Rows(relation=relation):
-                return ListType(relation.row, dataset=True)
-            case GroupRef(type=t):
-                return t
-        made = RecordType(tuple((n, self.type_of(f)) for n, f in value.fields.items()), row_of=value.row_of)
-        return made.as_nullable() if value.presence is not None else made
 
     # ------------------------------------------------------------------ names
 
@@ -247,103 +154,6 @@ class ExpressionLowering:
         merged = unify(left.type.present(), right.type.present())
         t = Scalar(merged.kind) if isinstance(merged, Scalar) else ANY
         return Column(f"({a} {op} {b})", t.as_nullable() if nullable else t)
-
-    # ------------------------------------------------------------- conditions
-
-    def condition(self, e: cxl.Expr, scope: Env, *, exact: bool) -> str:
-        """A condition as SQL. With `exact` it is never null."""
-        if isinstance(e, cxl.Binary):
-            if e.op in ("and", "or"):
-                left = self.condition(e.left, scope, exact=exact)
-                return f"({left} {e.op.upper()} {self.condition(e.right, scope, exact=exact)})"
-            if e.op in ("==", "!="):
-                return self._equal(e, scope)
-            if e.op in _MIRROR:
-                return self._ordered(e, scope, exact)
-            if e.op == "in":
-                return self._in(e, scope)
-        if isinstance(e, cxl.Unary) and e.op == "not":
-            return f"(NOT {self.condition(e.operand, scope, exact=True)})"
-        return self.truth(self.lower(e, scope), exact)
-
-    def truth(self, value: Value, exact: bool) -> str:
-        """Is a value true? A row is when it is there, a list when it has elements."""
-        match value:
-            case Record(presence=None):
-                return "TRUE"
-            case Record(presence=presence):
-                assert presence is not None
-                return presence.text()
-        column = self.to_column(value)
-        t = column.type
-        if is_null(t):
-            return "FALSE"
-        if is_kind(t, Kind.BOOL):
-            return f"coalesce({column.text}, FALSE)" if exact and t.nullable else column.text
-        if is_number(t):
-            text = f"({column.text} != 0)"
-        elif is_kind(t, Kind.STRING):
-            text = f"({column.text} != '')"
-        elif isinstance(t, ListType):
-            text = f"(size({column.text}) > 0)"
-        else:
-            return f"({column.text} IS NOT NULL)"
-        return f"coalesce({text}, FALSE)" if exact and t.nullable else text
-
-    def _equal(self, e: cxl.Binary, scope: Env) -> str:
-        negated = "NOT " if e.op == "!=" else ""
-        a, b = self.lower(e.left, scope), self.lower(e.right, scope)
-        for one, other in ((a, b), (b, a)):
-            if isinstance(other, Local) and other.value is None:
-                if isinstance(one, Record):
-                    return f"({'' if negated else 'NOT '}{self.truth(one, True)})"
-                return f"({self.to_column(one).text} IS {negated}NULL)"
-        left, right = self._paired(self.to_column(a), self.to_column(b))
-        if left.type.nullable or right.type.nullable:
-            return f"({negated}{left.text} <=> {right.text})"
-        return f"({left.text} {'!=' if negated else '='} {right.text})"
-
-    def _ordered(self, e: cxl.Binary, scope: Env, exact: bool) -> str:
-        left, right = self._paired(self.column(e.left, scope), self.column(e.right, scope))
-        text = f"({left.text} {e.op} {right.text})"
-        nullable = left.type.nullable or right.type.nullable
-        return f"coalesce({text}, FALSE)" if exact and nullable else text
-
-    def _paired(self, left: Column, right: Column) -> tuple[Column, Column]:
-        """Two sides of a comparison. A written 0.05 beside a decimal is that decimal, not the float next to it."""
-        for one, other in ((left, right), (right, left)):
-            if is_kind(one.type, Kind.DECIMAL) and is_kind(other.type, Kind.FLOAT) and other.text.endswith("D"):
-                number = other.text[:-1]
-                if number.replace(".", "").replace("-", "").isdigit():
-                    exact = Column(f"{number}BD", Scalar(Kind.DECIMAL))
-                    return (left, exact) if other is right else (exact, right)
-        return left, right
-
-    def _in(self, e: cxl.Binary, scope: Env) -> str:
-        target = self.lower(e.right, scope)
-        value = self.lower(e.left, scope)
-        if isinstance(target, Rows):
-            return self.contains_row(target.relation, value).text
-        if isinstance(target, Local) and isinstance(target.value, list):
-            return self._in_list(value, target.value)
-        column = self.to_column(target)
-        needle = self.to_column(value)
-        if is_kind(column.type, Kind.STRING):
-            return f"coalesce(contains({column.text}, {needle.text}), FALSE)"
-        if isinstance(column.type, MapType):
-            return f"coalesce(map_contains_key({column.text}, {needle.text}), FALSE)"
-        if isinstance(column.type, ListType):
-            return f"coalesce(exists({column.text}, cq_i -> cq_i <=> {needle.text}), FALSE)"
-        self.no_form(e.span, f"'in' over {column.type} has no Spark form")
-
-    def _in_list(self, value: Value, wanted: list[Any]) -> str:
-        needle = self.to_column(value)
-        there = [literal(v)[0] for v in wanted if v is not None]
-        parts = [f"({needle.text} IN ({', '.join(there)}))"] if there else []
-        if None in wanted:
-            parts.append(f"({needle.text} IS NULL)")
-        text = " OR ".join(parts) or "FALSE"
-        return f"coalesce({text}, FALSE)" if needle.type.nullable else f"({text})"
 
     # ---------------------------------------------------------------- choices
 
@@ -525,25 +335,5 @@ class ExpressionLowering:
         self.no_form(e.span, f".{e.method}() has no Spark form")
 
 
-def local_scope(scope: Scope[Any]) -> Env:
-    """The program's values as values of the lowering, looked up when they are needed."""
-    return _LocalScope(scope)
-
-
-class _LocalScope(Scope[Value]):
-    def __init__(self, values: Scope[Any]) -> None:
-        super().__init__()
-        self._values = values
-
-    def get(self, name: str) -> Value:
-        return Local(self._values.get(name))
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
-
 def _postfix(text: str) -> str:
     return text if text.endswith(("`", ")")) or text.isidentifier() else f"({text})"
-
-
-__all__ = ["FLOAT", "INT", "Env", "ExpressionLowering", "local_scope"]
