@@ -29,7 +29,8 @@ from clinker_spark.query.types import (
     RecordType,
     element_of,
     fits,
-    is_kind,
+    is_number,
+    unify,
 )
 
 LoadType = Callable[[ast.Load, TypeTable], QType]
@@ -162,6 +163,8 @@ class Checker(QueryChecker):
                 self.note(
                     "E702", s.target.span, f"'{name}' was defined with let and cannot change", "define it with var"
                 )
+            elif is_number(have) and is_number(want) and owner is not None:
+                owner.define(name, unify(want, have))
             elif not fits(have, want):
                 self.note("E702", s.value.span, f"'{name}' is {want}, but this is {have}")
             return
@@ -192,7 +195,7 @@ class Checker(QueryChecker):
         target = self.infer(cxl.Name(s.target_span, s.target), scope)
         row = element_of(target)
         names = dict(row.fields) if isinstance(row, RecordType) else {}
-        inner: Types = Scope(scope, names)
+        inner: Types = Scope(scope, names) if names else _AnyName(scope)
         for entry in s.entries:
             if names and isinstance(entry.key, cxl.Literal) and entry.key.value not in names:
                 self.unknown("field", entry.key.value, entry.key.span, names)
@@ -202,10 +205,20 @@ class Checker(QueryChecker):
 
 
 def _loose(t: QType) -> QType:
-    """A variable that starts as an empty list or as null may become anything of that shape."""
+    """A variable that starts as a list or as null may become anything of that shape."""
     if isinstance(t, ListType):
-        return ListType(ANY) if is_kind(t.element) or not t.dataset else t
+        return t if t.dataset else ListType(ANY)
     return ANY if t.nullable else t
+
+
+class _AnyName(Scope[QType]):
+    """The fields of a record whose type is not known: every name may be one."""
+
+    def get(self, name: str) -> QType:
+        return super().get(name) if super().__contains__(name) else ANY
+
+    def __contains__(self, name: str) -> bool:
+        return super().__contains__(name)
 
 
 def check(
