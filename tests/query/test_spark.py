@@ -24,11 +24,11 @@ Runner = Callable[..., Any]
 
 
 @pytest.fixture
-def on_spark(spark: SparkSession) -> Runner:
+def on_spark(quick: SparkSession) -> Runner:
     """Runs a program whose lists are rows on Spark, and gives the answer as plain values."""
 
     def evaluate(text: str, **lists: list[Any]) -> Any:
-        engine = QueryEngine(lambda: spark)
+        engine = QueryEngine(lambda: quick)
         names: dict[str, Any] = {name: SparkDataset(engine.inline(rows)) for name, rows in lists.items()}
         types = {name: ListType(value.relation.row, dataset=True) for name, value in names.items()}
         program = prepare(compile_query(text, names=types), engine, types, names)

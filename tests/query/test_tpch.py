@@ -15,12 +15,12 @@ from clinker_spark.runtime.query import QueryEngine, prepare
 SCALE = 0.005
 
 
-def test_all_queries_agree_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
+def test_all_queries_agree_with_duckdb(quick: SparkSession, tmp_path: Path) -> None:
     folder = generate(tmp_path / "tpch", SCALE)
     answers = {number: duckdb_runner(folder)(sql(number, SCALE)) for number in NUMBERS}
 
     def wrong(number: int) -> str | None:
-        engine = QueryEngine(lambda: spark)
+        engine = QueryEngine(lambda: quick)
         checked = prepare(compile_query(program(number, folder, SCALE), f"q{number}"), engine)
         value = run(checked, engine)
         rows = rows_of(engine.rows(value) if isinstance(value, Dataset) else value)
