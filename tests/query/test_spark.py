@@ -110,6 +110,8 @@ def test_dataframes_and_lists_from_python(spark: SparkSession) -> None:
         ("from p in people select print(p.name)", "print(p.name)"),
         ("fun f(n: int): int { var t = n\nreturn t }\nfrom p in people select f(p.age)", "f(p.age)"),
         ("from p in people select if p.age > 1 then p.name else p.age", "if p.age > 1 then p.name else p.age"),
+        ("people[0]", "people[0]"),
+        ("reverse(people)", "reverse(people)"),
     ],
 )
 def test_what_has_no_spark_form_is_found_before_any_job(spark: SparkSession, text: str, marked: str) -> None:

@@ -22,7 +22,7 @@ from clinker_spark.query.operators import operate
 from clinker_spark.query.runs import items
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.types import RecordType
-from clinker_spark.query.values import Group, JoinedRow, NamedRow, equal, truthy
+from clinker_spark.query.values import Dataset, Group, JoinedRow, NamedRow, equal, truthy
 
 Env = Scope[Any]
 
@@ -94,6 +94,12 @@ class ExpressionEvaluator:
         """The value itself; rows on Spark as a list. Only for consumers that need all of them, in order."""
         return value
 
+    def held(self, value: Any, what: str, help_text: str) -> Any:
+        """The value, which must be in the program already: rows on Spark are not fetched behind the user's back."""
+        if isinstance(value, Dataset):
+            raise Failed(f"{what} would fetch all rows from Spark", help_text, code="E708")
+        return value
+
     def on_spark(self, e: cxl.Expr, scope: Env) -> Any:
         """The value of an expression over rows on Spark, or NotImplemented when it is not one."""
         return NotImplemented
@@ -155,7 +161,10 @@ class ExpressionEvaluator:
             found = self.on_spark(e, scope)
             if found is not NotImplemented:
                 return found
-        left = self.local(self.eval(e.left, scope))
+        left = self.eval(e.left, scope)
+        if e.op == "+" and isinstance(left, Dataset):  # one list after the other, as rows
+            return self.on_spark(cxl.Binary(e.span, "union all", e.left, e.right, e.op_span), scope)
+        left = self.local(left)
         if e.op == "and":
             return truthy(left) and truthy(self.local(self.eval(e.right, scope)))
         if e.op == "or":
@@ -199,7 +208,7 @@ class ExpressionEvaluator:
     # ----------------------------------------------------------------- lists
 
     def _index(self, e: cxl.Index, scope: Env) -> Any:
-        target = self.local(self.eval(e.target, scope))
+        target = self.held(self.eval(e.target, scope), "an index", "use first(…), or skip and take")
         index = self.eval(e.index, scope)
         if target is None:
             return None
@@ -213,7 +222,7 @@ class ExpressionEvaluator:
         return found[index]
 
     def _slice(self, e: ast.Slice, scope: Env) -> Any:
-        target = self.local(self.eval(e.target, scope))
+        target = self.held(self.eval(e.target, scope), "a slice", "use skip and take")
         start = self.eval(e.start, scope) if e.start is not None else None
         end = self.eval(e.end, scope) if e.end is not None else None
         if target is None:
@@ -225,7 +234,8 @@ class ExpressionEvaluator:
 
     def _comprehension(self, e: cxl.Comprehension, scope: Env) -> Any:
         made = []
-        for item in items(self.local(self.eval(e.source, scope))):
+        source = self.held(self.eval(e.source, scope), "a comprehension", "write a query: from x in …")
+        for item in items(source):
             inner: Env = Scope(scope, {e.binding: item})
             if e.condition is None or truthy(self.eval(e.condition, inner)):
                 made.append(self.eval(e.value, inner))
@@ -243,11 +253,12 @@ class ExpressionEvaluator:
         if e.function in ("print", "json"):
             return self.statement_function(e.function, [self.eval(a, scope) for a in e.args])
         row = FUNCTIONS.get(e.function)
-        if row is not None and row.aggregate:
+        if row is not None and (row.aggregate or row.name == "len"):
             found = self.on_spark(e, scope)
             if found is not NotImplemented:
                 return found
-        args = [self.local(self.eval(a, scope)) for a in e.args]
+        help_text = "use an aggregate, or write it as a query"
+        args = [self.held(self.eval(a, scope), f"{e.function}()", help_text) for a in e.args]
         if e.function == "reduce" and len(args) == 3:
             return self._reduce(args)
         if row is not None:
@@ -279,7 +290,7 @@ class ExpressionEvaluator:
         raise Failed(f"{values.show(function, False)} is not a function")
 
     def _method(self, e: cxl.MethodCall, scope: Env) -> Any:
-        target = self.local(self.eval(e.receiver, scope))
+        target = self.held(self.eval(e.receiver, scope), f".{e.method}()", "write a query: from x in …")
         args = [self.local(self.eval(a, scope)) for a in e.args]
         if isinstance(target, dict) and isinstance(target.get(e.method), FunctionValue):
             return self.apply(target[e.method], args)

@@ -181,7 +181,10 @@ def _loaded(engine: PlanningEngine, e: cxl.Expr, scope: Env, types: TypeTable) -
             return tuple(replaced(item) for item in node)
         if not isinstance(node, cxl.Node) or not _has_load(node):
             return node
-        return type(node)(*[replaced(getattr(node, name)) for name in field_names(type(node))])
+        made = type(node)(*[replaced(getattr(node, name)) for name in field_names(type(node))])
+        if id(node) in engine.per_row:  # what the checker found out about the node holds for its copy
+            engine.per_row |= {id(made)}
+        return made
 
     made: cxl.Expr = replaced(e)
     return made
