@@ -14,6 +14,7 @@ from clinker_spark.plan.query.values import (
     Record,
     Rows,
     Value,
+    indent,
 )
 from clinker_spark.query.types import (
     ListType,
@@ -54,6 +55,8 @@ class ConditionLowering(LoweringBase):
             case Record(presence=presence):
                 assert presence is not None
                 return presence.text()
+            case Rows(relation=relation):
+                return f"EXISTS (\n{indent(relation.build(False).text)})"
         column = self.to_column(value)
         t = column.type
         if is_null(t):

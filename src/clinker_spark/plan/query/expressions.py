@@ -14,6 +14,7 @@ from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.base import Env, local_scope
 from clinker_spark.plan.query.calls import call_method, call_template
 from clinker_spark.plan.query.conditions import ConditionLowering
@@ -110,7 +111,7 @@ class ExpressionLowering(ConditionLowering):
             t = column.type.field(name)
             if t is not None:
                 nullable = t.as_nullable() if column.type.nullable else t
-                return Column(f"{_postfix(column.text)}.`{name}`", nullable)
+                return Column(f"{_postfix(column.text)}.{quote(name)}", nullable)
             raise Failed(f"unknown field '{name}'", span=span, code="E701")
         if isinstance(column.type, MapType):
             return Column(f"try_element_at({column.text}, {sql_string(name)})", column.type.value.as_nullable())
