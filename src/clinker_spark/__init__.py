@@ -8,10 +8,13 @@
 >>> pipeline.run().exit_code  # doctest: +SKIP
 0
 >>> pipeline.dataframe("clean").show()  # doctest: +SKIP
+
+>>> clinker_spark.query("from p in people where p.age >= 18 select p.name", people=df).show()  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0.dev0"
@@ -25,3 +28,25 @@ def load(path: str, **variables: Any) -> Any:
     import importlib
 
     return importlib.import_module("clinker_spark.runtime.api").Pipeline.load(path, variables)
+
+
+class CallableQueries(ModuleType):
+    """The package `clinker_spark.query`, which can be called."""
+
+    def __call__(self, text: str, **sources: Any) -> Any:
+        """A query program over DataFrames, tables, lists and files; see `clinker_spark.runtime.query_api.query`.
+
+        `sources` are its names: DataFrames, lists of records, tables (`Table("sales")`) or plain values. Rows come
+        back as a DataFrame, a single value as itself.
+        """
+        import importlib
+
+        return importlib.import_module("clinker_spark.runtime.query_api").query(text, sources)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "query":  # loaded when it is first asked for
+        import importlib
+
+        return importlib.import_module("clinker_spark.query")
+    raise AttributeError(f"module 'clinker_spark' has no attribute '{name}'")

@@ -79,7 +79,7 @@ def test_node_types_and_formats_are_told_apart_by_type() -> None:
     schema = json_schema()
     nodes = schema["properties"]["nodes"]["items"]
     assert set(nodes["discriminator"]["mapping"]) == {
-        "source", "transform", "aggregate", "route", "merge", "combine", "composition", "output", "sink",
+        "source", "transform", "aggregate", "route", "merge", "combine", "query", "composition", "output", "sink",
     }  # fmt: skip
     assert schema["$defs"]["OutputNode"]["properties"]["type"]["enum"] == ["output", "sink"]
 

@@ -9,6 +9,7 @@ from clinker_spark.cli.app import Lazy, LazyGroup, run
 
 COMMANDS = {
     "run": Lazy("clinker_spark.cli.run", "Run a pipeline."),
+    "query": Lazy("clinker_spark.cli.query", "Query files, tables and lists."),
     "dlq": Lazy("clinker_spark.cli.dlq", "Look at dead letters, and run them again."),
     "explain": Lazy("clinker_spark.cli.explain", "Explain a diagnostic code, or list them all."),
     "schema": Lazy("clinker_spark.cli.schema", "Print the JSON Schema of pipeline files, for editors."),

@@ -133,7 +133,7 @@ def _refs(node: Mapping, kind: str, index: int) -> Iterator[Ref]:
     elif kind == "composition":  # the map of ports is what counts
         keys = ("inputs",) if isinstance(node.get("inputs"), Mapping) else ("input",)
     else:
-        keys = ("inputs",) if kind == "merge" else ("input",)
+        keys = ("inputs",) if kind in ("merge", "query") else ("input",)
     for key in keys:
         value = node.get(key)
         if isinstance(value, Scalar) and value.text:
@@ -155,7 +155,7 @@ def _ports(node: Mapping, kind: str) -> tuple[str, ...] | None:
         names = list(conditions.entries) if isinstance(conditions, Mapping) else []
         default = _text(config, "default")
         return tuple(dict.fromkeys([*names, *([default] if default else [])])) or None
-    return () if kind in ("source", "transform", "aggregate", "merge", "combine", "output") else None
+    return () if kind in ("source", "transform", "aggregate", "merge", "combine", "query", "output") else None
 
 
 def _terminal(node: Mapping, kind: str) -> bool:

@@ -627,6 +627,79 @@ ENTRIES: tuple[Entry, ...] = (
         "Spark ran out of memory; nothing was published.",
         "Give Spark more memory, or use fewer tasks at once.",
     ),
+    # ------------------------------------------------------------ queries
+    Entry(
+        "E700",
+        "not a query program",
+        "A query program cannot be read: a clause, a bracket or a word is missing or stands in the wrong place.",
+        "Mend the marked place; the order of clauses is from, join, where, group by, sort by, skip, take, select.",
+    ),
+    Entry(
+        "E701",
+        "unknown name in a query",
+        "A query uses a variable, field, function, method or type that does not exist.",
+        "Take the suggested spelling, or define the name first.",
+    ),
+    Entry(
+        "E702",
+        "type error in a query",
+        "A query applies something to a value of a type that it does not take.",
+        "Convert the value, or compare things of one type.",
+    ),
+    Entry(
+        "E703",
+        "join condition is not true or false",
+        "The condition after `on` is a value that can never be true or false.",
+        "Compare a field of one side with a field of the other.",
+    ),
+    Entry(
+        "E704",
+        "aggregate outside a group",
+        "An aggregate such as `sum` stands where there is one row, not many.",
+        "Group the rows first, or give the aggregate a list or a query.",
+    ),
+    Entry(
+        "E705",
+        "query failed while it ran",
+        "A query met a value that it cannot go on with.",
+        "Look at the marked expression and at the value in the message.",
+    ),
+    Entry(
+        "E706",
+        "expectation does not hold",
+        "An `expect` of a query program is false.",
+        "Compare the two values in the message.",
+    ),
+    Entry(
+        "E707",
+        "file of a query cannot be used",
+        "A file that a query loads or saves cannot be read or written, or its format is not known.",
+        "Check the path, and name the format if the file's ending does not say it.",
+    ),
+    Entry(
+        "E708",
+        "no Spark form",
+        "An expression of a query over a file or table cannot run on Spark.",
+        "Write it with operators, methods and aggregates, or move it out of the query.",
+    ),
+    Entry(
+        "E709",
+        "not a list",
+        "A query, a set operator, a loop or a save is given something that has no rows.",
+        "Give it a list, a query, a file or a table.",
+    ),
+    Entry(
+        "E710",
+        "count that cannot be",
+        "`skip` or `take` is given a negative number, or something that is no whole number.",
+        "Give it a whole number from 0 up.",
+    ),
+    Entry(
+        "E711",
+        "record does not fit its type",
+        "A record lacks a field that its type declares, or has a value there that cannot be read as declared.",
+        "Add the field, or mark it as optional with `?`.",
+    ),
     # ------------------------------------------------------------ warnings about configuration
     Entry(
         "W002",

@@ -14,6 +14,7 @@ from clinker_spark.config.model.composition import CompositionNode
 from clinker_spark.config.model.merge import MergeNode
 from clinker_spark.config.model.nodes import Node
 from clinker_spark.config.model.output import OutputNode
+from clinker_spark.config.model.query import QueryNode
 from clinker_spark.config.model.route import RouteNode
 from clinker_spark.config.model.source import SourceNode
 from clinker_spark.config.model.transform import TransformNode
@@ -42,6 +43,7 @@ from clinker_spark.plan.nodes import (
     TransformPlan,
     WindowPlan,
 )
+from clinker_spark.plan.query.node import bind_query
 from clinker_spark.plan.scopes import check_scopes
 from clinker_spark.plan.validations import bind_checks
 
@@ -155,6 +157,7 @@ class _NodeBinder:
             MergeNode: self.merge,
             AggregateNode: self.aggregate,
             CombineNode: lambda node: bind_combine(self, node),
+            QueryNode: self.query,
             CompositionNode: lambda node: expand(
                 self.binder, self.file, node, self.inputs, self.name.removesuffix(node.name)
             ),
@@ -352,6 +355,10 @@ class _NodeBinder:
             **self.common(schema, tuple(schema)), interleave=config.mode == "interleave", seed=config.interleave_seed
         )
         return self.made(plan)
+
+    def query(self, node: QueryNode) -> Streams | None:
+        plan = bind_query(self, node)
+        return self.made(plan) if plan is not None else None
 
     def aggregate(self, node: AggregateNode) -> Streams | None:
         schema = self.inputs[0].schema

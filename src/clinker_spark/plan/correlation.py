@@ -12,7 +12,17 @@ from dataclasses import dataclass, field
 
 from clinker_spark.core.types import INT, Type
 from clinker_spark.cxl import ir
-from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, MergePlan, Plan, PlanNode, SourcePlan, TransformPlan
+from clinker_spark.plan.nodes import (
+    AggregatePlan,
+    CombinePlan,
+    MergePlan,
+    OutputPlan,
+    Plan,
+    PlanNode,
+    RoutePlan,
+    SourcePlan,
+    TransformPlan,
+)
 
 PREFIX = "$ck."
 AGGREGATE = "$ck.aggregate."
@@ -71,7 +81,8 @@ def _keys(node: PlanNode, before: list[Keys], rewritten: dict[str, set[str]]) ->
         sources = tuple(dict.fromkeys(s for keys in before for s in keys.sources))
         order = (*before[0].order, *(n for keys in before[1:] for n in keys.columns if n not in before[0].order))
         return Keys(columns, sources, all(keys.single for keys in before), tuple(dict.fromkeys(order)))
-    return before[0]
+    # A query makes records of its own, of which nobody knows where they come from.
+    return before[0] if isinstance(node, RoutePlan | OutputPlan) else Keys(order=tuple(node.schema))
 
 
 def _copies(node: TransformPlan, name: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clinker_spark.plan.nodes import CombinePlan, MergePlan, PlanNode, SourcePlan, TransformPlan
+from clinker_spark.plan.nodes import AggregatePlan, MergePlan, PlanNode, RoutePlan, SourcePlan, TransformPlan
 
 FILE_METADATA, EXEC_SKETCH = "file metadata", "exec sketch"
 PACKED = 4
@@ -74,7 +74,10 @@ def estimate(name: str, node_of: Callable[[str], PlanNode], sources: Mapping[str
     node = node_of(name)
     if isinstance(node, SourcePlan):
         return sources.get(node.name)
-    if isinstance(node, CombinePlan) or (isinstance(node, TransformPlan) and node.expands):
+    narrow = isinstance(node, MergePlan | RoutePlan | AggregatePlan) or (
+        isinstance(node, TransformPlan) and not node.expands
+    )
+    if not narrow:
         return None
     found = [estimate(ref.node, node_of, sources) for ref in node.inputs]
     if not found or any(item is None for item in found):

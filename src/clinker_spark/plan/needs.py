@@ -18,6 +18,7 @@ from clinker_spark.plan.nodes import (
     SourcePlan,
     TransformPlan,
 )
+from clinker_spark.plan.query.node import QueryPlan
 
 
 @dataclass
@@ -51,7 +52,7 @@ def orders(plan: Plan, *, moved: bool = False) -> dict[str, Order]:
     for node in plan.nodes:
         before = [result[ref.node] for ref in node.inputs]
         in_place = all(order.in_place for order in before) and not (moved and isinstance(node, SourcePlan))
-        if isinstance(node, AggregatePlan):
+        if isinstance(node, AggregatePlan | QueryPlan):
             in_place = False
         elif isinstance(node, TransformPlan):
             in_place = in_place and not node.shuffles
@@ -102,6 +103,8 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
     elif isinstance(node, AggregatePlan):
         columns = _fields(node.program) | set(node.group_by)
         return Need(columns, True, node.per_document, members)
+    elif isinstance(node, QueryPlan):
+        return Need(set(node.reads), True, False, members)
     elif isinstance(node, MergePlan):
         columns = columns or set(node.schema)
         if node.interleave:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from clinker_spark.plan.correlation import is_correlated
 from clinker_spark.plan.needs import orders
 from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
+from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.plan.scopes import SHARED, shared_writers
 
 
@@ -123,7 +124,7 @@ def exchanges(node: PlanNode) -> bool:
     """Does the node send records from task to task?"""
     if isinstance(node, CombinePlan):
         return not node.keeps_places
-    return isinstance(node, AggregatePlan) or (isinstance(node, TransformPlan) and node.shuffles)
+    return isinstance(node, AggregatePlan | QueryPlan) or (isinstance(node, TransformPlan) and node.shuffles)
 
 
 def can_fail(node: PlanNode) -> bool:

@@ -14,12 +14,23 @@ from clinker_spark.config.model.merge import MergeNode
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.output import OutputNode
 from clinker_spark.config.model.pipeline import ErrorHandling, Settings
+from clinker_spark.config.model.query import QueryNode
 from clinker_spark.config.model.route import RouteNode
 from clinker_spark.config.model.source import SourceNode
 from clinker_spark.config.model.transform import TransformNode
 from clinker_spark.config.values import Anything
 
-Node = SourceNode | TransformNode | AggregateNode | RouteNode | MergeNode | CombineNode | CompositionNode | OutputNode
+Node = (
+    SourceNode
+    | TransformNode
+    | AggregateNode
+    | RouteNode
+    | MergeNode
+    | CombineNode
+    | QueryNode
+    | CompositionNode
+    | OutputNode
+)
 
 NODE_TYPES: dict[str, type[NodeModel]] = {
     "source": SourceNode,
@@ -28,12 +39,13 @@ NODE_TYPES: dict[str, type[NodeModel]] = {
     "route": RouteNode,
     "merge": MergeNode,
     "combine": CombineNode,
+    "query": QueryNode,
     "composition": CompositionNode,
     "output": OutputNode,
     "sink": OutputNode,
 }
 
-LATER_NODES = ("reshape", "cull", "envelope", "query")
+LATER_NODES = ("reshape", "cull", "envelope")
 """Node types that come with later versions."""
 
 LATER_FORMATS = ("edifact", "x12", "hl7", "swift")

@@ -28,9 +28,11 @@ from clinker_spark.plan.nodes import (
     StreamRef,
     TransformPlan,
 )
+from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.spark.operators.aggregate import build_aggregate
 from clinker_spark.spark.operators.combine import build_combine
 from clinker_spark.spark.operators.merge import build_merge
+from clinker_spark.spark.operators.query import build_query
 from clinker_spark.spark.operators.route import build_route
 from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
@@ -126,6 +128,8 @@ class Builder:
                 made = {None: build_aggregate(self, node)}
             case CombinePlan():
                 made = {None: build_combine(self, node)}
+            case QueryPlan():
+                made = {None: build_query(self, node)}
             case _:
                 raise TypeError(type(node).__name__)
         readers = self.plan.readers(node.name)

@@ -1,0 +1,107 @@
+"""`type: query` in the plan: the query is checked against its inputs' columns and lowered, without Java."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from clinker_spark.config.model.query import QueryNode, query_name
+from clinker_spark.core.types import Kind, Type
+from clinker_spark.cxl.builtins.physical import physical
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.plan.nodes import PlanNode, Schema
+from clinker_spark.plan.query.engine import PlanningEngine, Scan, SparkDataset, plan, prepare
+from clinker_spark.plan.query.order import NUMBER, packed
+from clinker_spark.plan.query.values import columns_of
+from clinker_spark.query.failures import QueryError
+from clinker_spark.query.program import compile_query, deep_trees, located
+from clinker_spark.query.types import ListType, QType, RecordType, from_core, to_core
+
+
+@dataclass(frozen=True)
+class NodeInput:
+    """The records of a node as a source of a query."""
+
+    position: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class QueryPlan(PlanNode):
+    """Asks a query. `text` gives the records, `ordered_text` also gives them their `$arrival`."""
+
+    kind = "query"
+
+    text: str
+    ordered_text: str
+    scans: tuple[Scan, ...]
+    reads: tuple[str, ...]
+    """All columns of its inputs. Those that the query does not use are left out by Catalyst."""
+
+
+def bind_query(binder: Any, node: QueryNode) -> Any:
+    """The plan node of a query; None when something is wrong with it, which is noted then."""
+    text = binder.file.text_of((*binder.path, "config", "query"))
+    engine = PlanningEngine()
+    names = {}
+    for position, (written, bound) in enumerate(zip(node.inputs, binder.inputs, strict=True)):
+        row = RecordType(tuple((name, from_core(t).as_nullable()) for name, t in bound.schema.items()))
+        name = query_name(written)
+        names[name] = engine.source(name, row, NodeInput(position), (ARRIVAL_COLUMN,))
+    types: dict[str, QType] = {name: ListType(found.relation.row, dataset=True) for name, found in names.items()}
+    try:
+        program = prepare(compile_query(text.text, binder.name, types), engine, types, names)
+        with deep_trees(program.source), located(program.source):
+            result = plan(program, engine, names)
+            made = _columns(result) if isinstance(result, SparkDataset) else None
+    except QueryError as error:
+        binder.binder.found += [
+            text.relocate(d) if d.source is None or d.source.name == binder.name else d for d in error.diagnostics
+        ]
+        return None
+    if made is None:
+        message = "the query of a node must give rows that are known before the run"
+        binder.problem("E709", message, "config", "query", help="end it with a query over the inputs")
+        return None
+    problem = next((f"column '{name}' is {t}" for name, t in made[1].items() if not _fits(t)), None)
+    if problem is not None:
+        message = f"{problem}, which records of a pipeline cannot hold"
+        binder.problem("E708", message, "config", "query", help="convert it: as float, as string")
+        return None
+    schema: Schema = made[1]
+    unordered, ordered = _texts(result, schema)
+    return QueryPlan(
+        **binder.common(schema, tuple(schema)),
+        text=unordered,
+        ordered_text=ordered,
+        scans=tuple(engine.scans),
+        reads=tuple(dict.fromkeys(name for bound in binder.inputs for name in bound.schema)),
+    )
+
+
+def _columns(result: SparkDataset) -> tuple[SparkDataset, dict[str, Type]]:
+    return result, {name: to_core(t).as_nullable() for name, t in columns_of(result.relation.row)}
+
+
+def _fits(t: Type) -> bool:
+    """Can a column of a pipeline have this type?"""
+    bare = t.unwrap()
+    if bare.kind is Kind.ARRAY:
+        return bare.element is not None and _fits(bare.element)
+    return bare.kind not in (Kind.ANY, Kind.MAP, Kind.NULL) and not (bare.kind is Kind.DECIMAL and bare.scale is None)
+
+
+def _texts(result: SparkDataset, schema: Schema) -> tuple[str, str]:
+    """The rows with the physical types of a pipeline, without and with the column that orders them."""
+    listed = ", ".join(f"CAST({quote(n)} AS {physical(t)}) AS {quote(n)}" for n, t in schema.items())
+    plain = result.relation.build(False)
+    rendered = result.relation.build(True)
+    step, places = packed(rendered.order)
+    arrival = "0L"
+    if len(places) == 1 and places[0] != NUMBER:
+        arrival = quote(places[0])
+    elif places:
+        # A pipeline orders its records by one column, so places of several columns are numbered.
+        order = ", ".join(t.sql() for t in rendered.order)
+        step, arrival = "", f"CAST(row_number() OVER (ORDER BY {order}) AS BIGINT)"
+    ordered = f"{rendered.text}{step}\n|> SELECT {listed}, {arrival} AS {quote(ARRIVAL_COLUMN)}"
+    return f"{plain.text}\n|> SELECT {listed}", ordered

@@ -1,0 +1,251 @@
+"""The free functions of the query language: one row each says all there is to say.
+
+`count(xs)`, `len(s)`, `substring(s, 0, 2)`. Every method of CXL is a function too: `upper(s)` is `s.upper()`, and
+needs no row here. Rows of `aggregate` take a list (or a group) and are the ones that a grouped query turns into plain
+aggregates on Spark; `sql` of the others is a template as in CXL's builtin table, for arguments of scalar types.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clinker_spark.core.types import Kind
+from clinker_spark.query import runs, values
+from clinker_spark.query.types import (
+    ANY,
+    BOOL,
+    FLOAT,
+    INT,
+    STRING,
+    GroupType,
+    ListType,
+    MapType,
+    QType,
+    RecordType,
+    Scalar,
+    element_of,
+    is_kind,
+    is_number,
+    unify,
+)
+
+ResultRule = Callable[[Sequence[QType]], QType]
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function. `check` looks at the types of the arguments and says what is wrong with them."""
+
+    name: str
+    doc: str
+    run: Callable[..., Any]
+    result: QType | ResultRule
+    least: int = 1
+    most: int | None = 1
+    aggregate: bool = False
+    check: Callable[[Sequence[QType]], str | None] | None = None
+    sql: str | None = None
+
+    def result_type(self, args: Sequence[QType]) -> QType:
+        return self.result(args) if callable(self.result) else self.result
+
+
+# ----------------------------------------------------------------- type rules
+
+
+def _element(args: Sequence[QType]) -> QType:
+    return element_of(args[0]) or ANY
+
+
+def _maybe_element(args: Sequence[QType]) -> QType:
+    return _element(args).as_nullable()
+
+
+def _total(args: Sequence[QType]) -> QType:
+    element = _element(args).present()
+    if isinstance(element, Scalar) and element.kind in (Kind.INT, Kind.FLOAT, Kind.DECIMAL):
+        return Scalar(element.kind, scale=element.scale)
+    return ANY
+
+
+def _present_element(args: Sequence[QType]) -> QType:
+    element = _element(args)
+    return element.present() if is_number(element) else element.as_nullable()
+
+
+def _same(args: Sequence[QType]) -> QType:
+    return args[0]
+
+
+def _list_of_element(args: Sequence[QType]) -> QType:
+    return ListType(_element(args))
+
+
+def _appended(args: Sequence[QType]) -> QType:
+    element = element_of(args[0])
+    return ListType(args[1] if element is None else unify(element, args[1]))
+
+
+def _concatenated(args: Sequence[QType]) -> QType:
+    if any(is_kind(a, Kind.STRING) for a in args):
+        return STRING
+    made: QType = element_of(args[0]) or ANY
+    for other in args[1:]:
+        made = unify(made, element_of(other) or ANY)
+    return ListType(made)
+
+
+def _map_values(args: Sequence[QType]) -> QType:
+    match args[0]:
+        case MapType(value=value):
+            return ListType(value)
+        case RecordType(fields=fields) if fields:
+            made = fields[0][1]
+            for _, t in fields[1:]:
+                made = unify(made, t)
+            return ListType(made)
+    return ListType(ANY)
+
+
+def needs_list(args: Sequence[QType]) -> str | None:
+    """What is wrong with the argument of an aggregate: it must be a list or a group."""
+    t = args[0]
+    if isinstance(t, ListType | GroupType) or (isinstance(t, Scalar) and t.kind in (Kind.ANY, Kind.NULL)):
+        return None
+    return f"needs a list or a group, not {t}"
+
+
+def _needs_numbers(args: Sequence[QType]) -> str | None:
+    problem = needs_list(args)
+    if problem is not None:
+        return problem
+    element = _element(args)
+    if is_number(element) or is_kind(element, Kind.ANY, Kind.NULL):
+        return None
+    return f"needs numbers, not {element}"
+
+
+def _needs_length(args: Sequence[QType]) -> str | None:
+    if is_kind(args[0], Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.DATE):
+        return f"needs a text, a list or a map, not {args[0]}"
+    return None
+
+
+def _needs_countable(args: Sequence[QType]) -> str | None:
+    return None if isinstance(args[0], MapType) or is_kind(args[0], Kind.STRING) else needs_list(args)
+
+
+FUNCTIONS: dict[str, Function] = {
+    row.name: row
+    for row in (
+        Function("count", "How many elements; nulls count.", runs.length, INT, aggregate=True, check=_needs_countable),
+        Function(
+            "sum",
+            "The total; nulls are left out, nothing gives 0.",
+            runs.total,
+            _total,
+            aggregate=True,
+            check=_needs_numbers,
+        ),
+        Function(
+            "avg",
+            "The mean; nulls are left out, nothing gives 0.",
+            runs.mean,
+            FLOAT,
+            aggregate=True,
+            check=_needs_numbers,
+        ),
+        Function(
+            "min",
+            "The smallest; nulls are left out.",
+            runs.extreme(-1),
+            _present_element,
+            aggregate=True,
+            check=needs_list,
+        ),
+        Function(
+            "max",
+            "The greatest; nulls are left out.",
+            runs.extreme(1),
+            _present_element,
+            aggregate=True,
+            check=needs_list,
+        ),
+        Function("first", "The first element, or null.", runs.first, _maybe_element, aggregate=True, check=needs_list),
+        Function("last", "The last element, or null.", runs.last, _maybe_element, aggregate=True, check=needs_list),
+        Function(
+            "exists", "Is there any element?", lambda v: bool(runs.items(v)), BOOL, aggregate=True, check=needs_list
+        ),
+        Function(
+            "distinct",
+            "The first of each that are equal.",
+            runs.distinct,
+            _list_of_element,
+            aggregate=True,
+            check=needs_list,
+        ),
+        Function("len", "How long a text, a list or a map is.", runs.length, INT, check=_needs_length),
+        Function("append", "The list with one more element.", runs.appended, _appended, 2, 2),
+        Function("push", "The list with one more element.", runs.appended, _appended, 2, 2),
+        Function("concat", "Lists or texts one after the other.", runs.concatenated, _concatenated, 1, None),
+        Function("reverse", "A list or a text backwards.", runs.reverse, _same),
+        Function("keys", "The keys of a map or record, in order.", runs.keys, ListType(ANY)),
+        Function("values", "The values of a map or record, in order.", runs.map_values, _map_values),
+        Function("contains", "Is it in the list, the text, or a key of the map?", runs.contains, BOOL, 2, 2),
+        Function("str", "As text, the way `print` shows it.", lambda v: values.show(v), STRING),
+        Function("string", "As text, the way `print` shows it.", lambda v: values.show(v), STRING),
+        Function("int", "As a whole number; a fraction is cut off.", runs.to_int, INT),
+        Function("float", "As a float.", runs.to_float, FLOAT),
+        Function(
+            "substring",
+            "From a 0-based position up to, not including, another.",
+            runs.substring,
+            STRING,
+            3,
+            3,
+            sql="substring({0}, CAST({1} AS INT) + 1, greatest(CAST({2} - {1} AS INT), 0))",
+        ),
+        Function(
+            "substr",
+            "So many characters from a 0-based position.",
+            runs.substr,
+            STRING,
+            3,
+            3,
+            sql="substring({0}, CAST({1} AS INT) + 1, CAST({2} AS INT))",
+        ),
+        Function(
+            "slice",
+            "The part of a list from one position up to another.",
+            lambda v, a, b: runs.items(v)[a:b],
+            _same,
+            3,
+            3,
+        ),
+        Function(
+            "padStart",
+            "Filled on the left up to a width.",
+            lambda s, n, fill=" ": s.rjust(n, fill),
+            STRING,
+            2,
+            3,
+            sql="lpad({0}, CAST({1} AS INT), {2})",
+        ),
+        Function("join", "The elements as one text, with something between them.", runs.joined, STRING, 2, 2),
+        Function("round", "To so many digits, halves away from zero.", runs.rounded, _same, 1, 2, sql="round({0})"),
+        Function("sqrt", "The square root.", runs.math_function(math.sqrt), FLOAT, sql="sqrt({0})"),
+        Function("pow", "To a power.", runs.math_function(math.pow), FLOAT, 2, 2, sql="pow({0}, {1})"),
+        Function("exp", "e to a power.", runs.math_function(math.exp), FLOAT, sql="exp({0})"),
+        Function("log", "The natural logarithm.", runs.math_function(math.log), FLOAT, sql="ln({0})"),
+        Function("sin", "The sine.", runs.math_function(math.sin), FLOAT, sql="sin({0})"),
+        Function("cos", "The cosine.", runs.math_function(math.cos), FLOAT, sql="cos({0})"),
+        Function("now", "Nanoseconds since 1970.", time.time_ns, INT, 0, 0),
+    )
+}
+
+STATEMENT_FUNCTIONS = ("print", "json")
+"""Functions that write something: they give nothing back, and cannot stand inside a query over a file."""

@@ -1,0 +1,118 @@
+"""The engine of query programs: files, lists and DataFrames as rows on Spark, which starts when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.query.engine import PlanningEngine, SparkDataset, element_type, plan, prepare
+from clinker_spark.plan.query.files import format_of
+from clinker_spark.plan.query.values import Column
+from clinker_spark.query import ast
+from clinker_spark.query.failures import Failed
+from clinker_spark.query.values import Dataset
+from clinker_spark.runtime.query_failures import failure
+
+__all__ = ["QueryEngine", "SparkDataset", "element_type", "plan", "prepare"]
+
+_PREVIEW = 101
+
+
+class QueryEngine(PlanningEngine):
+    """Everything between a program and Spark. `spark` is called when the first job starts."""
+
+    def __init__(self, spark: Callable[[], Any]) -> None:
+        super().__init__()
+        self._spark = spark
+        self.planning = False
+
+    def frame(self, name: str, frame: Any) -> SparkDataset:
+        """A DataFrame of the caller. Its rows have no order of their own."""
+        from clinker_spark.spark.query.types import row_type
+
+        return self.source(name, row_type(frame.schema), frame, ())
+
+    # ----------------------------------------------------------------- results
+
+    def sql(self, text: str) -> Any:
+        """A DataFrame of lowered text; the views it reads are made first."""
+        from clinker_spark.spark.query.frames import scan_frame
+
+        spark = self._spark()
+        for scan in self.scans:
+            for ordered in (False, True):
+                name = scan.name(ordered)
+                if quote(name) in text:
+                    scan_frame(spark, scan.content, ordered and bool(scan.order)).createOrReplaceTempView(name)
+        return spark.sql(text)
+
+    def dataframe(self, value: SparkDataset) -> Any:
+        """The rows in order, as a DataFrame."""
+        return self.sql(self.text(value))
+
+    def scalar(self, column: Column) -> Any:
+        from clinker_spark.spark.query.results import value_of
+
+        with explained():
+            return value_of(self.sql(f"SELECT {column.text} AS value").collect()[0][0])
+
+    def rows(self, value: Dataset) -> list[Any]:
+        from clinker_spark.spark.query.results import collect
+
+        if self.planning:
+            return super().rows(value)
+        assert isinstance(value, SparkDataset)
+        with explained():
+            return collect(self.dataframe(value), value.relation.row)
+
+    def preview(self, value: SparkDataset) -> list[Any]:
+        """The first rows, and one more to show that there are more."""
+        from clinker_spark.spark.query.results import collect
+
+        with explained():
+            return collect(self.dataframe(value).limit(_PREVIEW), value.relation.row)
+
+    def stream(self, value: SparkDataset) -> Iterator[Any]:
+        """All rows, without holding them all."""
+        from clinker_spark.spark.query.results import stream
+
+        with explained():
+            yield from stream(self.dataframe(value), value.relation.row)
+
+    # -------------------------------------------------------------------- save
+
+    def save(self, e: ast.Save, value: Any, path: str | None, options: dict[str, Any]) -> None:
+        try:
+            self.write(value, path or "", options)
+        except Failed as failed:
+            failed.span = failed.span or e.span
+            raise
+
+    def write(self, value: Any, path: str, options: Mapping[str, Any] | None = None) -> None:
+        """The rows as a file; its ending, or an option, says how."""
+        from clinker_spark.runtime.query_files import write_dataset, write_list
+
+        kind = format_of(path, options or {})
+        if self.planning:
+            return
+        if isinstance(value, SparkDataset):
+            with explained():
+                write_dataset(self.dataframe(value), value.relation.row, path, kind, options or {})
+        else:
+            write_list(value, path, kind, options or {})
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """What Spark says about a value it cannot go on with, as a failure of the query."""
+    try:
+        yield
+    except Failed:
+        raise
+    except Exception as error:
+        found = failure(error)
+        if found is None:
+            raise
+        raise found from None

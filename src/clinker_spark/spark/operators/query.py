@@ -1,0 +1,54 @@
+"""Query nodes: the lowered text over views of the input streams. A value that it cannot go on with ends the run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from clinker_spark.cxl.builtins.text import sql_text
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.plan.query.node import NodeInput, QueryPlan
+from clinker_spark.spark.operators.stream import (
+    LETTER_COLUMN,
+    LETTER_TYPE,
+    ORIGIN_COLUMN,
+    ORIGIN_TYPE,
+    Stream,
+)
+from clinker_spark.spark.query.frames import scan_frame
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.operators.build import Builder
+
+
+def build_query(builder: Builder, node: QueryPlan) -> Stream:
+    """The rows of the query, each a new record: it has no place in a file of its own."""
+    streams = builder.inputs(node)
+    text = node.ordered_text if builder.plan.needs[node.name].arrival else node.text
+    tag = f"{id(builder)}_{builder.plan.nodes.index(node)}"
+    for scan in node.scans:
+        for ordered in (False, True):
+            name = scan.name(ordered)
+            if quote(name) in text:
+                content = scan.content
+                frame = (
+                    _visible(streams[content.position].frame, ordered)
+                    if isinstance(content, NodeInput)
+                    else scan_frame(builder.spark, content, ordered)
+                )
+                # The two passes of a run read different streams, so each has views of its own.
+                frame.createOrReplaceTempView(f"{name}_{tag}")
+                text = text.replace(quote(name), quote(f"{name}_{tag}"))
+    frame = builder.spark.sql(text)
+    if builder.letters:
+        pairs: list[Any] = [item for n, t in node.schema.items() for item in (F.lit(n), F.expr(sql_text(quote(n), t)))]
+        letter = F.create_map(*pairs).cast(LETTER_TYPE)
+        frame = frame.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: letter})
+    return builder.mark(node, Stream(frame, in_place=False))
+
+
+def _visible(frame: DataFrame, ordered: bool) -> DataFrame:
+    names = [n for n in frame.columns if not n.startswith("$") or (ordered and n == ARRIVAL_COLUMN)]
+    return frame.select(*[F.col(quote(n)) for n in names])

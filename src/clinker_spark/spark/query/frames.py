@@ -1,0 +1,99 @@
+"""Sources of queries as DataFrames: files, lists and DataFrames, with hidden columns for the order when asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from clinker_spark.core.types import Kind
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.query.engine import ListSource
+from clinker_spark.plan.query.files import FILE_PLACES, PLACE, FileSource
+from clinker_spark.plan.query.literals import ddl
+from clinker_spark.plan.query.values import VALUE, columns_of
+from clinker_spark.query.casts import cast
+from clinker_spark.query.types import STRING, QType, RecordType, is_kind
+
+
+def scan_frame(spark: SparkSession, content: Any, ordered: bool) -> DataFrame:
+    """The rows of a source, wherever they come from."""
+    if isinstance(content, FileSource):
+        return file_frame(spark, content, ordered)
+    if isinstance(content, ListSource):
+        return list_frame(spark, content.rows, content.row, ordered)
+    frame: DataFrame = content
+    return frame
+
+
+def list_frame(spark: SparkSession, rows: list[Any], row: QType, ordered: bool) -> DataFrame:
+    """A list of the program as a DataFrame."""
+    columns = columns_of(row)
+    schema = ", ".join(f"{quote(n)} {ddl(t)}" for n, t in columns)
+    if ordered:
+        schema += f", {quote(PLACE)} BIGINT"
+    data = []
+    for place, item in enumerate(rows):
+        record = isinstance(row, RecordType) and columns[0][0] != VALUE
+        values = [_fitted(item.get(n), t) if record else _fitted(item, t) for n, t in columns]
+        data.append((*values, place) if ordered else tuple(values))
+    return spark.createDataFrame(data, schema)
+
+
+def _fitted(value: Any, t: QType) -> Any:
+    """A value as createDataFrame wants it for its column: records complete, whole numbers as floats where needed."""
+    if value is None:
+        return None
+    if isinstance(t, RecordType):
+        return tuple(_fitted(value.get(n), f) for n, f in t.fields)
+    if is_kind(t, Kind.FLOAT):
+        return float(value)
+    if isinstance(value, list):
+        element = getattr(t, "element", STRING)
+        return [_fitted(v, element) for v in value]
+    return value
+
+
+def file_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFrame:
+    """The rows of a file. A value that is not of its column's type stops the query."""
+    if source.rows is not None:
+        made = [cast(r, source.row) for r in source.rows]
+        return list_frame(spark, made, source.row, ordered)
+    reader = spark.read
+    if source.format in ("csv", "tsv"):
+        declared = dict(source.row.fields)
+        schema = ", ".join(f"{quote(n)} {ddl(declared.get(n, STRING))}" for n in source.names)
+        frame = reader.csv(
+            list(source.paths),
+            schema=schema,
+            sep=source.delimiter,
+            header=source.header,
+            quote='"',
+            escape='"',
+            multiLine=source.multiline,
+            mode="FAILFAST",
+            enforceSchema=True,
+        )
+    elif source.format == "parquet":
+        frame = (reader.schema(source.schema) if source.schema else reader).parquet(*source.paths)
+    else:
+        schema = ", ".join(f"{quote(n)} {ddl(t)}" for n, t in source.row.fields)
+        frame = reader.json(list(source.paths), schema=schema, multiLine=source.format == "json", mode="FAILFAST")
+    listed = [_read_as(source, name, t) for name, t in source.row.fields]
+    if ordered:
+        parquet = source.format == "parquet"
+        row = "_metadata.row_index" if parquet else "monotonically_increasing_id()"
+        places = zip(("_metadata.file_path", "_metadata.file_block_start", row), FILE_PLACES, strict=True)
+        listed += [f"{text} AS {quote(name)}" for text, name in places if name in source.places]
+    if listed == [quote(name) for name in source.names] == [quote(name) for name in frame.columns]:
+        return frame
+    return frame.selectExpr(*listed)
+
+
+def _read_as(source: FileSource, name: str, t: QType) -> str:
+    """How a column of a file is read, as SQL."""
+    if source.format in ("csv", "tsv") and is_kind(t, Kind.STRING):
+        return f"coalesce({quote(name)}, '') AS {quote(name)}"  # an empty cell of a text column is the empty text
+    if source.format == "parquet" and is_kind(t, Kind.DATETIME):
+        return f"CAST({quote(name)} AS TIMESTAMP_NTZ) AS {quote(name)}"
+    return quote(name)
