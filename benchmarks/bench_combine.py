@@ -4,7 +4,7 @@
 * range: 1 M points look up 100 k intervals. Spark alone compares all with all, so its time is measured on a fraction
   of the points and extrapolated; the join is counted, not written, so that only the join is measured.
 
-    python benchmarks/bench_combine.py [--part equi|range] [--rows 5000000] [--runs 2]
+    python benchmarks/bench_combine.py [--part equi|range|latest] [--rows 5000000] [--runs 2]
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 from bench_pipeline import timed
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from clinker_spark.plan.nodes import StreamRef
@@ -195,9 +195,92 @@ def ranges(spark: SparkSession, folder: Path, points: int, spans: int, fraction:
     print(f"  5 times the points: {more:.2f} s, {more / ours:.2f} times as long")
 
 
+LATEST = """
+pipeline: { name: bench }
+nodes:
+  - type: source
+    name: trades
+    config: { type: csv, path: trades.csv, schema: { id: int, key: int, at: int } }
+  - type: source
+    name: quotes
+    config: { type: csv, path: quotes.csv, schema: { key: int, at: int, price: float } }
+  - type: combine
+    name: priced
+    input: { t: trades, q: quotes }
+    config:
+      where: t.key == q.key and q.at <= t.at
+      match: latest
+      on_miss: skip
+      propagate_ck: driver
+      cxl: |
+        emit id = t.id
+        emit price = q.price
+  - type: output
+    name: out
+    input: priced
+    config: { type: csv, path: out.csv }
+"""
+
+
+def latest(spark: SparkSession, folder: Path, rows: int, runs: int) -> None:
+    """The as-of join: ours (both sides in one sorted stream), Spark's own, and an aggregate after an equi join."""
+    random = np.random.default_rng(7)
+    quotes, keys = rows // 5, 2000
+    write(
+        folder / "trades.csv",
+        {"id": np.arange(rows), "key": random.integers(0, keys, rows), "at": random.integers(0, 10**9, rows)},
+    )
+    write(
+        folder / "quotes.csv",
+        {
+            "key": random.integers(0, keys, quotes),
+            "at": np.unique(random.integers(0, 10**9, 2 * quotes))[:quotes],
+            "price": np.round(random.random(quotes) * 100, 2),
+        },
+    )
+    (folder / "latest.yaml").write_text(LATEST)
+    plan = prepare(folder / "latest.yaml")
+    spark.conf.set("spark.sql.join.asofJoin.enabled", "true")
+    spark.conf.set("spark.sql.join.sortMergeAsOfJoin.enabled", "true")
+
+    def ours() -> int:
+        files = {source.name: discover(source, folder, Options().now).files for source in plan.sources}
+        builder = Builder(spark, plan, contexts(plan, Options()), files)
+        return builder.stream(StreamRef("priced")).frame.count()
+
+    def frames() -> tuple[DataFrame, DataFrame]:
+        t = spark.read.schema("id BIGINT, key BIGINT, at BIGINT").option("header", True).csv(str(folder / "trades.csv"))
+        q = spark.read.schema("key BIGINT, at BIGINT, price DOUBLE").option("header", True)
+        return t, q.csv(str(folder / "quotes.csv"))
+
+    def native() -> int:
+        t, q = frames()
+        t.createOrReplaceTempView("t")
+        q.createOrReplaceTempView("q")
+        text = "SELECT t.id, q.price FROM t ASOF JOIN q MATCH_CONDITION (t.at >= q.at) ON t.key = q.key"
+        return spark.sql(text).where("price IS NOT NULL").count()
+
+    def grouped() -> int:
+        t, q = frames()
+        pairs = t.join(q.withColumnRenamed("at", "since"), "key").where("since <= at")
+        return pairs.groupBy("id").agg(F.max_by("price", "since")).count()
+
+    print(f"latest: {rows:,} x {quotes:,}, {keys:,} keys")
+    for name, work in (("clinker", ours), ("spark ASOF JOIN", native), ("join and max_by", grouped)):
+        found, best = None, 1e9
+        try:
+            for _ in range(runs + 1):
+                began = time.perf_counter()
+                found = work()
+                best = min(best, time.perf_counter() - began)
+            print(f"  {name:16} {best:7.2f} s  {found:,} pairs", flush=True)
+        except Exception as error:
+            print(f"  {name:16} failed: {str(error).splitlines()[0][:100]}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--part", choices=("equi", "range"))
+    parser.add_argument("--part", choices=("equi", "range", "latest"))
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--runs", type=int, default=2)
     given = parser.parse_args()
@@ -209,6 +292,8 @@ def main() -> None:
                 equi(spark, folder, given.rows, products, given.runs, "source", "null_fields")
         if given.part in (None, "range"):
             ranges(spark, folder, given.rows // 5, given.rows // 50, 200)
+        if given.part in (None, "latest"):
+            latest(spark, folder, given.rows // 5, given.runs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
