@@ -247,5 +247,9 @@ CASES: dict[str, tuple[str, Any]] = {
         "from p in people let next = p.age + 1 where next > 18 select next",
         [37, 51],
     ),
+    "unordered keeps what sort by says": (
+        "from p in people sort by p.name desc unordered select p.name",
+        ["Zoe", "Eve", "Bob", "Ada"],
+    ),
     "unordered still has all rows": ("count(from p in people unordered select p)", 4),
 }

@@ -181,7 +181,7 @@ class QueryLowering(ArrayLowering):
         having = ""
         if q.group is not None and q.group.having is not None:
             having = self.condition(q.group.having, env, exact=False)
-        sorts = self._sort_keys(q, env) if keep_order or limited else []
+        sorts = self._sort_keys(q, env) if ordered or limited else []
         columns, row = self._selected(q.select, env)
         if context is not None and context.asked_for_order and not source_order:
             return None
