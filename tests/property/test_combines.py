@@ -7,6 +7,7 @@ cases run in one Spark job: each case is a tagged part of one union.
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import itertools
 import json
 import math
@@ -30,8 +31,25 @@ from clinker_spark.runtime.run import Options, contexts
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.stream import Stream
 
-COLUMNS = {"i": "int", "k": "int", "s": "string", "f": "float", "lo": "int", "hi": "int", "d": "date", "t": "datetime"}
-SQL_TYPES = {"int": "BIGINT", "string": "VARCHAR", "float": "DOUBLE", "date": "DATE", "datetime": "TIMESTAMP"}
+COLUMNS = {
+    "i": "int",
+    "k": "int",
+    "s": "string",
+    "f": "float",
+    "lo": "int",
+    "hi": "int",
+    "d": "date",
+    "t": "datetime",
+    "m": "decimal(2)",
+}
+SQL_TYPES = {
+    "int": "BIGINT",
+    "string": "VARCHAR",
+    "float": "DOUBLE",
+    "date": "DATE",
+    "datetime": "TIMESTAMP",
+    "decimal(2)": "DECIMAL(18, 2)",
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +67,7 @@ SHAPES = (
     Shape("text key", "a.s == b.s", "a.s = b.s"),
     Shape("float key", "a.f == b.f", "a.f = b.f"),
     Shape("date key", "a.d == b.d", "a.d = b.d"),
+    Shape("decimal key", "a.m == b.m", "a.m = b.m"),
     Shape("two keys", "a.k == b.k and a.s == b.s", "a.k = b.k AND a.s = b.s"),
     Shape("expressions", "a.k + 1 == b.k * 2", "a.k + 1 = b.k * 2"),
     Shape("key and residual", "a.k == b.k and a.lo + b.lo > 30", "a.k = b.k AND a.lo + b.lo > 30"),
@@ -69,6 +88,8 @@ SHAPES = (
     Shape("same direction", "a.lo > b.lo and a.hi > b.hi", "a.lo > b.lo AND a.hi > b.hi"),
     Shape("floats", "a.f >= b.f and a.f <= b.f + 5.0", f"{FINITE} AND a.f BETWEEN b.f AND b.f + 5.0"),
     Shape("mixed", "a.f >= b.lo and a.f <= b.hi", "isfinite(a.f) AND a.f BETWEEN b.lo AND b.hi"),
+    Shape("decimals", "a.m >= b.m and a.m <= b.m + 1", "a.m BETWEEN b.m AND b.m + 1"),
+    Shape("whole and decimal", "a.k >= b.m and a.k <= b.m + 2", "a.k BETWEEN b.m AND b.m + 2"),
     Shape("dates", "a.d >= b.d and a.d <= b.d.add_days(40)", "a.d BETWEEN b.d AND b.d + 40"),
     Shape("times", "a.t >= b.t and a.t < b.t.add_days(3)", "a.t >= b.t AND a.t < b.t + INTERVAL 3 DAY"),
     Shape(
@@ -104,6 +125,7 @@ def records(pattern: str, side: str, rng: random.Random) -> list[dict[str, Any]]
             "hi": low + length,
             "d": dt.date(2024, 1, 1) + dt.timedelta(days=rng.randint(0, 200)),
             "t": dt.datetime(2024, 1, 1) + dt.timedelta(seconds=rng.randint(0, 20 * 86400)),
+            "m": decimal.Decimal(rng.randint(-500, 3000)) / 100,
         }
         if pattern == "nulls":
             for name in record:
@@ -171,6 +193,7 @@ def plan_of(folder: Path, shape: Shape, match: str, on_miss: str, number: int) -
 
 def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
     kinds = {"int": "bigint", "string": "string", "float": "double", "date": "date", "datetime": "timestamp_ntz"}
+    kinds["decimal(2)"] = "decimal(29, 2)"
     schema = ", ".join(f"{name} {kinds[t]}" for name, t in COLUMNS.items())
     made = spark.createDataFrame([tuple(row.values()) for row in rows], schema)
     return made.withColumn(ARRIVAL_COLUMN, F.col("i"))
@@ -256,12 +279,12 @@ def chosen(cases: list[Any], seed: str, many: int) -> list[Any]:
 @pytest.mark.parametrize("pattern", ["plain", "nulls", "skew", "empty"])
 def test_every_shape_and_mode(spark: SparkSession, tmp_path: Path, pattern: str) -> None:
     cases = [(shape, match, on_miss, None) for shape in SHAPES for match, on_miss in MODES]
-    for part in groups(chosen(cases, pattern, 24 if pattern == "nulls" else 6), 25):
+    for part in groups(chosen(cases, pattern, 12 if pattern == "nulls" else 3), 25):
         run_cases(spark, tmp_path, part, pattern)
 
 
 def test_every_strategy(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(7)
     cases = [(shape, *rng.choice(MODES), forced) for shape in SHAPES for forced in STRATEGIES[1:]]
-    for part in groups(chosen(cases, "strategies", 16), 25):
+    for part in groups(chosen(cases, "strategies", 8), 25):
         run_cases(spark, tmp_path, part, "nulls")

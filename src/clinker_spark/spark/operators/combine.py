@@ -6,6 +6,7 @@ join compares the same values and gives the same records.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, Window
@@ -21,7 +22,9 @@ from clinker_spark.plan.correlation import PREFIX
 from clinker_spark.plan.nodes import CombinePlan, CombineStep
 from clinker_spark.spark.columns import apply
 from clinker_spark.spark.operators.combine_keys import (
+    BUILD,
     HIT,
+    LEFT,
     MATCHED_KEY,
     TEMPORARY,
     Sides,
@@ -38,6 +41,8 @@ from clinker_spark.spark.operators.stream import Stream
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
+PART_BYTES = 16 << 20
+"""About how much of a build one task of a grace hash join holds."""
 MISS = "combine_miss"
 """The kind of error of a record without a match, where that is one."""
 HINTS = {"broadcast": "broadcast", "grace_hash": "shuffle_hash", "sort_merge": "merge", "nested_loop": "broadcast"}
@@ -113,12 +118,27 @@ def _plain(sides: Sides, strategy: str) -> DataFrame:
     if once:
         build = _one_of_each_key(build, sides)
     build = build.withColumn(HIT, F.lit(True))
+    left = sides.left
+    if strategy == "grace_hash":
+        left, build = _in_small_parts(sides, build)
     hint = HINTS.get(strategy)
     if hint is not None:
         build = build.hint(hint)
     how = "left" if sides.later is not None else sides.how
-    joined = sides.left.join(build, sides.condition(*sides.equal()), how)
+    joined = left.join(build, sides.condition(*sides.equal()), how)
     return joined if once else sides.sort_out(joined, repeated=False)
+
+
+def _in_small_parts(sides: Sides, build: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Both sides sent to tasks by key. Each holds its part of the build, so a large one needs many parts."""
+    found = sides.step.estimate
+    usual = int(build.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
+    parts = 0 if found is None else math.ceil(found.bytes / PART_BYTES)
+    if parts <= usual:
+        return sides.left, build
+    keys = range(len(sides.step.equalities))
+    left = sides.left.repartition(parts, *[F.col(quote(f"{LEFT}{i}")) for i in keys])
+    return left, build.repartition(parts, *[F.col(quote(f"{BUILD}{i}")) for i in keys])
 
 
 def _one_of_each_key(build: DataFrame, sides: Sides) -> DataFrame:
