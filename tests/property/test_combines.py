@@ -279,12 +279,12 @@ def chosen(cases: list[Any], seed: str, many: int) -> list[Any]:
 @pytest.mark.parametrize("pattern", ["plain", "nulls", "skew", "empty"])
 def test_every_shape_and_mode(spark: SparkSession, tmp_path: Path, pattern: str) -> None:
     cases = [(shape, match, on_miss, None) for shape in SHAPES for match, on_miss in MODES]
-    for part in groups(chosen(cases, pattern, 12 if pattern == "nulls" else 3), 25):
+    for part in groups(chosen(cases, pattern, 10 if pattern == "nulls" else 2), 25):
         run_cases(spark, tmp_path, part, pattern)
 
 
 def test_every_strategy(spark: SparkSession, tmp_path: Path) -> None:
     rng = random.Random(7)
     cases = [(shape, *rng.choice(MODES), forced) for shape in SHAPES for forced in STRATEGIES[1:]]
-    for part in groups(chosen(cases, "strategies", 8), 25):
+    for part in groups(chosen(cases, "strategies", 6), 25):
         run_cases(spark, tmp_path, part, "nulls")
