@@ -39,7 +39,6 @@ FEW = 200_000
 class Retraction:
     """What happened, in numbers, for the report."""
 
-    turns: int = 0
     counters: dict[str, int] = field(default_factory=dict)
 
     def add(self, name: str, count: int) -> None:
@@ -57,6 +56,8 @@ class Groups:
         first = self.plan.outputs[0]
         self.folder = run.attempt.folder(run.targets[first.name].path, "correlation")
         self.triggers: list[Any] = []
+        self.untraced: Any = None
+        """Failures of the last turn that nothing can be taken back for."""
         self.taken: list[Any] = []
         """Source records that were taken back with a group of an aggregate, or with their own group."""
         self.removed: dict[str, Any] = {}
@@ -69,9 +70,10 @@ class Groups:
         """Hold back what must be; gives all dead letters. `write_again` writes the outputs with a builder that is
         prepared by the function it gets, and says how many records failed."""
         for turn in range(MOST_TURNS):
-            self.retraction.turns = turn + 1
-            self._find(turn, oversize if turn == 0 else [])
-            if write_again(self._prepared) == 0:
+            self.retraction.counters["turns"] = turn + 1
+            traceable = self._find(turn, oversize if turn == 0 else [])
+            # What a query made cannot be traced to its records: it fails again, and is left out as it is.
+            if (turn and not traceable) or write_again(self._prepared) == 0:
                 return self._all_letters()
         raise DataError([self.plan.outputs[0].diagnostic("E409", f"records keep failing after {MOST_TURNS} turns")])
 
@@ -114,8 +116,8 @@ class Groups:
 
     # ------------------------------------------------------------ one turn
 
-    def _find(self, turn: int, oversize: list[str]) -> None:
-        """The failures of a turn, and everything that is taken back because of them."""
+    def _find(self, turn: int, oversize: list[str]) -> bool:
+        """The failures of a turn, and everything that is taken back because of them. Was there anything to take?"""
         builder = self._letters_builder(dirty=False)
         taken: list[Any] = []
         frames = []
@@ -124,7 +126,9 @@ class Groups:
         self.offsets = {name: scan.row_offsets for name, scan in builder.scans.items()}
         found = letters(builder)
         if found is not None:
-            frames.append(self._save(found, f"failures-{turn}"))
+            saved = self._save(found, f"failures-{turn}")
+            self.untraced = saved.where("source IS NULL AND cardinality(groups) = 0")
+            frames.append(saved.where("source IS NOT NULL OR cardinality(groups) > 0"))
             made = frames[0].where("source IS NULL")
             failed = made.selectExpr("explode(map_keys(groups)) AS name").groupBy("name").count().collect()
             groups = ops.contributions(builder, made.select("groups"), [row["name"] for row in failed])
@@ -148,6 +152,7 @@ class Groups:
                 taken.append(self._save(members, f"members-{turn}"))
         self.taken += taken
         self._remove([*frames, *taken], turn)
+        return any(not frame.isEmpty() for frame in frames)
 
     def _keep_numbers(self, builder: Builder) -> None:
         if not self.plan.shows_keys:
@@ -178,7 +183,7 @@ class Groups:
 
     def _all_letters(self) -> Any:
         """Failures, what was taken back with them, and what is held back at the outputs: each record once."""
-        triggers = _union(self.triggers)
+        triggers = _union([*self.triggers, *([] if self.untraced is None else [self.untraced])])
         others = [*self.taken] if self.handling.dlq.include_retracted else []
         held = self._held()
         if held is not None:

@@ -108,6 +108,8 @@ class _Run:
         self.values = SharedValues()
         self.progress: str | None = None
         self.measured: dict[str, Any] = {}
+        self.again = False
+        """Are the outputs written once more, without what was taken back?"""
 
     def run(self) -> RunReport:
         began = time.monotonic()
@@ -259,7 +261,7 @@ class _Run:
             report.records = counts["rows"]
             thresholds.check_output_rows(self.plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))
             report.dropped = counts.get("dropped", 0)
-            if not (is_held_together(self) and self._failed()):  # else it is written again
+            if self.again or not (is_held_together(self) and self._failed()):  # else it is written again
                 self._assemble(prepared, parts, folder, place, report)
             self.report.outputs.append(report)
             self.tell("output_written", {"output": node.name, "records": report.records, "bytes": report.bytes})
@@ -426,6 +428,7 @@ class _Run:
 
     def _write_again(self, prepare: Callable[[Builder], None]) -> int:
         """All outputs once more; gives the number of records that failed."""
+        self.again = True
         self.attempt.renames.clear()
         self.report.outputs.clear()
         self.__dict__["builder"] = self._builder(letters=False)

@@ -124,8 +124,7 @@ def _plain(sides: Sides, strategy: str) -> DataFrame:
     hint = HINTS.get(strategy)
     if hint is not None:
         build = build.hint(hint)
-    how = "left" if sides.later is not None else sides.how
-    joined = left.join(build, sides.condition(*sides.equal()), how)
+    joined = left.join(build, sides.condition(*sides.equal()), sides.how)
     return joined if once else sides.sort_out(joined, repeated=False)
 
 

@@ -14,6 +14,7 @@ from pyspark.sql.types import ArrayType
 
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.conditions import as_program
 from clinker_spark.cxl.lower.keys import join_key_sql
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, LoweredProgram, Project, quote
@@ -85,7 +86,8 @@ class Sides:
     @property
     def how(self) -> str:
         """Misses are kept unless nobody wants them; what is left of a pair is only known later when `later` is."""
-        return "inner" if self.on_miss == "skip" and self.match != "collect" else "left"
+        dropped = self.on_miss == "skip" and self.match != "collect" and self.later is None
+        return "inner" if dropped else "left"
 
     def equal(self) -> list[Column]:
         pairs = range(len(self.step.equalities))
@@ -169,7 +171,7 @@ class Sides:
         for f in self.build.schema.fields:
             if f.name.startswith(prefix):
                 value = read_as(quote(f.name), f.dataType, ANY)
-                fields.append(f"'{f.name.removeprefix(prefix)}', {value}")
+                fields.append(f"{sql_string(f.name.removeprefix(prefix))}, {value}")
         item = f"struct({quote(self.place)} AS p, map({', '.join(fields)}) AS m)"
         there = f"CASE WHEN {quote(self.place)} IS NOT NULL THEN {item} END"
         # Maps cannot be compared, and need not be: no two records have one place.

@@ -83,7 +83,7 @@ def join_range(builder: Builder, node: CombinePlan, sides: Sides) -> DataFrame:
         builder.measured[name] = _measure(node, sides, left, build)
     cut: Cut | None = builder.measured[name]
     if cut is None:  # few candidates for each key
-        joined = sides.left.join(_hit(sides.build), sides.condition(*sides.equal()), _how(sides))
+        joined = sides.left.join(_hit(sides.build), sides.condition(*sides.equal()), sides.how)
         return sides.sort_out(joined, repeated=False)
     binned_left = _binned(sides.left, left, cut.left, cut.build, mine_first=False)
     binned_build = _binned(sides.build, build, cut.build, cut.left, mine_first=True)
@@ -97,13 +97,8 @@ def join_range(builder: Builder, node: CombinePlan, sides: Sides) -> DataFrame:
     build_frame = _hit(binned_build)
     if cut.copies <= BROADCAST_ROWS:
         build_frame = build_frame.hint("broadcast")
-    how = _how(sides)
-    joined = binned_left.join(build_frame, sides.condition(*sides.equal(), *bins), how)
+    joined = binned_left.join(build_frame, sides.condition(*sides.equal(), *bins), sides.how)
     return sides.sort_out(joined, repeated=repeated)
-
-
-def _how(sides: Sides) -> str:
-    return "left" if sides.later is not None else sides.how
 
 
 def _hit(build: DataFrame) -> DataFrame:
