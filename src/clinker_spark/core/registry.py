@@ -627,6 +627,12 @@ ENTRIES: tuple[Entry, ...] = (
         "Spark ran out of memory; nothing was published.",
         "Give Spark more memory, or use fewer tasks at once.",
     ),
+    Entry(
+        "E450",
+        "file is not in its declared order",
+        "A file of a source is not sorted as `sort_order` says, and `on_unsorted` is `error`.",
+        "Sort the file, correct `sort_order`, or write `on_unsorted: warn`.",
+    ),
     # ------------------------------------------------------------ queries
     Entry(
         "E700",
@@ -762,6 +768,12 @@ ENTRIES: tuple[Entry, ...] = (
         "driver by position",
         "A combine of three or more inputs does not say which of them drives the join.",
         "Write `drive:`.",
+    ),
+    Entry(
+        "W307",
+        "file was sorted",
+        "A file of a source is not sorted as `sort_order` says. Its records were sorted.",
+        "Correct `sort_order`, or sort the file.",
     ),
     Entry(
         "W366",

@@ -226,12 +226,6 @@ class _NodeBinder:
         declared = self.file.schema_of(node.name)
         assert declared is not None
         schema = declared.types()
-        later = {"sort_order": "sorted sources are not supported yet"}
-        for key, message in later.items():
-            if getattr(node.config, key):
-                help_text = "remove it: without it, records are handled one by one, in the order of the file"
-                self.problem("E009", message, "config", key, help=help_text, key=True)
-                return None
         index = sum(isinstance(n, SourcePlan) for n in self.binder.nodes)
         plan = SourcePlan(
             **self.common(schema, tuple(schema)),

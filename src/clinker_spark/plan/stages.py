@@ -1,6 +1,7 @@
 """The stages of a run, as data: what explain prints and what the executor does, in this order.
 
-1. `Find`: the files of each source. `Values`: variables that other nodes read, each with a job of its own.
+1. `Find`: the files of each source. `CheckOrder`: are those sorted that are said to be? `Values`: variables that other
+   nodes read, each with a job of its own.
 2. `Write`: one Spark job for each output, into an attempt folder, with a count of the records that fail.
 3. `Letters`: only if some failed. What CSV readers kept, if these are all; else the same nodes again, for the failures
    alone.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clinker_spark.config.model.order import SortField
 from clinker_spark.plan.correlation import is_correlated
 from clinker_spark.plan.needs import orders
 from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
@@ -24,6 +26,15 @@ class Find:
 
     source: str
     pattern: str
+
+
+@dataclass(frozen=True)
+class CheckOrder:
+    """Compare neighbours: are the files of a source sorted as declared?"""
+
+    source: str
+    order: tuple[str, ...]
+    on_unsorted: str
 
 
 @dataclass(frozen=True)
@@ -68,12 +79,16 @@ class Publish:
     outputs: tuple[str, ...]
 
 
-Stage = Find | Values | Write | Letters | Publish
+Stage = Find | CheckOrder | Values | Write | Letters | Publish
 
 
 def stages(plan: Plan) -> tuple[Stage, ...]:
     """What a run of the plan does, in order."""
     found: list[Stage] = [Find(source.name, pattern_of(source)) for source in plan.sources]
+    for source in plan.sources:
+        if source.config.sort_order:
+            order = tuple(sort_words(item) for item in source.config.sort_order)
+            found.append(CheckOrder(source.name, order, source.config.on_unsorted))
     for node in shared_writers(plan):
         names = tuple(f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED)
         found.append(Values(node.name, names))
@@ -89,6 +104,12 @@ def stages(plan: Plan) -> tuple[Stage, ...]:
         found.append(Letters(handling.strategy, tuple(path for path in paths if path), together))
     found.append(Publish(tuple(output.name for output in plan.outputs)))
     return tuple(found)
+
+
+def sort_words(item: SortField) -> str:
+    """`day desc nulls first`: a sort column in words."""
+    direction = " desc" if item.order == "desc" else ""
+    return f"{item.field}{direction}{' nulls first' if item.null_order == 'first' else ''}"
 
 
 def pattern_of(source: SourcePlan) -> str:

@@ -19,6 +19,7 @@ from clinker_spark.plan.nodes import (
     TransformPlan,
 )
 from clinker_spark.plan.stages import (
+    CheckOrder,
     Find,
     Letters,
     Publish,
@@ -97,6 +98,9 @@ def _stages(plan: Plan) -> list[str]:
         match stage:
             case Find():
                 lines.append(f"{number}. find the files of '{stage.source}': {stage.pattern}")
+            case CheckOrder():
+                lines.append(f"{number}. compare neighbours in '{stage.source}': sorted by {', '.join(stage.order)}?")
+                lines.append(f"     if not: {'sort its files' if stage.on_unsorted == 'warn' else 'stop'}")
             case Values():
                 lines.append(f"{number}. run up to '{stage.transform}' for the last values of {', '.join(stage.names)}")
             case Write():

@@ -15,6 +15,7 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.report import RunReport
 from clinker_spark.runtime.run import Options, contexts, run
+from clinker_spark.runtime.source_order import with_known_order
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.session import SparkSession, session
@@ -42,7 +43,9 @@ class Pipeline:
         base = self.plan.file.folder
         with explained(self.plan):
             files = {source.name: discover(source, base, options.now).files for source in self.plan.sources}
-            builder = Builder(spark or session(), self.plan, contexts(self.plan, options), files)
+            builder = with_known_order(
+                self.plan, lambda plan: Builder(spark or session(), plan, contexts(plan, options), files)
+            )
             stream = builder.settle(self.plan[ref.node], builder.stream(ref))
         names = [name for name in stream.frame.columns if not name.startswith("$")]
         return stream.frame.select(*[f"`{name}`" for name in names])

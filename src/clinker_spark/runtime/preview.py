@@ -5,6 +5,7 @@ from __future__ import annotations
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.run import Options, contexts
+from clinker_spark.runtime.source_order import with_known_order
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.letters import first_letters, letters
@@ -20,7 +21,9 @@ def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> 
     base = options.base or plan.file.folder
     with explained(plan):
         files = {node.name: discover(node, base, options.now).files for node in plan.sources}
-        builder = Builder(spark, plan, contexts(plan, options), files, limit=records)
+        builder = with_known_order(
+            plan, lambda plan: Builder(spark, plan, contexts(plan, options), files, limit=records)
+        )
         parts: list[str] = []
         for node in plan.outputs:
             prepared = prepare_output(builder, node)

@@ -21,7 +21,7 @@ from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.nodes import CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
 from clinker_spark.plan.remembered import Remembered, remember
-from clinker_spark.plan.stages import Find, Letters, Publish, Stage, Values, Write, stages
+from clinker_spark.plan.stages import CheckOrder, Find, Letters, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.correlation import Groups, is_held_together, oversize_sources
 from clinker_spark.runtime.discovery import discover
@@ -32,6 +32,7 @@ from clinker_spark.runtime.publish import Attempt
 from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import LetterReport, OutputReport, RunReport, SourceReport
 from clinker_spark.runtime.source_letters import SourceLetters, kept_letters
+from clinker_spark.runtime.source_order import settle_order
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.runtime.variables import Values as SharedValues
 from clinker_spark.runtime.variables import find_values, with_defaults, with_values
@@ -108,6 +109,7 @@ class _Run:
         self.values = SharedValues()
         self.progress: str | None = None
         self.measured: dict[str, Any] = {}
+        self.unsorted: set[str] = set()
         self.again = False
         """Are the outputs written once more, without what was taken back?"""
 
@@ -134,6 +136,11 @@ class _Run:
         match stage:
             case Find():
                 self._find(stage.source)
+            case CheckOrder():
+                with self._timed(f"order of {stage.source}"):
+                    self.plan, warnings = settle_order(self._builder(letters=False), stage.source)
+                    self.unsorted |= {stage.source} if warnings else set()
+                    self.report.warnings += warnings
             case Values():
                 with self._timed(stage.transform):
                     node = self.plan[stage.transform]
@@ -240,6 +247,7 @@ class _Run:
         builder.file_values = self.values.files
         builder.progress = self.progress
         builder.measured = self.measured
+        builder.unsorted = frozenset(self.unsorted)
         return builder
 
     # ------------------------------------------------------------ outputs

@@ -23,7 +23,7 @@ from clinker_spark.config.model.source_formats import (
 from clinker_spark.config.patterns import glob_problem, regex_problem
 from clinker_spark.config.values import Bool, Count, Duration, Moment, Size, Words
 from clinker_spark.core.suggest import did_you_mean
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import Kind, Type
 
 MATCHERS = ("path", "glob", "regex", "paths")
 _REST = {"rest": "sources that read from a web service are", "{}": "sources that read from a web service are"}
@@ -145,6 +145,10 @@ class SourceConfig(Model):
             if item.field not in types:
                 help_text = did_you_mean(item.field, types) or f"the schema has {known}"
                 yield Finding("E007", f"the schema has no column '{item.field}'", ("sort_order", i, "field"), help_text)
+            elif not _has_order(types[item.field]):
+                message = f"values of type {types[item.field]} have no order"
+                help_text = "sort by other columns; a decimal needs a scale, as in decimal(2)"
+                yield Finding("E007", message, ("sort_order", i, "field"), help_text)
             if item.null_order == "drop":
                 help_text = "write first or last; a filter can leave records out"
                 yield Finding("E007", "a source cannot drop records", ("sort_order", i, "null_order"), help_text)
@@ -179,6 +183,12 @@ class SourceConfig(Model):
     def _check_filters(self) -> Iterator[Finding]:
         if self.min_size is not None and self.max_size is not None and self.min_size > self.max_size:
             yield Finding("E215", "'min_size' is larger than 'max_size': no file fits", ("min_size",), "swap them")
+
+
+def _has_order(t: Type) -> bool:
+    if t.kind is Kind.DECIMAL:
+        return t.scale is not None
+    return t.kind not in (Kind.ARRAY, Kind.MAP) and not t.is_dynamic
 
 
 class CsvSource(SourceConfig):

@@ -73,6 +73,8 @@ class Builder:
     """What was found out about the data for the sake of joins; the passes of a run share it."""
     forced_join: str | None = None
     """Join all inputs in this way, whatever the plan says: for tests and benchmarks."""
+    unsorted: frozenset[str] = frozenset()
+    """The sources with files that are not in their declared order: their records are sorted."""
     removed: Mapping[str, DataFrame] = field(default_factory=dict)
     """By source: the records (file, row) that were taken back, as if they had never been read."""
     stamp: bool = False

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from clinker_spark.config.model.order import SortField
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
@@ -18,7 +17,7 @@ from clinker_spark.plan.needs import per_file
 from clinker_spark.plan.nodes import OutputPlan, SourcePlan
 from clinker_spark.plan.ready_cells import CELLS_COLUMN, output_runs, source_of, source_runs
 from clinker_spark.spark.operators.correlated import HELD, with_held
-from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, failed
+from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, direction, failed
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.sources.request import WIDENED_COLUMN
 
@@ -99,16 +98,9 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     if good:
         frame = frame.where(F.col(quote(GOOD)).isNotNull())
     if needs_sort:
-        directions = [_direction(item, name) for item, name in zip(sorting, names, strict=False)]
+        directions = [direction(item, name) for item, name in zip(sorting, names, strict=False)]
         frame = frame.orderBy(*directions, F.col(quote(names[-1])))
     return frame.select(*[F.col(quote(name)) for name in kept])
-
-
-def _direction(item: SortField, name: str) -> Column:
-    column = F.col(quote(name))
-    if item.order == "desc":
-        return column.desc_nulls_first() if item.null_order == "first" else column.desc_nulls_last()
-    return column.asc_nulls_first() if item.null_order == "first" else column.asc_nulls_last()
 
 
 def _writable(rendering: Rendering) -> Rendering:

@@ -14,6 +14,7 @@ from clinker_spark.plan.correlation import PREFIX
 from clinker_spark.plan.needs import source_columns
 from clinker_spark.plan.nodes import SourcePlan
 from clinker_spark.plan.ready_cells import source_runs, typed_columns
+from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.stream import (
     DOCUMENT_COLUMN,
     FROM_COLUMN,
@@ -51,13 +52,16 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     need = builder.plan.needs[node.name]
     members = need.members & set(PER_FILE)
     removed = builder.removed.get(node.name)
-    positions = builder.letters or need.document or bool(members) or removed is not None
+    unsorted = node.name in builder.unsorted
+    positions = builder.letters or need.document or bool(members) or removed is not None or unsorted
     progress = None if builder.progress is None else progress_path(Path(builder.progress), node.name)
     cells = source_runs(builder.plan, node) if builder.writes else ()
     wanted = typed_columns(builder.plan, node) if cells else source_columns(builder.plan, node)
     watched = watches_groups(builder, node)
     if builder.stamps or watched:
         wanted |= set(node.config.correlation_key or ())
+    if unsorted:
+        wanted |= {item.field for item in node.config.sort_order}
     request = ReadRequest(
         source=node.name,
         files=files,
@@ -82,6 +86,8 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     builder.scans[node.name] = scan
     if watched:
         scan = replace(scan, frame=_watch_groups(builder, node, scan.frame))
+    if unsorted and need.arrival:
+        scan = replace(scan, frame=repaired(scan.frame, node))
     hidden = _hidden(builder, node, files, members, scan)
     have = scan.frame.columns
     kept = [name for name in have if name not in (FILE_COLUMN, ROW_COLUMN, RECORD_COLUMN, ARRIVAL_COLUMN, ERROR_COLUMN)]
@@ -89,7 +95,9 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     columns += [column.alias(name) for name, column in hidden.items()]
     if ERROR_COLUMN in have:
         columns.append(F.col(quote(ERROR_COLUMN)))
-    return builder.mark(node, Stream(scan.frame.select(*columns), in_place=removed is None or builder.few))
+    return builder.mark(
+        node, Stream(scan.frame.select(*columns), in_place=not unsorted and (removed is None or builder.few))
+    )
 
 
 def watches_groups(builder: Builder, node: SourcePlan) -> bool:

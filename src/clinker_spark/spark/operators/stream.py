@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from clinker_spark.config.model.order import SortField
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 
 DOCUMENT_COLUMN = "$document"
@@ -60,3 +61,11 @@ class Stream:
 def failed() -> Column:
     """Has the record failed?"""
     return F.col(quote(ERROR_COLUMN)).isNotNull()
+
+
+def direction(item: SortField, name: str) -> Column:
+    """The column of this name, sorted as the item says."""
+    column = F.col(quote(name))
+    if item.order == "desc":
+        return column.desc_nulls_first() if item.null_order == "first" else column.desc_nulls_last()
+    return column.asc_nulls_first() if item.null_order == "first" else column.asc_nulls_last()

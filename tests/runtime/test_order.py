@@ -1,0 +1,73 @@
+"""Sources that declare an order, and what relies on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.prepare import prepare
+from clinker_spark.spark.operators import source_order
+
+PIPELINE = """
+pipeline: {{ name: test }}
+nodes:
+  - type: source
+    name: s
+    config:
+      type: {kind}
+      glob: "{glob}"
+      sort_order: [{{ field: k, null_order: first }}, {{ field: day, order: desc }}]
+      on_unsorted: {mode}
+      schema: {{ k: nullable(string), day: nullable(int), v: int }}
+  - type: transform
+    name: seen
+    input: s
+    config: {{ cxl: "emit row = $source.row" }}
+  - {{ type: output, name: out, input: seen, config: {{ type: csv, path: out.csv }} }}
+error_handling: {{ strategy: continue, dlq: {{ path: dead.csv }} }}
+"""
+
+
+def text(kind: str = "csv", glob: str = "[ab].csv", mode: str = "warn") -> str:
+    return PIPELINE.format(kind=kind, glob=glob, mode=mode)
+
+
+def test_files_in_order_are_left_alone_and_others_sorted_one_by_one(bench: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(source_order, "_BLOCK_BITS", 1)  # so that neighbours are also compared across blocks
+    bench.file("a.csv", "k,day,v\n,,1\nx,,2\nz,oops,0\nx,5,3\ny,1,4\n")
+    bench.file("b.csv", "k,day,v\n,2,1\na,9,2\na,9,3\na,,4\nb,1,5\n")
+    report = bench.run(text(glob="b.csv"))
+    assert report.warnings == []
+    assert bench.text("out.csv") == "k,day,v,row\n,2,1,1\na,9,2,2\na,9,3,3\na,,4,4\nb,1,5,5\n"
+    # `a.csv` has a null before 5 where nulls come last; the record that cannot be read does not count.
+    report = bench.run(text())
+    [warning] = report.warnings
+    assert warning.code == "W307" and warning.span is not None
+    assert "'a.csv' has (x, 5) in row 4 after (x, null) in row 2" in warning.message and "b.csv" not in warning.message
+    rows = bench.text("out.csv").splitlines()[1:]
+    assert rows[:4] == [",,1,1", "x,5,3,4", "x,,2,2", "y,1,4,5"]
+    assert rows[4:] == [",2,1,6", "a,9,2,7", "a,9,3,8", "a,,4,9", "b,1,5,10"]
+    assert [letter["_cxl_dlq_source_row"] for letter in bench.letters()] == ["3"]
+
+
+def test_a_file_out_of_order_can_stop_the_run(bench: Any) -> None:
+    bench.file("out.csv", "old\n")
+    bench.file("a.json", '[{"k": "a", "day": 1, "v": 1}, {"k": "a", "day": 2, "v": 1}]')
+    with pytest.raises(ClinkerError) as caught:
+        bench.run(text("json", "a.json", "error"))
+    [found] = caught.value.diagnostics
+    assert (caught.value.exit_code, found.code) == (3, "E450")
+    assert found.message == "not sorted by k nulls first, day desc: 'a.json' has (a, 2) in row 2 after (a, 1) in row 1"
+    assert bench.text("out.csv") == "old\n" and bench.left_over() == []
+
+
+def test_only_values_that_have_an_order_can_be_declared_sorted(tmp_path: Any) -> None:
+    (tmp_path / "p.yaml").write_text(
+        text().replace("nullable(string)", "array(int)").replace("nullable(int)", "decimal").replace("csv", "json")
+    )
+    with pytest.raises(ClinkerError) as caught:
+        prepare(tmp_path / "p.yaml")
+    assert [found.code for found in caught.value.diagnostics] == ["E007", "E007"]
+    assert "have no order" in caught.value.diagnostics[0].message
