@@ -633,6 +633,12 @@ ENTRIES: tuple[Entry, ...] = (
         "A file of a source is not sorted as `sort_order` says, and `on_unsorted` is `error`.",
         "Sort the file, correct `sort_order`, or write `on_unsorted: warn`.",
     ),
+    Entry(
+        "E451",
+        "streaming without an order",
+        "An aggregate has `strategy: streaming`, and its records are not known to be sorted by its groups.",
+        "Write `strategy: auto`, or declare the `sort_order` of the source.",
+    ),
     # ------------------------------------------------------------ queries
     Entry(
         "E700",

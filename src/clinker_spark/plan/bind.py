@@ -24,14 +24,14 @@ from clinker_spark.core.types import Type, unify
 from clinker_spark.cxl.conditions import Condition, as_program, compile_condition, first_true
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import Program, compile
+from clinker_spark.plan.aggregates import bind_aggregate
 from clinker_spark.plan.columns import written_columns
 from clinker_spark.plan.combine import bind_combine
 from clinker_spark.plan.compositions import Bound, Streams, expand
-from clinker_spark.plan.correlation import AGGREGATE, correlation
+from clinker_spark.plan.correlation import correlation
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.estimates import Estimate, source_estimate
 from clinker_spark.plan.nodes import (
-    AggregatePlan,
     MergePlan,
     OutputPlan,
     Plan,
@@ -155,7 +155,7 @@ class _NodeBinder:
             TransformNode: self.transform,
             RouteNode: self.route,
             MergeNode: self.merge,
-            AggregateNode: self.aggregate,
+            AggregateNode: lambda node: bind_aggregate(self, node),
             CombineNode: lambda node: bind_combine(self, node),
             QueryNode: self.query,
             CompositionNode: lambda node: expand(
@@ -353,36 +353,6 @@ class _NodeBinder:
     def query(self, node: QueryNode) -> Streams | None:
         plan = bind_query(self, node)
         return self.made(plan) if plan is not None else None
-
-    def aggregate(self, node: AggregateNode) -> Streams | None:
-        schema = self.inputs[0].schema
-        config = node.config
-        if config.time_window is not None:
-            self.problem(
-                "E009", "time windows are not supported yet", "config", "time_window", help="group by a truncated date"
-            )
-            return None
-        if not self.known(schema, config.group_by, "config", "group_by"):
-            return None
-        program = self.compile("config", "cxl", schema=schema, mode="aggregate", group_by=config.group_by)
-        if program is None:
-            return None
-        after = dict(program.output)
-        plan = AggregatePlan(
-            **self.common(after, tuple(after)),
-            program=program,
-            group_by=tuple(config.group_by),
-            strategy=config.strategy,
-            per_document=any(bound.documents for bound in self.inputs),
-        )
-        made = self.made(plan)
-        if config.strategy == "streaming":
-            relaxed = any(n.startswith(AGGREGATE) for n in correlation(self.binder.nodes)[plan.name].columns)
-            code, reason = ("E15Y", "retracts records") if relaxed else ("E009", "cannot stream yet")
-            message = f"'{self.node.name}' {reason}: strategy: streaming does not go with that"
-            self.problem(code, message, "config", "strategy", help="write strategy: auto")
-            return None
-        return made
 
     def output(self, node: OutputNode) -> Streams | None:
         stream = self.inputs[0]

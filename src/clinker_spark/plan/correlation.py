@@ -73,7 +73,7 @@ def _keys(node: PlanNode, before: list[Keys], rewritten: dict[str, set[str]]) ->
     if isinstance(node, CombinePlan):
         return _combined(node, before)
     if isinstance(node, TransformPlan):
-        rewritten[node.name] = changed | {n for n in node.program.output if not _copies(node, n)}
+        rewritten[node.name] = changed | {n for n in node.program.output if not copies(node, n)}
         order = (*before[0].order, *(n for n in node.schema if n not in before[0].order))
         return Keys(before[0].columns, before[0].sources, before[0].single, order)
     if isinstance(node, MergePlan):
@@ -85,7 +85,7 @@ def _keys(node: PlanNode, before: list[Keys], rewritten: dict[str, set[str]]) ->
     return before[0] if isinstance(node, RoutePlan | OutputPlan) else Keys(order=tuple(node.schema))
 
 
-def _copies(node: TransformPlan, name: str) -> bool:
+def copies(node: TransformPlan, name: str) -> bool:
     """Does a transform emit a column as it is? `emit id = id` rewrites nothing."""
     emits = [s for s in node.program.typed.statements if isinstance(s, ir.TEmit) and s.name == name]
     return len(emits) == 1 and isinstance(emits[0].value, ir.Field) and emits[0].value.name == name

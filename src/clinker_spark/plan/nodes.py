@@ -196,8 +196,10 @@ class AggregatePlan(PlanNode):
     program: Program
     group_by: tuple[str, ...]
     strategy: str
+    """`streaming` where the records of a group are known to stand together, else `hash`. Spark runs both alike."""
     per_document: bool
     """Groups do not reach over files."""
+    window: None = None
 
     @property
     def programs(self) -> tuple[Program, ...]:

@@ -48,7 +48,7 @@ def display(node: PlanNode) -> str:
     if isinstance(node, RoutePlan):
         tag = "route:inclusive" if node.inclusive else "route:exclusive"
     elif isinstance(node, AggregatePlan):
-        tag = "aggregation:hash"
+        tag = f"aggregation:{node.strategy}"
     elif isinstance(node, CombinePlan):
         tag = f"combine:{'+'.join(dict.fromkeys(step.strategy for step in node.steps))}"
     elif isinstance(node, MergePlan):
@@ -138,6 +138,8 @@ def _properties(plan: Plan) -> list[str]:
             read = [name for name in node.schema if name in need.columns]
             lines.append(f"  read: {', '.join(read) or '<none>'}{'' if len(read) < len(node.schema) else ' (all)'}")
             lines.append(f"  engine: {'python (Arrow batches)' if runs_python(node) else 'spark'}")
+        if isinstance(node, AggregatePlan) and node.strategy == "streaming":
+            lines.append("  groups: neighbours in the input; Spark adds up each split, then exchanges the totals")
         lines.append(f"  buffer: {'materialized' if exchanges(node) else 'streaming'}")
         lines.append(f"  can fail: {'yes' if can_fail(node) else 'no'}")
     return lines
@@ -236,7 +238,7 @@ def _node(plan: Plan, i: int, node: PlanNode) -> dict[str, Any]:
             "default": node.default,
         }
     elif isinstance(node, AggregatePlan):
-        data |= {"group_by": list(node.group_by), "strategy": "hash", "per_document": node.per_document}
+        data |= {"group_by": list(node.group_by), "strategy": node.strategy, "per_document": node.per_document}
     elif isinstance(node, CombinePlan):
         data |= combine_json(node)
     elif isinstance(node, OutputPlan):
