@@ -243,6 +243,12 @@ ENTRIES: tuple[Entry, ...] = (
         "Declare the column as `date_time`, with a `format` if it needs one.",
     ),
     Entry(
+        "E156",
+        "windows without a time",
+        "An aggregate has a `time_window`, and records that reach it have no time.",
+        "Add `watermark: { column: ... }` to the sources that the message names.",
+    ),
+    Entry(
         "E157",
         "schema file cannot be used",
         "A schema is given as the path of a file that cannot be read or has no columns.",

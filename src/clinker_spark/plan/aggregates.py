@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from clinker_spark.config.model.aggregate import AggregateNode
 from clinker_spark.plan.compositions import Streams
 from clinker_spark.plan.correlation import AGGREGATE, correlation
+from clinker_spark.plan.event_time import event_sources
 from clinker_spark.plan.nodes import AggregatePlan
 from clinker_spark.plan.sorted_streams import are_neighbours, sorted_by
 
@@ -24,6 +25,8 @@ def bind_aggregate(binder: _NodeBinder, node: AggregateNode) -> Streams | None:
     program = binder.compile("config", "cxl", schema=schema, mode="aggregate", group_by=config.group_by)
     if program is None:
         return None
+    if config.time_window is not None and not _has_times(binder):
+        return None
     after = dict(program.output)
     plan = AggregatePlan(
         **binder.common(after, tuple(after)),
@@ -31,6 +34,7 @@ def bind_aggregate(binder: _NodeBinder, node: AggregateNode) -> Streams | None:
         group_by=tuple(config.group_by),
         strategy="hash",
         per_document=any(bound.documents for bound in binder.inputs),
+        window=None if config.time_window is None else config.time_window.window,
     )
     made = binder.made(plan)
     problem = _not_streaming(binder, node, plan)
@@ -43,12 +47,29 @@ def bind_aggregate(binder: _NodeBinder, node: AggregateNode) -> Streams | None:
     return made
 
 
+def _has_times(binder: _NodeBinder) -> bool:
+    """Does every record that comes in have a time? Notes it if not."""
+    sources, timeless = event_sources(binder.binder.nodes, binder.inputs[0].ref.node)
+    for source in (source for source in sources if source.config.watermark is None):
+        help_text = f"add watermark: {{ column: ... }} to '{source.name}': the date or date_time of its records"
+        message = f"the records of '{source.name}' have no time to make windows of"
+        binder.problem("E156", message, "config", "time_window", help=help_text, key=True)
+    for node in timeless:
+        message = f"'{node.name}' makes records of several others: they have no time to make windows of"
+        help_text = f"put the windows before '{node.name}'"
+        binder.problem("E156", message, "config", "time_window", help=help_text, key=True)
+    return not timeless and all(source.config.watermark is not None for source in sources)
+
+
 def _not_streaming(binder: _NodeBinder, node: AggregateNode, plan: AggregatePlan) -> tuple[str, str, str] | None:
     """Why its groups cannot be finished one after the other: code, message and help; None when they can."""
     nodes = binder.binder.nodes
     if any(name.startswith(AGGREGATE) for name in correlation(nodes)[plan.name].columns):
         message = f"'{node.name}' retracts records: strategy: streaming does not go with that"
         return "E15Y", message, "write strategy: auto"
+    if plan.window is not None:
+        message = f"'{node.name}' has windows over time: they are complete only at the end"
+        return "E451", message, "write strategy: auto"
     sorting = sorted_by(nodes)[plan.inputs[0].node]
     if are_neighbours(plan.group_by, sorting):
         return None

@@ -24,17 +24,20 @@ from clinker_spark.plan.query.node import QueryPlan
 @dataclass
 class Need:
     """`columns` that some reader uses, `arrival` (a column that orders the records), `document` (the file a
-    record belongs to) and the `$source` members."""
+    record belongs to), `event` (when it happened) and the `$source` members."""
 
     columns: set[str] = field(default_factory=set)
     arrival: bool = False
     document: bool = False
+    event: bool = False
+    """The time of a record."""
     members: set[str] = field(default_factory=set)
 
     def add(self, other: Need) -> None:
         self.columns |= other.columns
         self.arrival |= other.arrival
         self.document |= other.document
+        self.event |= other.event
         self.members |= other.members
 
 
@@ -75,6 +78,8 @@ def needs(plan: Plan, *, moved: bool = False) -> dict[str, Need]:
                 found[ref.node].add(_of_combined(node, node.qualifiers[i], found[node.name]))
             else:
                 found[ref.node].add(_of_input(node, found[node.name], order[ref.node]))
+        if isinstance(node, SourcePlan) and found[node.name].event:
+            found[node.name].columns.add(node.config.watermark.column)
     return found
 
 
@@ -102,14 +107,14 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
         columns |= _fields(node.program)
     elif isinstance(node, AggregatePlan):
         columns = _fields(node.program) | set(node.group_by)
-        return Need(columns, True, node.per_document, members)
+        return Need(columns, True, node.per_document, node.window is not None, members)
     elif isinstance(node, QueryPlan):
-        return Need(set(node.reads), True, False, members)
+        return Need(set(node.reads), True, members=members)
     elif isinstance(node, MergePlan):
         columns = columns or set(node.schema)
         if node.interleave:
             arrival = True
-    return Need(columns, arrival, document, members | need.members)
+    return Need(columns, arrival, document, need.event, members | need.members)
 
 
 def _of_combined(node: CombinePlan, qualifier: str, need: Need) -> Need:
@@ -126,7 +131,7 @@ def _of_combined(node: CombinePlan, qualifier: str, need: Need) -> Need:
     members = {path[0] for namespace, path in node.system_members() if namespace == "source"}
     document = need.document or bool(members - set(SOURCE_MEMBERS))
     arrival = need.arrival or not node.keeps_places
-    return Need(columns, arrival, document, members | need.members)
+    return Need(columns, arrival, document, need.event, members | need.members)
 
 
 def per_file(node: OutputPlan) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clinker_spark.config.load import LoadedFile
+from clinker_spark.config.model.aggregate import Hopping, Session, Tumbling
 from clinker_spark.config.model.order import SortField
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.transform import Declaration, LogRule
@@ -199,7 +200,8 @@ class AggregatePlan(PlanNode):
     """`streaming` where the records of a group are known to stand together, else `hash`. Spark runs both alike."""
     per_document: bool
     """Groups do not reach over files."""
-    window: None = None
+    window: Tumbling | Hopping | Session | None = None
+    """Groups over time as well."""
 
     @property
     def programs(self) -> tuple[Program, ...]:

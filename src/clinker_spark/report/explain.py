@@ -138,11 +138,20 @@ def _properties(plan: Plan) -> list[str]:
             read = [name for name in node.schema if name in need.columns]
             lines.append(f"  read: {', '.join(read) or '<none>'}{'' if len(read) < len(node.schema) else ' (all)'}")
             lines.append(f"  engine: {'python (Arrow batches)' if runs_python(node) else 'spark'}")
+        if isinstance(node, AggregatePlan) and node.window is not None:
+            lines.append(f"  windows: {_window(node)}")
         if isinstance(node, AggregatePlan) and node.strategy == "streaming":
             lines.append("  groups: neighbours in the input; Spark adds up each split, then exchanges the totals")
         lines.append(f"  buffer: {'materialized' if exchanges(node) else 'streaming'}")
         lines.append(f"  can fail: {'yes' if can_fail(node) else 'no'}")
     return lines
+
+
+def _window(node: AggregatePlan) -> str:
+    """`hopping, size 1:00:00, slide 0:05:00`."""
+    assert node.window is not None
+    parts = [f"{key} {value}" for key, value in node.window.model_dump().items()]
+    return ", ".join([type(node.window).__name__.lower(), *parts])
 
 
 def _routes(plan: Plan) -> list[str]:
@@ -239,6 +248,7 @@ def _node(plan: Plan, i: int, node: PlanNode) -> dict[str, Any]:
         }
     elif isinstance(node, AggregatePlan):
         data |= {"group_by": list(node.group_by), "strategy": node.strategy, "per_document": node.per_document}
+        data |= {} if node.window is None else {"time_window": _window(node)}
     elif isinstance(node, CombinePlan):
         data |= combine_json(node)
     elif isinstance(node, OutputPlan):

@@ -124,18 +124,21 @@ def group(
     also_by: Sequence[str] = (),
     identity: tuple[str, Callable[[DataFrame], None]] | None = None,
     first_of: Sequence[str] = (),
+    refine: Callable[[DataFrame, Sequence[Column]], DataFrame] | None = None,
 ) -> DataFrame:
     """The groups with the arrival of their first row as `$arrival`, in no order.
 
     `set_aside` gets the rows with an `$error` column when rows can fail before grouping, and gives back those
     that did not. `also_by` are hidden columns that keep groups apart; the groups carry them. `identity` names a column
     for the text of a group's keys, and is given the rows with it. `first_of` are hidden columns of which groups carry
-    the value of one of their rows.
+    the value of one of their rows. `refine` gets the rows that will be grouped, with their keys, and may add `also_by`.
     """
     lowered = lower_aggregate(program.typed, context, _field_texts(program, df))
     df = run_steps(df, lowered.before, context)
     if lowered.row_error is not None:
         df = set_aside(df.withColumn(ERROR_COLUMN, F.expr(lowered.row_error)))
+    if refine is not None:
+        df = refine(df, [F.expr(text) for _, text in lowered.keys])
     keys = [F.expr(text).alias(name) for name, text in lowered.keys]
     keys += [F.col(quote(name)) for name in also_by]
     partials = [F.expr(text).alias(name) for name, text in lowered.partials]

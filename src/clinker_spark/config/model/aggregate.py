@@ -10,6 +10,9 @@ from clinker_spark.config.model.base import Finding, Model
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.values import Duration, Text, Words
 
+MOST_WINDOWS = 10_000
+"""That a record can be in: it is counted in each of them."""
+
 
 class Tumbling(Model):
     """Windows that follow each other."""
@@ -62,6 +65,9 @@ class TimeWindow(Model):
             for key in type(model).model_fields:
                 if getattr(model, key) <= dt.timedelta(0):
                     yield Finding("E214", f"'{key}' must not be 0", (kind, key), "write a duration such as 1h")
+        if self.hopping is not None and self.hopping.slide * MOST_WINDOWS < self.hopping.size:
+            message = f"a record would be in more than {MOST_WINDOWS:,} windows"
+            yield Finding("E007", message, ("hopping", "slide"), "write a longer slide, or a shorter size")
 
 
 class AggregateConfig(Model):
@@ -76,7 +82,7 @@ class AggregateConfig(Model):
     time_window: TimeWindow | None = None
     """Groups over time as well."""
     allowed_lateness: Duration | None = None
-    """How long a window waits for late records."""
+    """How long a window waits for late records; a run that ends waits for all of them."""
 
     def check(self) -> Iterator[Finding]:
         seen: dict[str, int] = {}

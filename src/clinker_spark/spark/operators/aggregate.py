@@ -21,6 +21,7 @@ from clinker_spark.spark.operators.stream import (
     ORIGIN_TYPE,
     Stream,
 )
+from clinker_spark.spark.operators.time_windows import WINDOW_COLUMN, in_window_order, with_windows
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -31,6 +32,12 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     [stream] = builder.inputs(node)
     stream = stream.over(builder.with_file_values(node, stream.frame))
     also = [DOCUMENT_COLUMN] if node.per_document and DOCUMENT_COLUMN in stream.frame.columns else []
+    window = node.window
+    refine = None
+    if window is not None:
+        apart = list(also)
+        refine = lambda rows, keys: with_windows(rows, window, keys, apart)  # noqa: E731
+        also.append(WINDOW_COLUMN)
     context = builder.contexts[node.name]
     keys = builder.plan.keys[node.name]
     name = f"{GROUP_PREFIX}{node.name}"
@@ -45,7 +52,10 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
         also,
         identity,
         [column for column in keys.own if column in stream.frame.columns],
+        refine,
     )
+    if window is not None:
+        groups = in_window_order(groups, node)
     index = f"{AGGREGATE}{node.name}"
     if index in keys.columns and builder.plan.shows_keys:
         groups = _numbered(builder, node, groups, index)

@@ -17,6 +17,7 @@ from clinker_spark.plan.ready_cells import source_runs, typed_columns
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.stream import (
     DOCUMENT_COLUMN,
+    EVENT_COLUMN,
     FROM_COLUMN,
     LETTER_COLUMN,
     LETTER_TYPE,
@@ -24,6 +25,7 @@ from clinker_spark.spark.operators.stream import (
     ORIGIN_TYPE,
     Stream,
 )
+from clinker_spark.spark.operators.time_windows import event_time
 from clinker_spark.spark.sources.formats import read
 from clinker_spark.spark.sources.request import (
     FILE_COLUMN,
@@ -151,6 +153,9 @@ def _hidden(
         found[ARRIVAL_COLUMN] = F.col(quote(ARRIVAL_COLUMN))
     if need.document:
         found[DOCUMENT_COLUMN] = (F.lit(node.index).cast("long") * F.lit(2**32) + file).cast("long")
+    if need.event:
+        watermark = node.config.watermark
+        found[EVENT_COLUMN] = event_time(watermark, node.schema[watermark.column])
     if "file" in members:
         found["$source.file"] = F.element_at(_texts(f.name for f in files), file + 1)
     if "path" in members:

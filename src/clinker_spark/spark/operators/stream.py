@@ -13,6 +13,8 @@ from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 
 DOCUMENT_COLUMN = "$document"
 """The file a record belongs to: a number that no other file of the run has."""
+EVENT_COLUMN = "$event"
+"""When a record happened, in microseconds since 1970. Only when windows are made of it."""
 ORIGIN_COLUMN = "$origin"
 """Where a record was read: STRUCT<source: INT, file: INT, row: BIGINT>. Only when dead letters are collected."""
 LETTER_COLUMN = "$letter"

@@ -1,0 +1,81 @@
+"""Windows over time: each record gets the start of its window, which is then part of its group.
+
+Times are microseconds since 1970, so that windows begin where they would in any engine, whatever the time zone of the
+session is. All records are there before a window is closed: none is late.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
+
+from clinker_spark.config.model.aggregate import Hopping, Session, Tumbling
+from clinker_spark.config.model.source import Watermark
+from clinker_spark.core.types import Kind, Type
+from clinker_spark.cxl.builtins.text import sql_text
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.plan.nodes import AggregatePlan
+from clinker_spark.spark.operators.stream import EVENT_COLUMN
+
+WINDOW_COLUMN = "$window"
+_DAY = 86_400_000_000
+_END_OF_TEXT = -1
+
+
+def event_time(watermark: Watermark, t: Type) -> Column:
+    """When a record happened: its time less the delay of the source."""
+    x = quote(watermark.column)
+    micros = f"CAST(unix_date(CAST({x} AS DATE)) AS BIGINT) * {_DAY}L"
+    if t.kind is Kind.DATETIME:
+        seconds = f"CAST(hour({x}) * 3600 + minute({x}) * 60 AS BIGINT) * 1000000L"
+        micros += f" + {seconds} + CAST(extract(SECOND FROM {x}) * 1000000 AS BIGINT)"
+    return F.expr(f"{micros} - {_micros(watermark.delay or dt.timedelta(0))}L")
+
+
+def with_windows(
+    frame: DataFrame, window: Tumbling | Hopping | Session, keys: Sequence[Column], also: Sequence[str]
+) -> DataFrame:
+    """The records with the start of their window. Those without a time are in none; hopping windows repeat them."""
+    frame = frame.where(F.col(quote(EVENT_COLUMN)).isNotNull())
+    time = quote(EVENT_COLUMN)
+    if isinstance(window, Tumbling):
+        return frame.withColumn(WINDOW_COLUMN, F.expr(f"{time} - pmod({time}, {_micros(window.size)}L)"))
+    if isinstance(window, Hopping):
+        size, slide = _micros(window.size), _micros(window.slide)
+        last = f"{time} - pmod({time}, {slide}L)"
+        first = f"{time} - {size}L - pmod({time} - {size}L, {slide}L) + {slide}L"
+        starts = f"CASE WHEN {first} <= {last} THEN sequence({first}, {last}, {slide}L) END"
+        return frame.withColumn(WINDOW_COLUMN, F.explode(F.expr(starts)))
+    parts = [*keys, *(F.col(quote(name)) for name in also)]
+    in_order = Window.partitionBy(*parts).orderBy(quote(EVENT_COLUMN), quote(ARRIVAL_COLUMN))
+    here = F.col(quote(EVENT_COLUMN))
+    before = F.lag(here).over(in_order)
+    begins = F.when(before.isNull() | (here - before > F.lit(_micros(window.gap))), here)
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    frame = frame.withColumn("$begins", begins)
+    return frame.withColumn(WINDOW_COLUMN, F.last("$begins", ignorenulls=True).over(so_far)).drop("$begins")
+
+
+def in_window_order(groups: DataFrame, node: AggregatePlan) -> DataFrame:
+    """Groups by the start of their window and then by first appearance; sessions by the text of their keys first."""
+    arrival = F.col(quote(ARRIVAL_COLUMN))
+    if not isinstance(groups.schema[ARRIVAL_COLUMN].dataType, ArrayType):
+        arrival = F.array(arrival)
+    places = [F.array(F.col(quote(WINDOW_COLUMN))), arrival]
+    if isinstance(node.window, Session):
+        places = [*(_text_order(name, node.schema[name]) for name in node.group_by), *places]
+    return groups.withColumn(ARRIVAL_COLUMN, F.concat(*places)).drop(F.col(quote(WINDOW_COLUMN)))
+
+
+def _text_order(name: str, t: Type) -> Column:
+    """A text as numbers that compare as it does: arrivals are arrays of numbers."""
+    text = f"coalesce({sql_text(quote(name), t)}, '')"
+    return F.expr(f"concat(transform(split({text}, ''), c -> CAST(ascii(c) AS BIGINT)), array({_END_OF_TEXT}L))")
+
+
+def _micros(duration: dt.timedelta) -> int:
+    return duration // dt.timedelta(microseconds=1)

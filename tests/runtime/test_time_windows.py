@@ -1,0 +1,117 @@
+"""Aggregates with windows over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.prepare import prepare
+from clinker_spark.report.explain import explain
+
+HEAD = """
+pipeline: { name: test }
+nodes:
+  - type: source
+    name: a
+    config: { path: a.csv, type: csv, watermark: { column: at }, schema: SCHEMA }
+  - type: source
+    name: b
+    config:
+      type: csv
+      path: b.csv
+      watermark: { column: at, delay: 5s }
+      schema: SCHEMA
+  - { type: merge, name: both, inputs: [b, late] }
+  - { type: transform, name: late, input: a, config: { cxl: "emit at = null" } }
+""".replace("SCHEMA", "{ user: string, at: nullable(date_time), v: int }")
+A = """user,at,v
+u2,2026-01-01T10:30:00,7
+u1,2026-01-01T10:05:00,10
+u1,2026-01-01T11:10:00,15
+u1,2026-01-01T10:42:00,20
+u2,1969-12-31T23:59:59.5,1
+u2,,100
+u10,2026-01-01T11:00:00,x
+"""
+B = "user,at,v\nu1,2026-01-01T10:05:05,1\nu10,2026-01-01T10:00:00,2\nu1,2026-01-01T10:52:05,3\n"
+TAIL = "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
+
+
+def windows(name: str, reads: str, window: str, more: str = "") -> str:
+    return f"""
+  - type: aggregate
+    name: {name}
+    input: {reads}
+    config:
+      group_by: [user]
+      time_window: {{ {window} }}
+      {more}
+      cxl: |
+        emit total = sum(v)
+        emit n = count(*)
+        filter v != 99
+  - {{ type: output, name: {name}_out, input: {name}, config: {{ type: csv, path: {name}.csv }} }}
+"""
+
+
+def test_windows_follow_each_other_overlap_and_last_as_long_as_records_come(bench: Any) -> None:
+    bench.file("a.csv", A)
+    bench.file("b.csv", B)
+    report = bench.run(
+        HEAD
+        + windows("tumbling", "a", "tumbling: { size: 1h }", "allowed_lateness: 5m")
+        + windows("hopping", "a", "hopping: { size: 1h, slide: 30m }")
+        + windows("sessions", "both", "session: { gap: 10m }")
+        + TAIL
+    )
+    assert report.dead_letters == 1
+    # By start, then by first appearance; the record before 1970 is in the hour before it, that without a time in none.
+    assert bench.text("tumbling.csv") == "user,total,n\nu2,1,1\nu2,7,1\nu1,30,2\nu1,15,1\n"
+    assert bench.text("hopping.csv").splitlines()[1:] == [
+        "u2,1,1",
+        "u2,1,1",
+        "u1,10,1",
+        "u2,7,1",
+        "u1,30,2",
+        "u2,7,1",
+        "u1,35,2",
+        "u1,15,1",
+    ]
+    # The delay puts u1 of b at 10:05 exactly; 10:42 and 10:52 are ten minutes apart, which is not more than the gap.
+    # u10 comes before u2: keys sort as texts. A column that is rewritten later is not the time of the record.
+    assert bench.text("sessions.csv").splitlines()[1:] == [
+        "u1,11,2",
+        "u1,23,2",
+        "u1,15,1",
+        "u10,2,1",
+        "u2,1,1",
+        "u2,7,1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ((", watermark: { column: at }", ""), "E156"),
+        (("input: a\n    config:\n      group_by", "input: n\n    config:\n      group_by"), "E156"),
+        (("size: 1h", "size: 30d, slide: 1ms"), "E007"),
+        (("time_window", "strategy: streaming\n      time_window"), "E451"),
+    ],
+)
+def test_what_windows_need(tmp_path: Any, change: tuple[str, str], code: str) -> None:
+    total = '\n  - { type: aggregate, name: n, input: a, config: { group_by: [user], cxl: "emit v = sum(v)" } }\n'
+    kind = "hopping" if "slide" in change[1] else "tumbling"
+    text = (HEAD + total + windows("w", "a", f"{kind}: {{ size: 1h }}") + TAIL).replace(*change)
+    (tmp_path / "p.yaml").write_text(text)
+    with pytest.raises(ClinkerError) as caught:
+        prepare(tmp_path / "p.yaml")
+    [found] = caught.value.diagnostics
+    assert found.code == code and found.help and found.span
+
+
+def test_the_plan_shows_the_windows(tmp_path: Any) -> None:
+    text = HEAD + windows("w", "a", "hopping: { size: 1h, slide: 5m }") + TAIL
+    (tmp_path / "p.yaml").write_text(text)
+    assert "windows: hopping, size 1:00:00, slide 0:05:00" in explain(prepare(tmp_path / "p.yaml"), "text")
