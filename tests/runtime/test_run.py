@@ -10,6 +10,7 @@ import pytest
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run import Options, run
+from clinker_spark.spark.operators import record_log
 from tests.property.test_pipelines import engine
 
 ORDERS = """order_id,customer,amount,qty,day
@@ -356,24 +357,35 @@ nodes:
     assert [line[0] for line in bench.text("medium_out.csv").splitlines()[1:]] == ["1", "2", "4"]
 
 
-def test_validations_that_warn_and_log_lines(bench: Any) -> None:
+def test_validations_that_warn_and_log_lines(bench: Any, monkeypatch: Any) -> None:
     bench.file("orders.csv", ORDERS)
     more = """
       validations: [{ field: qty, check: positive, severity: warn }]
       log:
         - { level: info, when: before_transform, message: begins }
+        - { level: info, when: per_record, every: 2, message: one, fields: [order_id, customer] }
+        - { level: info, when: per_record, every: 1, message: ann, condition: 10 / qty < 3 and customer == "ann" }
         - { level: warn, when: on_error, message: some failed }"""
     text = pipeline(transform("t", "orders", "emit u = amount.to_int() / (qty - 4)", more) + output("out", "t"))
     bench.file("pipeline.yaml", text)
-    told: list[str] = []
+    monkeypatch.setattr(record_log, "MOST_LINES", 1)
+    monkeypatch.setattr(record_log, "_BLOCK_BITS", 1)
+    told: list[tuple[str, Any]] = []
     report = run(
         prepare(bench.folder / "pipeline.yaml"),
         bench.spark,
         Options(),
-        lambda event, details: told.append(details["message"]) if event == "log" else None,
+        lambda event, details: told.append((details["message"], details.get("fields"))) if event == "log" else None,
     )
     assert [w.code for w in report.warnings] == ["W017"] and report.warnings[0].message.startswith("1 record(s)")
-    assert told == ["begins", "some failed (1 records)"]
+    # The record that cannot be read does not come in, and a condition that fails (10 / 0) is not true.
+    assert told == [
+        ("begins", None),
+        ("one", {"order_id": "1", "customer": "ann"}),
+        ("one: and 1 more records", None),
+        ("ann", {}),
+        ("some failed (1 records)", None),
+    ]
     assert len(bench.letters()) == 2
 
 

@@ -584,6 +584,24 @@ ENTRIES: tuple[Entry, ...] = (
         "nothing was written.",
         "Correct the schema, or the files.",
     ),
+    Entry(
+        "E373",
+        "log condition is none",
+        "The `condition` of a log rule is not one expression that is true or false.",
+        "Write a comparison, such as `amount > 1000`.",
+    ),
+    Entry(
+        "E374",
+        "log field without a column",
+        "`fields` of a log rule names a column that the incoming records do not have.",
+        "Take the suggested column. What the transform itself emits is not there yet.",
+    ),
+    Entry(
+        "E375",
+        "one event with different fields",
+        "Two log rules have the same `name` and different `fields`.",
+        "Give both the same fields, or one of them another name.",
+    ),
     # ------------------------------------------------------------ running
     Entry(
         "E401",

@@ -44,6 +44,7 @@ from clinker_spark.plan.nodes import (
     WindowPlan,
 )
 from clinker_spark.plan.query.node import bind_query
+from clinker_spark.plan.record_logs import bind_logs, check_events
 from clinker_spark.plan.scopes import check_scopes
 from clinker_spark.plan.validations import bind_checks
 
@@ -79,7 +80,7 @@ def bind(
         estimates=binder.estimates,
         keys=correlation(binder.nodes),
     )
-    if found := list(check_scopes(plan)):
+    if found := [*check_scopes(plan), *check_events(plan.nodes)]:
         raise PlanError(found)
     return plan
 
@@ -272,18 +273,9 @@ class _NodeBinder:
                 help="add analytic_window: { group_by: [..] }",
             )
             return None
-        for i, rule in enumerate(config.log):
-            if rule.when == "per_record":
-                self.problem(
-                    "E009",
-                    "log lines for single records are not supported yet",
-                    "config",
-                    "log",
-                    i,
-                    "when",
-                    help="use trace",
-                )
-                return None
+        logs = bind_logs(self, node, schema)
+        if logs is None:
+            return None
         after = {**schema, **program.output}
         checks = bind_checks(self, node, after)
         if checks is None:
@@ -297,6 +289,7 @@ class _NodeBinder:
             declares=config.declares,
             phase=config.phase,
             log=config.log,
+            record_logs=logs,
         )
         return self.made(plan)
 

@@ -101,6 +101,9 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
         scopes = {declared.scope for declared in node.declares}
         arrival |= node.shuffles or bool(scopes & {"pipeline", "source"})
         document |= "source" in scopes
+        for log in node.record_logs:
+            columns |= set(log.rule.fields) | _fields(*log.programs)
+        arrival |= bool(node.record_logs)
         if node.window is not None:
             columns |= set(node.window.group_by) | {item.field for item in node.window.sort_by}
     elif isinstance(node, RoutePlan):

@@ -120,6 +120,18 @@ class WindowPlan:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class RecordLog:
+    """A log rule for records, and its condition (as one `$log` column)."""
+
+    rule: LogRule
+    condition: Program | None
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return () if self.condition is None else (self.condition,)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TransformPlan(PlanNode):
     """Runs a program over each record."""
 
@@ -131,10 +143,17 @@ class TransformPlan(PlanNode):
     declares: tuple[Declaration, ...] = ()
     phase: str = "runtime"
     log: tuple[LogRule, ...] = ()
+    record_logs: tuple[RecordLog, ...] = ()
 
     @property
     def programs(self) -> tuple[Program, ...]:
         return (self.program, *(check.program for check in self.checks))
+
+    def expressions(self) -> Iterator[ir.TExpr]:
+        yield from super().expressions()
+        for log in self.record_logs:  # what they read must be there, but no record fails by them
+            for program in log.programs:
+                yield from program.typed.expressions()
 
     @property
     def distinct(self) -> bool:

@@ -3,6 +3,7 @@
 1. `Find`: the files of each source. `CheckOrder`: are those sorted that are said to be? `Values`: variables that other
    nodes read, each with a job of its own.
 2. `Write`: one Spark job for each output, into an attempt folder, with a count of the records that fail.
+   `LogRecords`: log lines for single records, each rule with a job of its own.
 3. `Letters`: only if some failed. What CSV readers kept, if these are all; else the same nodes again, for the failures
    alone.
 4. `Publish`: everything is renamed to its place.
@@ -63,6 +64,14 @@ class Write:
 
 
 @dataclass(frozen=True)
+class LogRecords:
+    """Jobs that find the records a transform's log speaks of, one for each rule."""
+
+    transform: str
+    events: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Letters:
     """The second pass."""
 
@@ -79,7 +88,7 @@ class Publish:
     outputs: tuple[str, ...]
 
 
-Stage = Find | CheckOrder | Values | Write | Letters | Publish
+Stage = Find | CheckOrder | Values | Write | LogRecords | Letters | Publish
 
 
 def stages(plan: Plan) -> tuple[Stage, ...]:
@@ -97,6 +106,9 @@ def stages(plan: Plan) -> tuple[Stage, ...]:
         stage = _write(plan, output)
         fallible = fallible or bool(stage.fallible)
         found.append(stage)
+    for node in plan.of_kind(TransformPlan):
+        if node.record_logs:
+            found.append(LogRecords(node.name, tuple(log.rule.name or node.name for log in node.record_logs)))
     handling = plan.file.error_handling
     if fallible or (is_correlated(plan) and handling.strategy == "continue"):
         paths = [handling.dlq.path, *(own.path for own in handling.dlq.per_source.values())]

@@ -22,6 +22,7 @@ from clinker_spark.plan.stages import (
     CheckOrder,
     Find,
     Letters,
+    LogRecords,
     Publish,
     Values,
     Write,
@@ -111,6 +112,10 @@ def _stages(plan: Plan) -> list[str]:
                 lines.append(f"     records can fail at: {', '.join(stage.fallible) or 'nowhere'}")
                 if stage.python:
                     lines.append(f"     python: {', '.join(stage.python)} (Arrow batches)")
+            case LogRecords():
+                lines.append(
+                    f"{number}. log records of '{stage.transform}': a job for each of {', '.join(stage.events)}"
+                )
             case Letters():
                 what = "stop without publishing" if stage.strategy == "fail_fast" else "write the dead letters"
                 where = f": {', '.join(stage.paths)}" if stage.paths and stage.strategy == "continue" else ""

@@ -38,7 +38,9 @@ def _terminal() -> Iterator[Listener]:
 
     def listener(event: str, details: dict[str, Any]) -> None:
         if event == "log":
-            console.print(f"{details['level']}: {details['name']}: {details['message']}", markup=False)
+            fields = ", ".join(f"{name}={value}" for name, value in details.get("fields", {}).items())
+            shown = f" ({fields})" if fields else ""
+            console.print(f"{details['level']}: {details['name']}: {details['message']}{shown}", markup=False)
         elif event == "finished":
             if status is not None:
                 status.stop()

@@ -21,7 +21,7 @@ from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.nodes import CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
 from clinker_spark.plan.remembered import Remembered, remember
-from clinker_spark.plan.stages import CheckOrder, Find, Letters, Publish, Stage, Values, Write, stages
+from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.correlation import Groups, is_held_together, oversize_sources
 from clinker_spark.runtime.discovery import discover
@@ -51,6 +51,7 @@ from clinker_spark.spark.operators.letters import (
     write_letters,
 )
 from clinker_spark.spark.operators.output import Prepared, prepare_output, write_parts
+from clinker_spark.spark.operators.record_log import record_lines
 from clinker_spark.spark.session import SparkSession, is_local
 from clinker_spark.spark.sources.request import SourceFile
 
@@ -148,6 +149,9 @@ class _Run:
                     find_values(self._builder(letters=False), node, self.values)
             case Write():
                 self._write(stage.output)
+            case LogRecords():
+                with self._timed(f"log of {stage.transform}"):
+                    self._log_records(stage.transform)
             case Letters():
                 if is_held_together(self):
                     self._hold_back()
@@ -182,6 +186,17 @@ class _Run:
                     count = f" ({failed} records)" if when == "on_error" else ""
                     name = rule.name or node.name
                     self.tell("log", {"level": rule.level, "name": name, "message": rule.message + count})
+
+    def _log_records(self, name: str) -> None:
+        node = self.plan[name]
+        assert isinstance(node, TransformPlan)
+        for log in node.record_logs:
+            lines = record_lines(self._builder(letters=False), node, log)
+            event = {"level": log.rule.level, "name": log.rule.name or node.name, "message": log.rule.message}
+            for fields in lines.shown:
+                self.tell("log", {**event, "fields": fields})
+            if lines.more:
+                self.tell("log", {**event, "message": f"{log.rule.message}: and {lines.more:,} more records"})
 
     def _failed(self) -> int:
         return sum(self.builder.counted(name).get("failed", 0) for name in self.builder.counts)

@@ -1,0 +1,86 @@
+"""Log lines for single records: which records a rule speaks of, and the values it shows.
+
+Records are counted as they come in, over all tasks: in blocks of neighbours, whose sizes say where each block begins.
+Only the lines that are shown leave Spark, and there is a limit to these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
+
+from clinker_spark.core.types import Type
+from clinker_spark.cxl.builtins.text import sql_text
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.plan.nodes import RecordLog, TransformPlan
+from clinker_spark.plan.record_logs import LOG_COLUMN
+from clinker_spark.spark.columns import apply
+from clinker_spark.spark.operators.stream import failed
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.operators.build import Builder
+
+MOST_LINES = 1_000
+"""Of one rule in one run."""
+MOST_CHARACTERS = 200
+"""Of one value."""
+_BLOCK_BITS = 20
+
+
+@dataclass(frozen=True)
+class RecordLines:
+    """The first lines of a rule, each with the values of its fields, and how many more there would be."""
+
+    shown: list[dict[str, str | None]]
+    more: int
+
+
+def record_lines(builder: Builder, node: TransformPlan, log: RecordLog) -> RecordLines:
+    """What a rule says about the records that come into a transform, in their order."""
+    [stream] = builder.inputs(node)
+    frame = builder.with_file_values(node, stream.frame)
+    if stream.fallible:
+        frame = frame.where(~failed()).drop(ERROR_COLUMN)
+    every = log.rule.every or 1
+    if every > 1:
+        frame = _every(frame, every)
+    if log.condition is not None:
+        frame = apply(log.condition, frame, context=builder.contexts[node.name])
+        # A condition that fails is not true. The record itself is none the worse for it.
+        there = F.col(quote(LOG_COLUMN)) & (~failed() if ERROR_COLUMN in frame.columns else F.lit(True))
+        frame = frame.where(F.coalesce(there, F.lit(False)))
+    schema = builder.plan[node.inputs[0].node].schema
+    values = [_shown(name, schema[name]).alias(name) for name in log.rule.fields]
+    chosen = frame.select(*values, F.col(quote(ARRIVAL_COLUMN)))
+    rows = chosen.orderBy(quote(ARRIVAL_COLUMN)).limit(MOST_LINES + 1).drop(ARRIVAL_COLUMN).collect()
+    more = chosen.count() - MOST_LINES if len(rows) > MOST_LINES else 0
+    return RecordLines([row.asDict() for row in rows[:MOST_LINES]], more)
+
+
+def _shown(name: str, t: Type) -> Column:
+    return F.expr(f"substring({sql_text(quote(name), t)}, 1, {MOST_CHARACTERS})")
+
+
+def _every(frame: DataFrame, every: int) -> DataFrame:
+    """The first record and each that comes so many after one that was taken."""
+    arrival = F.col(quote(ARRIVAL_COLUMN))
+    frame = frame.withColumn("$block", _block(frame))
+    in_order = Window.orderBy("$block").rowsBetween(Window.unboundedPreceding, -1)
+    sizes = frame.groupBy("$block").agg(F.count(F.lit(1)).alias("$size"))  # one row for a million records
+    starts = sizes.select("$block", F.coalesce(F.sum("$size").over(in_order), F.lit(0)).alias("$start"))
+    number = F.row_number().over(Window.partitionBy("$block").orderBy(arrival)) - 1
+    numbered = frame.withColumn("$number", number).join(F.broadcast(starts), "$block")
+    return numbered.where((F.col("$start") + F.col("$number")) % every == 0).drop("$block", "$number", "$start")
+
+
+def _block(frame: DataFrame) -> Column:
+    """Records that arrive one after the other have the same block, or neighbouring ones."""
+    arrival = quote(ARRIVAL_COLUMN)
+    if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
+        return F.expr(f"shiftright({arrival}, {_BLOCK_BITS})")
+    places = [f"shiftright(coalesce(get({arrival}, {i}), 0L), {_BLOCK_BITS})" for i in range(2)]
+    return F.expr(f"struct({', '.join(places)})")
