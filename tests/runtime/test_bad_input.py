@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from typing import Any
 
@@ -95,6 +96,19 @@ def test_documents_that_are_broken(bench: Any) -> None:
     assert fails(bench, text("json", "path: a.json", more=", on_unmapped: { mode: drop }"))[:2] == (4, "E246")
     bench.file("a.xml", "<r><x><id>1</id></r>")
     assert fails(bench, text("xml", "path: a.xml"))[:2] == (4, "E246")
+
+
+def test_a_compressed_file_that_is_cut_off(bench: Any) -> None:
+    bench.file("out.csv", "old\n")
+    whole = gzip.compress(b"id,name\n" + b"".join(b"%d,%d\n" % (i, i * i % 9973) for i in range(40_000)))
+    bench.file("a.csv.gz", whole[: len(whole) - 100])  # the header can be read, and the tasks find out
+    code, name, message = fails(bench, text(files="path: a.csv.gz"))
+    assert (code, name) == (4, "E452") and message.startswith("'a.csv.gz' is damaged: compressed file ended before")
+    bench.file("b.json.gz", gzip.compress(b'[{"id": 1, "name": "a"}]')[:-9])
+    assert fails(bench, text("json", "path: b.json.gz"))[:2] == (4, "E452")
+    bench.file("c.csv.gz", "id,name\n1,a\n")
+    assert fails(bench, text(files="path: c.csv.gz"))[:2] == (4, "E229")
+    assert bench.text("out.csv") == "old\n"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")

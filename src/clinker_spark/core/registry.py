@@ -663,6 +663,12 @@ ENTRIES: tuple[Entry, ...] = (
         "An aggregate has `strategy: streaming`, and its records are not known to be sorted by its groups.",
         "Write `strategy: auto`, or declare the `sort_order` of the source.",
     ),
+    Entry(
+        "E452",
+        "compressed file is damaged",
+        "A compressed file of a source ends too early, or its bytes are wrong.",
+        "Get the file again; `gzip -t`, `bzip2 -t` or `zstd -t` tests it.",
+    ),
     # ------------------------------------------------------------ queries
     Entry(
         "E700",

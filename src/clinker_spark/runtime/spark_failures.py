@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError, InputError
+from clinker_spark.core.registry import lookup
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.errors import IoError
 
@@ -48,7 +49,8 @@ def _diagnostic(text: str) -> Diagnostic:
         return Diagnostic("E410", "Spark ran out of memory", help="give it more: --conf spark.driver.memory=4g")
     carried = re.search(r"InputError: (E\d{3}): (.+)", text)  # from a reader inside a task
     if carried is not None:
-        return Diagnostic(carried[1], carried[2].strip())
+        known = lookup(carried[1])
+        return Diagnostic(carried[1], carried[2].strip(), help=None if known is None else known.action)
     return Diagnostic("E402", f"Spark failed: {_cause(text)}", help="run with CLINKER_DEBUG=1 for the whole story")
 
 

@@ -101,7 +101,7 @@ def _after(split: CsvSplit, rows: int) -> CsvSplit:
 def _open(plan: CsvPlan, split: CsvSplit) -> _Input:
     file = plan.files[split.file]
     if split.end is None:
-        return _Input(TextStream(file.path, file.compression, file.encoding))
+        return _Input(TextStream(file.path, file.compression, file.encoding, file.name))
     with open(file.path, "rb") as opened:
         opened.seek(split.start)
         data = opened.read(split.end - split.start)

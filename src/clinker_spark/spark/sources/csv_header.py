@@ -75,7 +75,7 @@ def _read_header(file: SourceFile, request: ReadRequest, dialect: CsvDialect) ->
     compression = compression_of(file.path, request.compression)
     encoding = request.options.encoding
     try:
-        header, body, empty = _first_record(file.path, compression, encoding, dialect)
+        header, body, empty = _first_record(file, compression, encoding, dialect)
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         reason = os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
         raise InputError([unreadable(file.name, reason)]) from None
@@ -140,11 +140,13 @@ def _starts_with_bom(path: str, compression: str) -> bool:
         return file.read(3) == _BOM
 
 
-def _first_record(path: str, compression: str, encoding: str, dialect: CsvDialect) -> tuple[str | None, int, bool]:
+def _first_record(
+    file: SourceFile, compression: str, encoding: str, dialect: CsvDialect
+) -> tuple[str | None, int, bool]:
     """The first line that is not blank (None if there is none), the byte after it, and whether the file is empty."""
     size = _FIRST_READ
     while True:
-        with TextStream(path, compression, encoding) as stream:
+        with TextStream(file.path, compression, encoding, file.name) as stream:
             data = stream.read(size)
         start = 3 if data.startswith(_BOM) else 0
         while data[start : start + 1] in (b"\n", b"\r"):

@@ -36,7 +36,7 @@ class Document:
 
     def __init__(self, file: RecordFile, *, exact: bool, chunk: int = CHUNK) -> None:
         self.name = file.name
-        self.stream = TextStream(file.path, file.compression, "utf-8")
+        self.stream = TextStream(file.path, file.compression, "utf-8", file.name)
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
         self._json = decoder(exact=exact)
         self._chunk = chunk

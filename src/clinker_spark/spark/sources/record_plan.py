@@ -43,7 +43,7 @@ class RecordFile:
         return self.compression == "none"
 
     def open(self) -> BinaryIO:
-        return open_binary(self.path, self.compression)
+        return open_binary(self.path, self.compression, self.name)
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,13 @@ def local_files(request: ReadRequest, kind: str) -> tuple[RecordFile, ...]:
             continue
         compression = compression_of(file.path, request.compression)
         try:
-            with open_binary(file.path, compression) as opened:
+            with open_binary(file.path, compression, file.name) as opened:
                 opened.read(1)
             found.append(RecordFile(file.path, file.name, compression, os.path.getsize(file.path)))
         except READ_ERRORS as error:
             problems.append(unreadable(file.name, reason_of(error)))
+        except InputError as error:
+            problems.extend(error.diagnostics)
     if problems:
         raise InputError(problems)
     return tuple(found)

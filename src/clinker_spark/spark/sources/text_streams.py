@@ -13,15 +13,20 @@ import bz2
 import codecs
 import gzip
 import io
+import zlib
 from typing import Any, BinaryIO, cast
 
 import pyarrow as pa
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import InputError
 
 MARK = "\ufdd0"
 REPLACEMENT = "\ufffd"
 _ERRORS = "clinker_mark"
 _CHUNK = 1 << 20
 _SUFFIXES = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bz2", ".zst": "zstd", ".zstd": "zstd"}
+_MAGIC = {"gzip": b"\x1f\x8b", "bz2": b"BZh", "zstd": b"\x28\xb5\x2f\xfd"}
 _PLAIN_ENCODINGS = ("utf-8", "ascii")
 
 
@@ -62,22 +67,65 @@ def utf8_with_marks(data: bytes, encoding: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def open_binary(path: str, compression: str) -> BinaryIO:
-    """The decompressed bytes of a file."""
+def open_binary(path: str, compression: str, name: str | None = None) -> BinaryIO:
+    """The decompressed bytes of a file. Raises OSError for a file that is not compressed in this way, and InputError
+    (E452), which calls it by its name, as soon as its bytes turn out to be damaged."""
+    if compression == "none":
+        return open(path, "rb")
+    with open(path, "rb") as raw:
+        start = raw.read(4)
+    if not start:
+        return open(path, "rb")
+    if not start.startswith(_MAGIC[compression]):
+        raise OSError(f"it is not compressed with {compression}")
+    opened: Any
     if compression == "gzip":
-        return cast(BinaryIO, gzip.open(path, "rb"))
-    if compression == "bz2":
-        return cast(BinaryIO, bz2.open(path, "rb"))
-    if compression == "zstd":
-        return cast(BinaryIO, pa.CompressedInputStream(pa.OSFile(path, "rb"), "zstd"))
-    return open(path, "rb")
+        opened = gzip.GzipFile(path, "rb")
+    elif compression == "bz2":
+        opened = bz2.BZ2File(path, "rb")
+    else:
+        opened = pa.CompressedInputStream(pa.OSFile(path, "rb"), "zstd")
+    return cast(BinaryIO, _Decompressed(opened, name or path))
+
+
+class _Decompressed(io.RawIOBase):
+    """A compressed file that says which one it is when it cannot be decompressed."""
+
+    def __init__(self, opened: Any, name: str) -> None:
+        self._opened = opened
+        self._name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return cast(bytes, self._opened.read(size) if size >= 0 else self._opened.read())
+        except (EOFError, OSError, zlib.error, pa.ArrowException) as error:
+            raise damaged(self._name, str(error)) from None
+
+    def close(self) -> None:
+        if not self.closed:
+            self._opened.close()
+        super().close()
+
+
+def damaged(name: str, reason: str) -> InputError:
+    """The error of a file whose compressed bytes are wrong or end too early. The code is part of the text: tasks can
+    only send text."""
+    shown = reason[0].lower() + reason[1:] if reason[1:2].islower() else reason
+    message = f"'{name}' is damaged: {shown}"
+    help_text = "get the file again: it may have been cut while it was copied"
+    found = InputError([Diagnostic("E452", message, help=help_text)])
+    found.args = (f"E452: {message}",)
+    return found
 
 
 class TextStream(io.RawIOBase):
     """A file as a stream of UTF-8. `marked` says whether a mark had to be set so far."""
 
-    def __init__(self, path: str, compression: str, encoding: str) -> None:
-        self._raw = open_binary(path, compression)
+    def __init__(self, path: str, compression: str, encoding: str, name: str | None = None) -> None:
+        self._raw = open_binary(path, compression, name)
         self._utf8 = is_utf8(encoding)
         self._decoder: Any = codecs.getincrementaldecoder(encoding)(_ERRORS)
         self._ready = bytearray()
