@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from clinker_spark.core.errors import ClinkerError
@@ -284,7 +285,21 @@ def test_split_files_and_names(bench: Any) -> None:
     bench.file("orders.csv", ORDERS.replace("oops", "60"))
     nodes = output("out", "orders", ", split: { max_records: 2 }")
     nodes += output("by_day", "orders", ", split: { max_records: 1, group_key: day }")
+    columns = "exclude: [day, customer], if_exists: unique_suffix, unique_suffix_width: 2"
+    split = "split: { max_bytes: 50, group_key: day, oversize_group: error }"
+    nodes += (
+        "\n  - { type: output, name: p, input: orders, "
+        f'config: {{ type: parquet, path: "p{{n:-v:}}.parquet", {columns}, {split} }} }}'
+    )
+    bench.file("p-v01_0002.parquet", "not mine")
+    bench.file("p_0002.parquet", "not mine")
     bench.run(pipeline(nodes))
+    # Three numbers of eight bytes each: a file is full after three records, and ends with the day.
+    names = ["p_0001", "p-v02_0002"]
+    tables = [pq.read_table(bench.folder / f"{name}.parquet") for name in names]
+    assert [table.column("order_id").to_pylist() for table in tables] == [[1, 2, 3], [4, 5]]
+    assert bench.spark.read.parquet(str(bench.folder / "p_0001.parquet")).columns == ["order_id", "amount", "qty"]
+    assert bench.text("p_0002.parquet") == "not mine"
     counts = [len(bench.text(f"out_{i:04}.csv").splitlines()) for i in (1, 2, 3)]
     assert counts == [3, 3, 2]
     days = [{line.split(",")[-1] for line in bench.text(f"by_day_{i:04}.csv").splitlines()[1:]} for i in (1, 2, 3)]
@@ -299,8 +314,11 @@ pipeline: { name: test }
 nodes:
   - { type: source, name: all, config: { type: csv, glob: "in/*.csv", schema: { k: string } } }
   - { type: output, name: out, input: all, config: { type: csv, path: "out/{source_file}-copy.csv" } }
+  - { type: output, name: p, input: all, config: { type: parquet, path: "out/{source_file}.parquet" } }
 """
     bench.run(text)
+    tables = [pq.read_table(bench.folder / f"out/{name}.parquet").to_pydict() for name in "ab"]
+    assert tables == [{"k": ["x", "y"]}, {"k": ["z"]}]
     assert bench.text("out/a-copy.csv") == "k\nx\ny\n" and bench.text("out/b-copy.csv") == "k\nz\n"
 
 
@@ -324,8 +342,6 @@ def test_other_formats_out(bench: Any) -> None:
     assert bench.text("out.xml").startswith("<Root><Record><order_id>1</order_id></Record><Record><order_id>2<")
     assert bench.text("out.xml").endswith("</Record></Root>\n")
     assert bench.text("out.txt").splitlines()[0] == "   1ann  "
-    import pyarrow.parquet as pq
-
     assert pq.read_table(bench.folder / "out.parquet").column("order_id").to_pylist() == [1, 2, 3, 4, 5]
     assert bench.text("folder/part-00000.csv").startswith("order_id,")
 

@@ -350,19 +350,6 @@ class _NodeBinder:
     def output(self, node: OutputNode) -> Streams | None:
         stream = self.inputs[0]
         declared = self.file.schema_of(node.name)
-        if node.config.type == "parquet" and (node.config.split is not None or "{source_" in node.config.path):
-            key = "split" if node.config.split is not None else "path"
-            self.problem(
-                "E009",
-                "Parquet output in several files is not supported yet",
-                "config",
-                key,
-                help="end the path with /",
-            )
-            return None
-        if "{n}" in node.config.path:
-            self.problem("E009", "'{n}' in a path is not supported yet", "config", "path", help="use split.naming")
-            return None
         schema, emitted = stream.schema, stream.emitted
         if node.config.include_correlation_keys:
             keys = correlation(self.binder.nodes)[stream.ref.node]

@@ -105,21 +105,6 @@ def _copy_without_separators(part: Path, out: IO[bytes], record_bytes: int | Non
             out.write(b"".join(rows))
 
 
-def one_parquet(parts: list[Path], written: Path, place: Path, compression: str) -> Made:
-    """Parquet parts as one file: their row groups one after the other."""
-    import pyarrow.parquet as pq
-
-    sources = parts or sorted(written.glob("*.parquet"))
-    schema = pq.read_schema(sources[0])
-    codec = "NONE" if compression == "none" else compression
-    with pq.ParquetWriter(place, schema, compression=codec) as out:
-        for part in sources:
-            file = pq.ParquetFile(part)
-            for batch in file.iter_batches():
-                out.write_batch(batch)
-    return Made(place, place.stat().st_size)
-
-
 # ---------------------------------------------------------------- several files
 
 

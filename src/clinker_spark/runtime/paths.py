@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from clinker_spark.config.templates import PER_FILE, Token, parse_template
@@ -21,6 +21,8 @@ class Names:
     timestamp: str
     pipeline_hash: str
     channel: str = ""
+    n: str = ""
+    """The number that makes the name of an output unique, if it has to be made so."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Target:
     path: Path
     folder: bool
     template: str | None = None
+    numbered: Callable[[int], Target] | None = None
+    """For paths with `{n}`: the place with this number in it."""
 
 
 def target(plan: Plan, node: OutputPlan, base: Path, names: Names, files: Mapping[str, tuple[str, ...]]) -> Target:
@@ -37,14 +41,20 @@ def target(plan: Plan, node: OutputPlan, base: Path, names: Names, files: Mappin
     given = node.config.path
     tokens = parse_template(given)
     per_file = any(isinstance(t, Token) and t.name in PER_FILE for t in tokens)
-    text = "".join(t if isinstance(t, str) else _value(plan, node, t, names, files) for t in tokens)
-    path = base / text.removeprefix("file://")
-    return Target(path, given.endswith("/"), text if per_file else None)
+
+    def place(number: int | None) -> Target:
+        filled = replace(names, n="" if number is None else str(number).zfill(node.config.unique_suffix_width))
+        text = "".join(t if isinstance(t, str) else _value(plan, node, t, filled, files) for t in tokens)
+        path = base / text.removeprefix("file://")
+        has_number = any(isinstance(t, Token) and t.name == "n" for t in tokens)
+        return Target(path, given.endswith("/"), text if per_file else None, place if has_number else None)
+
+    return place(None)
 
 
 def _value(plan: Plan, node: OutputPlan, token: Token, names: Names, files: Mapping[str, tuple[str, ...]]) -> str:
     args = list(token.args)
-    if token.name in PER_FILE or token.name == "n":
+    if token.name in PER_FILE:
         return "{" + token.name + "}"
     if token.name == "source_name":
         return _source_name(plan, node, args[0] if args else None, files)
@@ -96,8 +106,9 @@ def split_name(path: Path, naming: str, number: int) -> Path:
     return path.with_name(name if ext else name.rstrip("."))
 
 
-def free_path(node: OutputPlan, path: Path, force: bool) -> Path:
-    """The path to write, by `if_exists`. Raises `IoError` when it may not be written."""
+def free_path(node: OutputPlan, path: Path, force: bool, numbered: Callable[[int], Path] | None = None) -> Path:
+    """The path to write, by `if_exists`. Raises `IoError` when it may not be written. `numbered` gives the path with a
+    number in it; without it, the number stands before the ending."""
     config = node.config
     if path.is_dir() and not config.path.endswith("/"):
         help_text = "name a file in it, or end the path with / to write a folder of parts"
@@ -111,7 +122,8 @@ def free_path(node: OutputPlan, path: Path, force: bool) -> Path:
         found = path
         while found.exists():
             number += 1
-            found = path.with_name(f"{stem}-{str(number).zfill(config.unique_suffix_width)}{dot}{ext}")
+            usual = path.with_name(f"{stem}-{str(number).zfill(config.unique_suffix_width)}{dot}{ext}")
+            found = usual if numbered is None else numbered(number)
         return found
     if path.exists() and config.if_exists == "error" and not force:
         help_text = "remove it, run with --force, or write if_exists: overwrite"

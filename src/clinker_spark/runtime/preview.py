@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.run import Options, contexts
@@ -9,7 +11,7 @@ from clinker_spark.runtime.source_order import with_known_order
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.letters import first_letters, letters
-from clinker_spark.spark.operators.output import prepare_output
+from clinker_spark.spark.operators.output import BYTES_COLUMN, KEY_COLUMN, prepare_output
 from clinker_spark.spark.session import SparkSession
 
 MOST_LINES = 10_000
@@ -30,7 +32,7 @@ def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> 
             parts.append(f"--- {node.name} -> {node.config.path}\n")
             if prepared.rendering is None:
                 rows = prepared.frame.limit(MOST_LINES).collect()
-                parts += [f"{row.asDict()}\n" for row in rows]
+                parts += [f"{_columns(row.asDict())}\n" for row in rows]
                 continue
             lines = [row[0] for row in prepared.frame.limit(MOST_LINES).collect()]
             frame = prepared.rendering
@@ -38,6 +40,11 @@ def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> 
             parts.append(text if lines else frame.empty.decode())
         parts += _failures(plan, spark, options, files, records)
     return "".join(parts)
+
+
+def _columns(row: dict[str, Any]) -> dict[str, Any]:
+    """Without what only decides about files."""
+    return {name: value for name, value in row.items() if name not in (KEY_COLUMN, BYTES_COLUMN)}
 
 
 def _failures(plan: Plan, spark: SparkSession, options: Options, files: dict, records: int) -> list[str]:

@@ -26,6 +26,7 @@ from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.correlation import Groups, is_held_together, oversize_sources
 from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.errors import DataError, IoError
+from clinker_spark.runtime.parquet_files import SeveralParquet, one_parquet
 from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, target
 from clinker_spark.runtime.progress import Watch, records_read
 from clinker_spark.runtime.publish import Attempt
@@ -243,7 +244,8 @@ class _Run:
                 beside = None if place.template is None else str(replay_path(Path(place.template)))
                 place = Target(replay_path(place.path), place.folder, beside)
             if place.template is None and node.config.split is None and self.options.replay != "append":
-                place = Target(free_path(node, place.path, self.options.force), place.folder)
+                numbered = None if place.numbered is None else _path_of(place.numbered)
+                place = Target(free_path(node, place.path, self.options.force, numbered), place.folder)
             other = taken.setdefault(place.path.absolute(), node.name)
             if other != node.name:
                 message = f"'{node.name}' and '{other}' write the same file"
@@ -307,14 +309,15 @@ class _Run:
     def _assemble(self, prepared: Prepared, parts: Path, folder: Path, place: Target, report: OutputReport) -> None:
         node, rendering = prepared.node, prepared.rendering
         found = assemble.part_files(parts)
-        if rendering is None:
+        several = node.config.split is not None or place.template is not None
+        if rendering is None and not several:
             made = self._parquet(node, found, folder, place, report)
-        elif place.folder:
+        elif place.folder and rendering is not None:
             final = folder / "final"
             final.mkdir()
             made = assemble.part_folder(found, rendering, final, _suffix(node))
             self._rename(final, place.path, node, report)
-        elif node.config.split is not None or place.template is not None:
+        elif several or rendering is None:
             made = self._several(prepared, found, folder, place, report)
         else:
             before = place.path if self.options.replay == "append" and place.path.exists() else None
@@ -338,7 +341,7 @@ class _Run:
                 part.rename(final / f"part-{i:05}.parquet")
             self._rename(final, place.path, node, report)
             return [assemble.Made(p, p.stat().st_size) for p in final.iterdir()]
-        made = assemble.one_parquet(found, folder / "parts", folder / "final.parquet", node.config.options.compression)
+        made = one_parquet(found, folder / "final.parquet", node.config.options.compression)
         self._rename(made.path, place.path, node, report)
         return [made]
 
@@ -346,18 +349,25 @@ class _Run:
         self, prepared: Prepared, found: list[Path], folder: Path, place: Target, report: OutputReport
     ) -> list[assemble.Made]:
         node, rendering = prepared.node, prepared.rendering
-        assert rendering is not None
         split = node.config.split
-        writer = assemble.SeveralFiles(rendering, split, prepared.keyed, lambda n, key: folder / f"final-{n}")
+        writer: SeveralParquet | assemble.SeveralFiles
+        if rendering is None:
+            writer = SeveralParquet(split, node.config.options.compression, lambda n, key: folder / f"final-{n}")
+        else:
+            writer = assemble.SeveralFiles(rendering, split, prepared.keyed, lambda n, key: folder / f"final-{n}")
         made = writer.write(found)
         for number, item in enumerate(made, 1):
-            if place.template is not None:
-                path = per_file_path(self.base, place.template, self._file_name(item.key))
-            else:
+
+            def named(place: Target, number: int = number, item: assemble.Made = item) -> Path:
+                if place.template is not None:
+                    return per_file_path(self.base, place.template, self._file_name(item.key))
                 assert split is not None
-                path = split_name(place.path, split.naming, number)
+                return split_name(place.path, split.naming, number)
+
+            path = named(place)
+            numbered = None if place.numbered is None else _path_of(place.numbered, named)
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._rename(item.path, free_path(node, path, self.options.force), node, report)
+            self._rename(item.path, free_path(node, path, self.options.force, numbered), node, report)
         if writer.oversize and split is not None and split.oversize_group != "allow":
             shown = ", ".join(repr(key) for key in writer.oversize[:3])
             message = f"{len(writer.oversize)} group(s) do not fit one file: {shown}"
@@ -554,6 +564,11 @@ class _Run:
         began = time.monotonic()
         yield
         self.report.stage_seconds[name] = round(time.monotonic() - began, 3)
+
+
+def _path_of(numbered: Callable[[int], Target], named: Callable[[Target], Path] | None = None) -> Callable[[int], Path]:
+    """The path of the place with a number."""
+    return lambda number: numbered(number).path if named is None else named(numbered(number))
 
 
 def _suffix(node: OutputPlan) -> str:

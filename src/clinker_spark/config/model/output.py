@@ -179,6 +179,12 @@ class OutputConfig(Model):
             parse_template(self.path)
         except TemplateError as error:
             yield Finding("E007", f"'path' cannot be used: {error}", ("path",), error.help)
+        if self.path.endswith("/") and (
+            self.split is not None or "{source_file" in self.path or "{source_p" in self.path
+        ):
+            message = "a folder of parts is neither split nor made for each input file"
+            at = ("split",) if self.split is not None else ("path",)
+            yield Finding("E007", message, at, "remove the / at the end of 'path'", on_key=self.split is not None)
         yield from self._check_mapping()
         if self.order == "any" and self.sort_order:
             see = (("sort_order",), "the order it is to have")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from clinker_spark.core.types import STRING
+from clinker_spark.core.types import STRING, Kind
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 LINE_COLUMN = "value"
+_FIXED_BYTES = {Kind.BOOL: 1, Kind.DATE: 4, Kind.INT: 8, Kind.FLOAT: 8, Kind.DATETIME: 8, Kind.DECIMAL: 16}
+KEY_COLUMN, BYTES_COLUMN = "$key", "$bytes"
+"""In the parts of Parquet outputs that become several files: the key of a file, and the size of a record."""
 FAILED, GOOD = "$failed", "$good"
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
@@ -52,9 +55,13 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         stream = stream.over(stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({known} AS {ERROR_TYPE})")))
         stream = builder.mark(node, stream)
     split = node.config.split
-    keyed = (split is not None or per_file(node)) and (key := _key(node)) is not None
+    key = _key(node) if split is not None or per_file(node) else None
+    keyed = key is not None
     if rendering is None:
         columns_sql = [F.expr(c.sql).alias(c.name) for c in columns]
+        columns_sql += [F.expr(key).alias(KEY_COLUMN)] if keyed and key is not None else []
+        if split is not None and split.max_bytes is not None:
+            columns_sql.append(F.expr(" + ".join(_bytes(c) for c in columns)).alias(BYTES_COLUMN))
     else:
         line = f"concat({key}, {sql_string(KEY_SEPARATOR)}, {rendering.line})" if keyed else rendering.line
         columns_sql = [F.expr(line).alias(LINE_COLUMN)]
@@ -134,6 +141,15 @@ def _with_cells(builder: Builder, node: OutputPlan, stream: Stream, columns: lis
         if name in stream.frame.columns:
             for i in range(start, start + len(run.columns)):
                 columns[i] = replace(columns[i], cells=quote(name))
+
+
+def _bytes(column: OutColumn) -> str:
+    """SQL for the bytes of a value, before Parquet packs it: the same however the records are spread over parts."""
+    kind = column.type.kind
+    if kind in _FIXED_BYTES and not column.type.is_dynamic:
+        return f"CAST({_FIXED_BYTES[kind]} AS BIGINT)"
+    text = sql_text(column.sql, column.type)
+    return f"CAST(coalesce(octet_length({text}), 0) AS BIGINT)"
 
 
 def widened_names(builder: Builder, node: OutputPlan) -> list[str]:
