@@ -12,7 +12,7 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.plan.nodes import OutputPlan, Plan, RoutePlan, StreamRef
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.discovery import discover
+from clinker_spark.runtime.remote_copies import found_files
 from clinker_spark.runtime.report import RunReport
 from clinker_spark.runtime.run import Options, contexts, run
 from clinker_spark.runtime.source_order import with_known_order
@@ -42,10 +42,9 @@ class Pipeline:
         options = Options()
         base = self.plan.file.folder
         with explained(self.plan):
-            files = {source.name: discover(source, base, options.now).files for source in self.plan.sources}
-            builder = with_known_order(
-                self.plan, lambda plan: Builder(spark or session(), plan, contexts(plan, options), files)
-            )
+            used = spark or session()
+            files = found_files(used, self.plan, base, options.now)
+            builder = with_known_order(self.plan, lambda plan: Builder(used, plan, contexts(plan, options), files))
             stream = builder.settle(self.plan[ref.node], builder.stream(ref))
         names = [name for name in stream.frame.columns if not name.startswith("$")]
         return stream.frame.select(*[f"`{name}`" for name in names])

@@ -14,6 +14,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.suggest import nearest
 from clinker_spark.plan.nodes import SourcePlan
 from clinker_spark.runtime.errors import IoError
+from clinker_spark.spark.remote_files import RemoteFiles
 from clinker_spark.spark.sources.request import SourceFile
 
 
@@ -25,14 +26,17 @@ class Found:
     warnings: tuple[Diagnostic, ...] = ()
 
 
-def discover(node: SourcePlan, base: Path, now: dt.datetime) -> Found:
-    """The files that the source's path, glob, regex or paths means. Raises `IoError` when there is none."""
+def discover(node: SourcePlan, base: Path, now: dt.datetime, remote: RemoteFiles | None = None) -> Found:
+    """The files that the source's path, glob, regex or paths means. Raises `IoError` when there is none. Without
+    `remote`, nothing is known about files on remote storage but their addresses."""
     config = node.config
     if config.path is not None or config.paths is not None:
         names = [config.path] if config.path is not None else list(config.paths)
-        files = [_named(node, base, name, i) for i, name in enumerate(names)]
+        files = [_named(node, base, name, i, remote) for i, name in enumerate(names)]
     else:
-        files = sorted(_search(config, base), key=lambda f: f.name)
+        is_far = config.glob is not None and is_remote(config.glob)
+        found = _search_remote(node, remote) if is_far else _search(config, base)
+        files = sorted(found, key=lambda f: f.name)
         files = [f for f in files if _selected(config, f, now)]
         files = _ordered(config.files, files)
     if files:
@@ -55,10 +59,20 @@ def is_remote(path: str) -> bool:
     return "://" in path and not path.startswith("file://")
 
 
-def _named(node: SourcePlan, base: Path, name: str, i: int) -> SourceFile:
+def _named(node: SourcePlan, base: Path, name: str, i: int, remote: RemoteFiles | None) -> SourceFile:
     key: tuple[str | int, ...] = ("config", "path") if node.config.path is not None else ("config", "paths", i)
-    if is_remote(name):
+    if is_remote(name) and remote is None:
         return SourceFile(name, name)
+    if is_remote(name):
+        assert remote is not None
+        try:
+            status = remote.status(name)
+        except OSError as error:
+            message, help_text = f"cannot read '{name}': {error}", "check the address and the settings of the storage"
+            raise IoError([node.diagnostic("E229", message, *key, help=help_text)]) from None
+        if status.is_folder and node.config.type != "parquet":
+            raise IoError([_folder(node, name, key)])
+        return SourceFile(name, name, status.size, status.modified)
     path = base / name.removeprefix("file://")
     try:
         info = path.stat()
@@ -68,9 +82,13 @@ def _named(node: SourcePlan, base: Path, name: str, i: int) -> SourceFile:
             [node.diagnostic("E229", f"cannot read '{name}': {reason}", *key, help=_meant(path, base))]
         ) from None
     if path.is_dir() and node.config.type != "parquet":
-        help_text = f"name the files: glob: {name.rstrip('/')}/*.{node.config.type}"
-        raise IoError([node.diagnostic("E229", f"'{name}' is a folder", *key, help=help_text)])
+        raise IoError([_folder(node, name, key)])
     return SourceFile(str(path.absolute()), name, info.st_size)
+
+
+def _folder(node: SourcePlan, name: str, key: tuple[str | int, ...]) -> Diagnostic:
+    help_text = f"name the files: glob: {name.rstrip('/')}/*.{node.config.type}"
+    return node.diagnostic("E229", f"'{name}' is a folder", *key, help=help_text)
 
 
 def _meant(path: Path, base: Path) -> str:
@@ -108,6 +126,31 @@ def _search(config: Any, base: Path) -> Iterator[SourceFile]:
             re.fullmatch(_glob_regex(x), name) or re.fullmatch(_glob_regex(x), path.name) for x in config.exclude
         ):
             yield SourceFile(str(path.absolute()), name, path.stat().st_size)
+
+
+def _search_remote(node: SourcePlan, remote: RemoteFiles | None) -> Iterator[SourceFile]:
+    """The files of a pattern such as `s3a://bucket/day-*.csv`. Hadoop has no `**`."""
+    config = node.config
+    if "**" in config.glob or config.files.recursive:
+        message = "a pattern on a remote storage does not look into folders inside folders"
+        raise IoError([node.diagnostic("E248", message, "config", "glob", help="write a * for each level")])
+    try:
+        found = [] if remote is None else remote.matching(config.glob)
+    except OSError as error:
+        help_text = "check the address and the settings of the storage"
+        message = f"cannot read '{config.glob}': {error}"
+        raise IoError([node.diagnostic("E229", message, "config", "glob", help=help_text)]) from None
+    for file in found:
+        name = file.uri
+        short = name.rpartition("/")[2]
+        if not file.is_folder and not any(
+            re.fullmatch(_glob_regex(x), name) or re.fullmatch(_glob_regex(x), short) for x in config.exclude
+        ):
+            yield SourceFile(name, name, file.size, file.modified)
+
+
+def _modified(file: SourceFile) -> float:
+    return file.modified if is_remote(file.path) else os.stat(file.path).st_mtime
 
 
 def _walk(root: Path, levels: int | None) -> Iterator[Path]:
@@ -169,7 +212,7 @@ def _glob_regex(pattern: str) -> str:
 
 
 def _selected(config: Any, file: SourceFile, now: dt.datetime) -> bool:
-    changed = dt.datetime.fromtimestamp(os.stat(file.path).st_mtime, dt.UTC).replace(tzinfo=None)
+    changed = dt.datetime.fromtimestamp(_modified(file), dt.UTC).replace(tzinfo=None)
     if config.min_size is not None and file.size < config.min_size:
         return False
     if config.max_size is not None and file.size > config.max_size:
@@ -187,9 +230,9 @@ def _moment(given: dt.timedelta | dt.datetime, now: dt.datetime) -> dt.datetime:
 
 def _ordered(spec: Any, files: list[SourceFile]) -> list[SourceFile]:
     if spec.sort_by == "modified":
-        files = sorted(files, key=lambda f: (os.stat(f.path).st_mtime_ns, f.name))
+        files = sorted(files, key=lambda f: (_modified(f), f.name))
     elif spec.sort_by == "created":
-        files = sorted(files, key=lambda f: (os.stat(f.path).st_ctime_ns, f.name))
+        files = sorted(files, key=lambda f: (f.modified or os.stat(f.path).st_ctime, f.name))
     if spec.sort_order == "desc":
         files = files[::-1]
     if spec.take_first is not None:

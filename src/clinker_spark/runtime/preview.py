@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clinker_spark.plan.nodes import Plan
-from clinker_spark.runtime.discovery import discover
+from clinker_spark.runtime.remote_copies import found_files
 from clinker_spark.runtime.run import Options, contexts
 from clinker_spark.runtime.source_order import with_known_order
 from clinker_spark.runtime.spark_failures import explained
@@ -22,7 +22,7 @@ def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> 
     """Every output as text, made of at most so many records of each source, and the records that fail."""
     base = options.base or plan.file.folder
     with explained(plan):
-        files = {node.name: discover(node, base, options.now).files for node in plan.sources}
+        files = found_files(spark, plan, base, options.now)
         builder = with_known_order(
             plan, lambda plan: Builder(spark, plan, contexts(plan, options), files, limit=records)
         )

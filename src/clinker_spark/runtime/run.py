@@ -30,6 +30,7 @@ from clinker_spark.runtime.parquet_files import SeveralParquet, one_parquet
 from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, target
 from clinker_spark.runtime.progress import Watch, records_read
 from clinker_spark.runtime.publish import Attempt
+from clinker_spark.runtime.remote_copies import remote_files, with_copies
 from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import LetterReport, OutputReport, RunReport, SourceReport
 from clinker_spark.runtime.source_letters import SourceLetters, kept_letters
@@ -209,9 +210,10 @@ class _Run:
         if self.options.files is not None:
             found = self.options.files.get(node.name, ())
         else:
-            result = discover(node, self.base, self.options.now)
+            result = discover(node, self.base, self.options.now, remote_files(self.spark))
             self.report.warnings += result.warnings
-            found = result.files
+            assert self.progress is not None
+            found = with_copies(self.spark, node, result.files, self.progress)
         self.files[node.name] = found
         self.report.sources.append(SourceReport(node.name, len(found), sum(f.size for f in found)))
         self.tell("files_found", {node.name: [f.name for f in found]})

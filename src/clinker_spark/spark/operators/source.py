@@ -159,7 +159,7 @@ def _hidden(
     if "file" in members:
         found["$source.file"] = F.element_at(_texts(f.name for f in files), file + 1)
     if "path" in members:
-        found["$source.path"] = F.element_at(_texts(f.path for f in files), file + 1)
+        found["$source.path"] = F.element_at(_texts(f.uri or f.path for f in files), file + 1)
     if "row" in members:
         found["$source.row"] = row if len(files) <= 1 else _dense(files, scan)
     if "count" in need.members:

@@ -38,6 +38,10 @@ class SourceFile:
     path: str
     name: str
     size: int = 0
+    modified: float = 0.0
+    """When a remote file was changed, in seconds since 1970."""
+    uri: str | None = None
+    """Where it came from, if `path` is a copy."""
 
 
 @dataclass(frozen=True)
