@@ -23,6 +23,7 @@ _SHORT_BYTES = 8 << 20
 
 def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSession:
     """A session as the options ask for it. Raises `ClinkerError` when Spark cannot start."""
+    from clinker_spark.runtime.memory import memory_settings
     from clinker_spark.spark.class_archive import archive_options
     from clinker_spark.spark.session import session
 
@@ -47,8 +48,11 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
     if "Archive" not in conf.get("spark.driver.extraJavaOptions", ""):  # the user has an archive of their own
         start.append(archive_options())
     remote = options["remote"] or (None if options["master"] else spark.remote)
+    master = options["master"] or spark.master or default
+    if remote is None:
+        conf |= memory_settings(plan, master, conf)
     return session(
-        options["master"] or spark.master or default,
+        master,
         app_name=f"clinker: {plan.file.settings.name}",
         conf=conf,
         verbose=options["verbose"],

@@ -476,6 +476,12 @@ ENTRIES: tuple[Entry, ...] = (
         'Write `cxl: ""`, and compute in a transform after it.',
     ),
     Entry(
+        "E312",
+        "memory limit below what Spark needs",
+        "`memory.limit` of the pipeline is so small that Spark cannot start.",
+        "Write a larger limit; the message says how large.",
+    ),
+    Entry(
         "E313",
         "nothing to search by",
         "The condition of a combine compares its inputs, but by neither an equality nor a range.",

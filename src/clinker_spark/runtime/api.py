@@ -12,6 +12,7 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.plan.nodes import OutputPlan, Plan, RoutePlan, StreamRef
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime.memory import memory_settings
 from clinker_spark.runtime.remote_copies import found_files
 from clinker_spark.runtime.report import RunReport
 from clinker_spark.runtime.run import Options, contexts, run
@@ -34,7 +35,7 @@ class Pipeline:
 
     def run(self, spark: SparkSession | None = None, **options: Any) -> RunReport:
         """Run it, in the given session, the active one, or an embedded one. `options` are those of `Options`."""
-        return run(self.plan, spark or session(), Options(**options))
+        return run(self.plan, spark or self._session(), Options(**options))
 
     def dataframe(self, node: str, spark: SparkSession | None = None) -> Any:
         """The records that leave a node (`node` or `node.port`), without those that fail, as a DataFrame."""
@@ -42,12 +43,15 @@ class Pipeline:
         options = Options()
         base = self.plan.file.folder
         with explained(self.plan):
-            used = spark or session()
+            used = spark or self._session()
             files = found_files(used, self.plan, base, options.now)
             builder = with_known_order(self.plan, lambda plan: Builder(used, plan, contexts(plan, options), files))
             stream = builder.settle(self.plan[ref.node], builder.stream(ref))
         names = [name for name in stream.frame.columns if not name.startswith("$")]
         return stream.frame.select(*[f"`{name}`" for name in names])
+
+    def _session(self) -> SparkSession:
+        return session(conf=memory_settings(self.plan, "local[*]", {}))
 
     def _stream(self, text: str) -> StreamRef:
         name, _, port = text.partition(".")
