@@ -146,6 +146,11 @@ def _refs(node: Mapping, kind: str, index: int) -> Iterator[Ref]:
             for role, entry in value.entries.items():
                 if isinstance(entry.value, Scalar) and entry.value.text:
                     yield Ref(entry.value.text, (*base, key, role), role)
+    config = node.get("config")
+    window = config.get("analytic_window") if kind == "transform" and isinstance(config, Mapping) else None
+    looked_up = _text(window, "source")
+    if looked_up and (looked_up != _text(node, "input") or _text(window, "on")):
+        yield Ref(looked_up, (*base, "config", "analytic_window", "source"), "window")
 
 
 def _ports(node: Mapping, kind: str) -> tuple[str, ...] | None:

@@ -16,7 +16,8 @@ class Environment:
     """`schema` None is the open world of `cxl check`: every bare name is a column of type Any.
 
     `declares` maps a scope (pipeline, source, record) to its declared variables; None accepts every write
-    and lets a program read back what it wrote itself.
+    and lets a program read back what it wrote itself. `window_schema` are the columns that `$window` functions see when
+    they look into other records than those of the program.
     """
 
     source: Source
@@ -28,6 +29,7 @@ class Environment:
     declares: Mapping[str, Mapping[str, Type]] | None = None
     modules: Mapping[str, Module] = field(default_factory=dict)
     max_expansion: int = 10_000
+    window_schema: Mapping[str, Type] | None = None
 
     def dotted_field(self, name: str, member: str) -> str | None:
         """`input.field`, when the schema has a column of that dotted name."""

@@ -82,6 +82,7 @@ class Inference:
         self.in_aggregate = False
         self.group_values: set[str] = set()  # slots of what an aggregate program has emitted
         self.window_row = False
+        self.lookups: list[ir.WindowRef] = []
         self._slots = 0
 
     # ------------------------------------------------------------ helpers

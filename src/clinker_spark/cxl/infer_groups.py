@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -83,6 +84,8 @@ def _sum(value: ir.TExpr, e: ast.Call) -> ir.TExpr:
 
 def window_call(inference: Inference, e: ast.WindowCall, field: ast.Member | None) -> ir.TExpr:
     """`$window.fn(args)`, with the `.field` that follows it."""
+    if inference.env.window_schema is not None:
+        return _lookup(inference, e, field)
     row = WINDOWS.get(e.function)
     if row is None:
         help_text = did_you_mean(e.function, WINDOWS) or "functions: " + ", ".join(WINDOWS)
@@ -108,6 +111,37 @@ def window_call(inference: Inference, e: ast.WindowCall, field: ast.Member | Non
         args = (narrow(args[0], FLOAT),)
     # Without an analytic window every record fails, so a window reference is always fallible.
     return ir.WindowRef(e.span, result, True, e.function, args, None)
+
+
+_NEEDS_A_PLACE = ("row_number", "rank", "dense_rank", "cumulative_sum", "lag", "lead")
+"""Functions about the place of a record in its partition. One that is not in it has none."""
+
+
+def _lookup(inference: Inference, e: ast.WindowCall, field: ast.Member | None) -> ir.TExpr:
+    """A function over other records: it sees their columns, and the program sees its value as a column."""
+    if e.function in _NEEDS_A_PLACE:
+        return inference.error(
+            f"$window.{e.function}() needs a place among the records, and in another source this one has none",
+            e.span,
+            "use sum, avg, min, max, count, first, last, any, every, collect or distinct",
+        )
+    env = replace(inference.env, schema=inference.env.window_schema, window_schema=None)
+    other = type(inference)(env)
+    other.found = inference.found
+    typed = window_call(other, e, field)
+    if not isinstance(typed, ir.WindowRef):  # complained about already
+        return typed
+    inside = [part for arg in typed.args for part in arg.walk()]
+    if any(part.fallible for part in inside):
+        return inference.error(
+            "what is computed for records of another source must not be able to fail here",
+            e.span,
+            "compute it in a transform after that source, and name that transform as the source",
+        )
+    if any(isinstance(part, ir.SystemRef) and part.namespace in ("source", "record", "doc") for part in inside):
+        return inference.error("$source and $record belong to the records of this node", e.span, "name a column")
+    inference.lookups.append(typed)
+    return ir.Field(typed.span, typed.type, False, ir.lookup_column(len(inference.lookups) - 1))
 
 
 def _predicate(inference: Inference, e: ast.WindowCall) -> ir.TExpr:

@@ -275,6 +275,9 @@ class TypedProgram:
     group_by: tuple[str, ...] = ()
     max_expansion: int = 10_000
     let_types: Mapping[str, Type] = field(default_factory=dict)
+    lookups: tuple[WindowRef, ...] = ()
+    """`$window` functions over other records than those of the program, which reads the values of each as a column of
+    its own (`lookup_column`)."""
 
     def expressions(self) -> Iterator[TExpr]:
         """All top-level expressions of the program."""
@@ -289,6 +292,11 @@ class TypedProgram:
             or any(e.fallible for e in self.expressions())
             or has_statement(self.statements, (TEach, TDistinct))
         )
+
+
+def lookup_column(number: int) -> str:
+    """The column with the value of a `$window` function over other records."""
+    return f"$window.{number}"
 
 
 def expressions_of(statements: tuple[TStatement, ...]) -> Iterator[TExpr]:

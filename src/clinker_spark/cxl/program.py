@@ -93,11 +93,13 @@ def compile(
     declares: Mapping[str, Mapping[str, Type]] | None = None,
     modules: Mapping[str, str] | Path | str | None = None,
     max_expansion: int = 10_000,
+    window_schema: SchemaLike | None = None,
 ) -> Program:
     """Parse, resolve and typecheck a program. Raises `CxlError` with the phase and all its diagnostics.
 
     `schema` maps column names to types (`int`, `decimal(2)`, `array(string)`, ...); None assumes that every
     bare name is a column of any type. `modules` is the rules folder, or a mapping of module names to texts.
+    `window_schema` are the columns of the records that `$window` looks into, if these are others.
     """
     text = source if isinstance(source, Source) else Source(name, source)
     syntax, found = parse(text)
@@ -108,7 +110,16 @@ def compile(
     except ModuleError as error:
         raise CxlError(error.diagnostics[0].phase or "resolve", error.diagnostics) from None
     env = Environment(
-        text, read_schema(schema), mode, tuple(group_by), vars or {}, config, declares, imports, max_expansion
+        text,
+        read_schema(schema),
+        mode,
+        tuple(group_by),
+        vars or {},
+        config,
+        declares,
+        imports,
+        max_expansion,
+        read_schema(window_schema),
     )
     found = resolve(syntax, env)
     if found:

@@ -138,9 +138,13 @@ class _Resolver:
             case ast.SystemVar():
                 self.system_var(e)
             case ast.WindowCall(args=args):
+                saved = self.names
+                if self.env.window_schema is not None:
+                    self.names = set(self.env.window_schema)
                 self.it_depth += 1  # a predicate may call the row `it`
                 self.all(args)
                 self.it_depth -= 1
+                self.names = saved
             case ast.Comprehension():
                 self.comprehension(e)
             case ast.Closure(body=body):

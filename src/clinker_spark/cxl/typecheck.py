@@ -38,6 +38,7 @@ def typecheck(program: ast.ProgramSyntax, env: Environment) -> tuple[ir.TypedPro
         group_by=env.group_by,
         max_expansion=env.max_expansion,
         let_types=checker.let_types,
+        lookups=tuple(checker.inference.lookups),
     )
     return typed, found
 

@@ -41,12 +41,12 @@ from clinker_spark.plan.nodes import (
     SourcePlan,
     StreamRef,
     TransformPlan,
-    WindowPlan,
 )
 from clinker_spark.plan.query.node import bind_query
 from clinker_spark.plan.record_logs import bind_logs, check_events
 from clinker_spark.plan.scopes import check_scopes
 from clinker_spark.plan.validations import bind_checks
+from clinker_spark.plan.windows import bind_window
 
 
 @dataclass
@@ -241,29 +241,18 @@ class _NodeBinder:
     def transform(self, node: TransformNode) -> Streams | None:
         schema = self.inputs[0].schema
         config = node.config
-        program: Program | None = self.compile("config", "cxl", schema=schema, max_expansion=config.max_expansion)
+        spec = config.analytic_window
+        other = self.inputs[1].schema if len(self.inputs) > 1 else None
+        program: Program | None = self.compile(
+            "config", "cxl", schema=schema, max_expansion=config.max_expansion, window_schema=other
+        )
         if program is None:
             return None
         window = None
-        if config.analytic_window is not None:
-            spec = config.analytic_window
-            if spec.source is not None or spec.on is not None:
-                key = "source" if spec.source is not None else "on"
-                self.problem(
-                    "E009",
-                    "windows over another source are not supported yet",
-                    "config",
-                    "analytic_window",
-                    key,
-                    help="join the source with a combine first",
-                )
+        if spec is not None:
+            window = bind_window(self, spec, schema, other, program)
+            if window is None:
                 return None
-            if not self.known(schema, spec.group_by, "config", "analytic_window", "group_by"):
-                return None
-            fields = [item.field for item in spec.sort_by]
-            if not self.known(schema, fields, "config", "analytic_window", "sort_by"):
-                return None
-            window = WindowPlan(group_by=tuple(spec.group_by), sort_by=tuple(spec.sort_by))
         elif any(p.startswith("window") for p in _namespaces(program)):
             self.problem(
                 "E200",
@@ -291,7 +280,7 @@ class _NodeBinder:
             log=config.log,
             record_logs=logs,
         )
-        return self.made(plan)
+        return self.made(plan, documents=self.inputs[0].documents)
 
     def route(self, node: RouteNode) -> Streams | None:
         schema = self.inputs[0].schema

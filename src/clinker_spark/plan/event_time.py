@@ -21,7 +21,9 @@ def event_sources(nodes: Sequence[PlanNode], name: str) -> tuple[list[SourcePlan
             sources += [node] if node not in sources else []
         elif isinstance(node, CombinePlan):
             todo.append(by_name[node.inputs[node.qualifiers.index(node.driver)].node])
-        elif isinstance(node, TransformPlan | RoutePlan | MergePlan):
+        elif isinstance(node, TransformPlan | RoutePlan):
+            todo.append(by_name[node.inputs[0].node])
+        elif isinstance(node, MergePlan):
             todo += [by_name[ref.node] for ref in node.inputs]
         else:
             timeless.append(node)

@@ -74,7 +74,9 @@ def needs(plan: Plan, *, moved: bool = False) -> dict[str, Need]:
     order = orders(plan, moved=moved)
     for node in reversed(plan.nodes):
         for i, ref in enumerate(node.inputs):
-            if isinstance(node, CombinePlan):
+            if isinstance(node, TransformPlan) and i:
+                found[ref.node].add(_of_looked_up(node))
+            elif isinstance(node, CombinePlan):
                 found[ref.node].add(_of_combined(node, node.qualifiers[i], found[node.name]))
             else:
                 found[ref.node].add(_of_input(node, found[node.name], order[ref.node]))
@@ -104,7 +106,10 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
         for log in node.record_logs:
             columns |= set(log.rule.fields) | _fields(*log.programs)
         arrival |= bool(node.record_logs)
-        if node.window is not None:
+        if node.window is not None and node.window.lookup is not None:
+            columns -= {ir.lookup_column(i) for i in range(len(node.program.typed.lookups))}
+            columns |= _fields(node.window.lookup.keys)
+        elif node.window is not None:
             columns |= set(node.window.group_by) | {item.field for item in node.window.sort_by}
     elif isinstance(node, RoutePlan):
         columns |= _fields(node.program)
@@ -118,6 +123,13 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
         if node.interleave:
             arrival = True
     return Need(columns, arrival, document, need.event, members | need.members)
+
+
+def _of_looked_up(node: TransformPlan) -> Need:
+    """What a transform needs of the records that its window looks into."""
+    assert node.window is not None and node.window.lookup is not None
+    ordered = {item.field for item in node.window.sort_by}
+    return Need(node.window.lookup.reads | set(node.window.group_by) | ordered, arrival=True)
 
 
 def _of_combined(node: CombinePlan, qualifier: str, need: Need) -> Need:

@@ -112,11 +112,38 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class WindowLookup:
+    """How a record finds its partition among the records of another node."""
+
+    schema: Schema
+    """The columns of those records."""
+    keys: Program
+    """What stands on the side of the record, as `$key.0`, `$key.1`..."""
+    there: Program
+    """The columns to compare with, under the same names and in the same types."""
+    values: Program
+    """The `$window` functions over those records, as the columns that the transform reads."""
+
+    @property
+    def reads(self) -> set[str]:
+        """The columns of those records that are needed."""
+        fields = {n.name for p in (self.there, self.values) for e in p.typed.expressions() for n in _fields_in(e)}
+        rows = (n for e in self.values.typed.expressions() for n in e.walk() if isinstance(n, ir.WindowRef))
+        return fields | {n.field for n in rows if n.field is not None}
+
+
+def _fields_in(e: ir.TExpr) -> Iterator[ir.Field]:
+    return (n for n in e.walk() if isinstance(n, ir.Field))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class WindowPlan:
     """The records that `$window` functions see."""
 
     group_by: tuple[str, ...]
     sort_by: tuple[SortField, ...]
+    lookup: WindowLookup | None = None
+    """For windows over the records of another node."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -27,9 +27,16 @@ class AnalyticWindow(Model):
     sort_by: SortOrder = ()
     """The order inside a partition."""
     source: Words | None = None
-    """Another source to look into."""
+    """Another source, or any other node, whose records the functions see instead of those of this one."""
     on: Text | None = None
-    """The expression that finds the partition in the other source."""
+    """The expression that finds the partition there; by default the columns of group_by."""
+
+    def check(self) -> Iterator[Finding]:
+        if self.on is not None and self.source is None:
+            yield Finding("E007", "'on' needs a 'source'", ("on",), "add source: node, or remove this", on_key=True)
+        if self.on is not None and len(self.group_by) != 1:
+            message = f"'on' finds the value of one column, and 'group_by' has {len(self.group_by)}"
+            yield Finding("E007", message, ("on",), "write one column in group_by, or remove 'on'", on_key=True)
 
 
 class Validation(Model):

@@ -14,7 +14,7 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.needs import per_file
-from clinker_spark.plan.nodes import OutputPlan, SourcePlan
+from clinker_spark.plan.nodes import OutputPlan, SourcePlan, TransformPlan
 from clinker_spark.plan.ready_cells import CELLS_COLUMN, output_runs, source_of, source_runs
 from clinker_spark.spark.operators.correlated import HELD, with_held
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, direction, failed
@@ -154,9 +154,14 @@ def _bytes(column: OutColumn) -> str:
 
 def widened_names(builder: Builder, node: OutputPlan) -> list[str]:
     names: dict[str, None] = {}
-    for source in builder.plan.upstream(node.name):
-        if isinstance(source, SourcePlan):
-            names.update(dict.fromkeys(builder.scans[source.name].widened))
+    todo = [node.inputs[0].node]
+    while todo:
+        before = builder.plan[todo.pop(0)]
+        if isinstance(before, SourcePlan):
+            names.update(dict.fromkeys(builder.scans[before.name].widened))
+        # A transform may also look into other records, of which it only has what its program takes.
+        refs = before.inputs[:1] if isinstance(before, TransformPlan) else before.inputs
+        todo += [ref.node for ref in refs]
     return list(names)
 
 

@@ -41,7 +41,7 @@ class RecordLines:
 
 def record_lines(builder: Builder, node: TransformPlan, log: RecordLog) -> RecordLines:
     """What a rule says about the records that come into a transform, in their order."""
-    [stream] = builder.inputs(node)
+    stream = builder.inputs(node)[0]
     frame = builder.with_file_values(node, stream.frame)
     if stream.fallible:
         frame = frame.where(~failed()).drop(ERROR_COLUMN)

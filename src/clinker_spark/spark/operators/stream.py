@@ -71,3 +71,10 @@ def direction(item: SortField, name: str) -> Column:
     if item.order == "desc":
         return column.desc_nulls_first() if item.null_order == "first" else column.desc_nulls_last()
     return column.asc_nulls_first() if item.null_order == "first" else column.asc_nulls_last()
+
+
+def order_text(item: SortField) -> str:
+    """A sort column as SQL: "`day` DESC NULLS LAST"."""
+    direction = "DESC" if item.order == "desc" else "ASC"
+    nulls = "FIRST" if item.null_order == "first" else "LAST"
+    return f"{quote(item.field)} {direction} NULLS {nulls}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clinker_spark.config.model.order import SortField
+from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE, quote
@@ -14,7 +14,8 @@ from clinker_spark.plan.nodes import Check, TransformPlan
 from clinker_spark.plan.scopes import SHARED
 from clinker_spark.plan.validations import OK_COLUMN
 from clinker_spark.spark.columns import Window, apply
-from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.operators.stream import Stream, order_text
+from clinker_spark.spark.operators.window_lookup import with_lookups
 
 if TYPE_CHECKING:
     from clinker_spark.cxl.system import Context
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
 
 def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     """The stream with what the program emits; failed records stay in it with their error."""
-    [stream] = builder.inputs(node)
+    stream, *others = builder.inputs(node)
     context = builder.contexts[node.name]
     window = None
-    if node.window is not None:
+    frame = builder.with_file_values(node, stream.frame)
+    if others:
+        frame = with_lookups(builder, node, frame, others[0])
+    elif node.window is not None:
         window = Window(node.window.group_by, [order_text(item) for item in node.window.sort_by])
-    frame = apply(node.program, builder.with_file_values(node, stream.frame), context=context, window=window)
+    frame = apply(node.program, frame, context=context, window=window)
+    frame = frame.drop(*[F.col(quote(ir.lookup_column(i))) for i in range(len(node.program.typed.lookups))])
     if builder.values_of != node.name:
         shared = [f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED]
         frame = frame.drop(*[F.col(quote(name)) for name in shared if name in frame.columns])
@@ -39,13 +44,6 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
         elif not builder.letters:
             result = _watch(builder, result, check, context, node)
     return builder.mark(node, result)
-
-
-def order_text(item: SortField) -> str:
-    """A sort column as SQL: "`day` DESC NULLS LAST"."""
-    direction = "DESC" if item.order == "desc" else "ASC"
-    nulls = "FIRST" if item.null_order == "first" else "LAST"
-    return f"{quote(item.field)} {direction} NULLS {nulls}"
 
 
 def _watch(builder: Builder, stream: Stream, check: Check, context: Context, node: TransformPlan) -> Stream:
