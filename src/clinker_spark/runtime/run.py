@@ -54,6 +54,7 @@ from clinker_spark.spark.operators.letters import (
 )
 from clinker_spark.spark.operators.output import Prepared, prepare_output, write_parts
 from clinker_spark.spark.operators.record_log import record_lines
+from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.session import SparkSession, is_local
 from clinker_spark.spark.sources.request import SourceFile
 
@@ -112,7 +113,7 @@ class _Run:
         self.values = SharedValues()
         self.progress: str | None = None
         self.measured: dict[str, Any] = {}
-        self.unsorted: set[str] = set()
+        self.unsorted: dict[str, Points] = {}
         self.again = False
         """Are the outputs written once more, without what was taken back?"""
 
@@ -141,9 +142,10 @@ class _Run:
                 self._find(stage.source)
             case CheckOrder():
                 with self._timed(f"order of {stage.source}"):
-                    self.plan, warnings = settle_order(self._builder(letters=False), stage.source)
-                    self.unsorted |= {stage.source} if warnings else set()
-                    self.report.warnings += warnings
+                    self.plan, found = settle_order(self._builder(letters=False), stage.source)
+                    if found is not None:
+                        self.unsorted[stage.source] = found.points
+                        self.report.warnings.append(found.warning)
             case Values():
                 with self._timed(stage.transform):
                     node = self.plan[stage.transform]
@@ -266,7 +268,7 @@ class _Run:
         builder.file_values = self.values.files
         builder.progress = self.progress
         builder.measured = self.measured
-        builder.unsorted = frozenset(self.unsorted)
+        builder.unsorted = self.unsorted
         return builder
 
     # ------------------------------------------------------------ outputs

@@ -35,6 +35,7 @@ from clinker_spark.spark.operators.merge import build_merge
 from clinker_spark.spark.operators.query import build_query
 from clinker_spark.spark.operators.route import build_route
 from clinker_spark.spark.operators.source import build_source, count_source
+from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
 from clinker_spark.spark.sources.request import SourceFile
@@ -73,8 +74,8 @@ class Builder:
     """What was found out about the data for the sake of joins; the passes of a run share it."""
     forced_join: str | None = None
     """Join all inputs in this way, whatever the plan says: for tests and benchmarks."""
-    unsorted: frozenset[str] = frozenset()
-    """The sources with files that are not in their declared order: their records are sorted."""
+    unsorted: Mapping[str, Points] = field(default_factory=dict)
+    """The sources with files that are not in their declared order, and where to cut their records to sort them."""
     removed: Mapping[str, DataFrame] = field(default_factory=dict)
     """By source: the records (file, row) that were taken back, as if they had never been read."""
     stamp: bool = False

@@ -89,7 +89,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     if watched:
         scan = replace(scan, frame=_watch_groups(builder, node, scan.frame))
     if unsorted and need.arrival:
-        scan = replace(scan, frame=repaired(scan.frame, node))
+        scan = replace(scan, frame=repaired(scan.frame, node, builder.unsorted[node.name]))
     hidden = _hidden(builder, node, files, members, scan)
     have = scan.frame.columns
     kept = [name for name in have if name not in (FILE_COLUMN, ROW_COLUMN, RECORD_COLUMN, ARRIVAL_COLUMN, ERROR_COLUMN)]
