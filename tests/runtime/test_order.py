@@ -95,6 +95,7 @@ def test_groups_of_sorted_records_are_streamed(tmp_path: Any) -> None:
     plan = planned(tmp_path, grouped)
     assert [plan[name].strategy for name in ("groups", "again")] == ["streaming", "streaming"]
     assert "[aggregation:streaming] groups" in explain(plan, "text")
+    assert "  sorted by: k nulls first, day desc, file by file\n" in explain(plan, "text")
     assert "compare neighbours in 's': sorted by k nulls first, day desc?" in explain(plan, "text")
     hashed = planned(tmp_path, grouped.replace("strategy: streaming", "strategy: hash"))
     assert hashed["groups"].strategy == "hash"

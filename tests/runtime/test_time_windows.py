@@ -9,6 +9,7 @@ import pytest
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
+from clinker_spark.runtime.replay import replay_plan
 
 HEAD = """
 pipeline: { name: test }
@@ -114,4 +115,6 @@ def test_what_windows_need(tmp_path: Any, change: tuple[str, str], code: str) ->
 def test_the_plan_shows_the_windows(tmp_path: Any) -> None:
     text = HEAD + windows("w", "a", "hopping: { size: 1h, slide: 5m }") + TAIL
     (tmp_path / "p.yaml").write_text(text)
-    assert "windows: hopping, size 1:00:00, slide 0:05:00" in explain(prepare(tmp_path / "p.yaml"), "text")
+    plan = prepare(tmp_path / "p.yaml")
+    assert "windows: hopping, size 1:00:00, slide 0:05:00" in explain(plan, "text")
+    assert replay_plan(plan)["b"].config.watermark == plan["b"].config.watermark  # replayed records have a time, too

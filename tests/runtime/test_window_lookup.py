@@ -8,6 +8,7 @@ import pytest
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.report.explain import explain
 
 PIPELINE = """
 pipeline: { name: test }
@@ -57,6 +58,13 @@ def test_records_see_the_partition_they_ask_for(bench: Any) -> None:
         '{"id":4,"price":7.0,"n":0,"days":[],"dear":false,"all_dear":true}',
         '{"id":5,"what":"a","price":3.0,"n":3,"total":24.0,"diff":1.0,"newest":6.0,"days":[3,2,1],"dear":true,"all_dear":true}',
     ]
+
+
+def test_the_plan_shows_what_is_looked_into(tmp_path: Any) -> None:
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    text = explain(prepare(tmp_path / "p.yaml"), "text")
+    assert "  window: partitions of 'offers' by item; one record of each is joined\n" in text
+    assert "[transform] priced <- orders, offers" in text
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from clinker_spark.plan.nodes import (
     SourcePlan,
     TransformPlan,
 )
+from clinker_spark.plan.sorted_streams import sorted_by
 from clinker_spark.plan.stages import (
     CheckOrder,
     Find,
@@ -30,6 +31,7 @@ from clinker_spark.plan.stages import (
     exchanges,
     pattern_of,
     runs_python,
+    sort_words,
     stages,
 )
 from clinker_spark.report.explain_combine import combine_json, combine_lines, statistics
@@ -130,12 +132,15 @@ def _stages(plan: Plan) -> list[str]:
 def _properties(plan: Plan) -> list[str]:
     lines = []
     order = orders(plan)
+    known = sorted_by(plan.nodes)
     for node in plan.nodes:
         need = plan.needs[node.name]
         lines.append(f"{node.kind}.{node.name}:")
         lines.append(f"  columns: {', '.join(f'{name}: {t}' for name, t in node.schema.items())}")
         if not isinstance(node, OutputPlan):
             lines.append(f"  ordering: {'in place' if order[node.name].in_place else 'by arrival'}")
+            if known[node.name]:
+                lines.append(f"  sorted by: {', '.join(map(sort_words, known[node.name]))}, file by file")
             hidden = [*(["$arrival"] if need.arrival else []), *(["$document"] if need.document else [])]
             hidden += [f"$source.{name}" for name in sorted(need.members)]
             lines.append(f"  identity: {', '.join(hidden) or '<none>'}")
@@ -143,6 +148,9 @@ def _properties(plan: Plan) -> list[str]:
             read = [name for name in node.schema if name in need.columns]
             lines.append(f"  read: {', '.join(read) or '<none>'}{'' if len(read) < len(node.schema) else ' (all)'}")
             lines.append(f"  engine: {'python (Arrow batches)' if runs_python(node) else 'spark'}")
+        if isinstance(node, TransformPlan) and node.window is not None and node.window.lookup is not None:
+            by = ", ".join(node.window.group_by) or "nothing: it is one"
+            lines.append(f"  window: partitions of '{node.inputs[1]}' by {by}; one record of each is joined")
         if isinstance(node, AggregatePlan) and node.window is not None:
             lines.append(f"  windows: {_window(node)}")
         if isinstance(node, AggregatePlan) and node.strategy == "streaming":

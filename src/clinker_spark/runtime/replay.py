@@ -41,6 +41,7 @@ def _source(node: SourcePlan) -> SourcePlan:
         config = JsonSource.model_validate({**common, "type": "json", "options": {"format": "ndjson"}})
     else:
         config = CsvSource.model_validate({**common, "type": "csv"})
+    config = config.model_copy(update={"watermark": node.config.watermark})
     if not node.several_files:
         config = config.model_copy(update={"path": "replay", "paths": None})
     return replace(node, config=config, columns=columns)
