@@ -832,6 +832,13 @@ ENTRIES: tuple[Entry, ...] = (
         "Use time fields (`%H`, `%M`, `%S`) on a DateTime only, and check the letters after each `%`.",
         "invalid_format",
     ),
+    Entry(
+        "X009",
+        "too much built",
+        "The array and map literals and comprehensions of a program build more than 10 MiB for one record.",
+        "Filter the array first, or emit its elements as records with `emit each`.",
+        "construction_limit_exceeded",
+    ),
 )
 
 _BY_NAME = {name.lower(): entry for entry in ENTRIES for name in (entry.code, entry.kind) if name}
