@@ -627,6 +627,12 @@ ENTRIES: tuple[Entry, ...] = (
         "Spark ran out of memory; nothing was published.",
         "Give Spark more memory, or use fewer tasks at once.",
     ),
+    Entry(
+        "E411",
+        "taking records back does not end",
+        "Records fail again and again while groups are held back and totals made without them; nothing was written.",
+        "Look for a program whose result differs from run to run, as with `now`, or loosen the check that fails.",
+    ),
     # ------------------------------------------------------------ queries
     Entry(
         "E700",
