@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime.assemble import cut_lines
 
 HEAD = "pipeline: { name: demo }\nnodes:\n"
 
@@ -171,3 +174,56 @@ def test_streaming_does_not_go_with_retraction(tmp_path: Any) -> None:
     with pytest.raises(ClinkerError) as caught:
         prepare(tmp_path / "p.yaml")
     assert [d.code for d in caught.value.diagnostics] == ["E15Y"]
+
+
+def test_where_records_go_their_own_way_lines_are_cut_out_of_the_output(bench: Any) -> None:
+    rows = "".join(f"{'ABCD'[i % 4]},{'bad' if i == 6 else i},n{i}\n" for i in range(12))
+    bench.file("staff.csv", "employee_id,amount,note\n" + rows + "E\n,bad,x\n,13,y\n")
+    text = HEAD + source("staff", "employee_id", "employee_id: string, amount: string, note: string")
+    text += transform("typed", "staff", "emit n = amount.to_int()") + output("out", "typed", ", exclude: [amount]")
+    report = bench.run(text + handling())
+    kept = "".join(f"{'ABCD'[i % 4]},n{i},{i}\n" for i in range(12) if i % 4 != 2)
+    assert bench.text("out.csv") == "employee_id,note,n\n" + kept
+    assert report.outputs[0].records == 9 and report.retraction["output_rows_retracted_total"] == 3
+    letters = bench.letters()
+    assert [row["_cxl_dlq_source_row"] for row in letters] == ["3", "7", "11", "13", "14", "15"]
+    assert [row["_cxl_dlq_trigger"] for row in letters] == ["false", "true", "false", "true", "true", "false"]
+    assert [row["note"] for row in letters] == ["n2", "n6", "n10", "", "x", "y"]
+    assert report.rollback_cursors == {"staff": 12}
+
+
+def test_groups_of_two_keys_are_left_out_of_several_outputs(bench: Any) -> None:
+    rows = ["1,2024-01-01,5", "1,2024-01-01,bad", "1,2024-01-02,8", "2,2024-01-01,9", "2,2024-01-01,3", "3,,4"]
+    bench.file("staff.csv", "shop,day,amount\n" + "\n".join(rows) + "\n")
+    text = HEAD + source("staff", "[shop, day]", "shop: int, day: { type: date, nullable: true }, amount: string")
+    text += transform("typed", "staff", "emit n = amount.to_int()\nfilter n != 3")
+    text += transform("parts", "typed", "emit each v in [n, n + 1] {\n  emit part = v\n}")
+    text += output("all", "typed", ", exclude: [amount]") + output("parts_out", "parts", ", exclude: [day, amount, n]")
+    bench.run(text + handling())
+    assert bench.text("all.csv") == "shop,day,n\n1,2024-01-02,8\n2,2024-01-01,9\n3,,4\n"
+    assert bench.text("parts_out.csv") == "shop,part\n1,8\n1,9\n2,9\n2,10\n3,4\n3,5\n"
+    assert [(r["_cxl_dlq_source_row"], r["_cxl_dlq_trigger"]) for r in bench.letters()] == [
+        ("1", "false"),
+        ("2", "true"),
+    ]
+
+
+def test_lines_are_only_cut_where_records_are_lines(tmp_path: Path) -> None:
+    first, second = tmp_path / "part-0", tmp_path / "part-1"
+    first.write_bytes(b"a\nb\nc\n")
+    second.write_bytes(b"d\ne\n")
+    assert not cut_lines([first, second], np.array([1]), records=4)
+    assert first.read_bytes() == b"a\nb\nc\n"
+    assert cut_lines([first, second], np.array([0, 2, 4]), records=5)
+    assert (first.read_bytes(), second.read_bytes()) == (b"b\n", b"d\n")
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 5, 64])
+def test_lines_are_cut_whatever_the_blocks_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr("clinker_spark.runtime.assemble._BLOCK", block)
+    lines = [b"one\n", b"\n", b"three\n", b"4\n", b"five\n"]
+    for dropped in ([], [0], [1, 2], [0, 1, 2, 3, 4], [2, 4], [3]):
+        part = tmp_path / "part"
+        part.write_bytes(b"".join(lines))
+        assert cut_lines([part], np.array(dropped, dtype=np.int64), records=5)
+        assert part.read_bytes() == b"".join(line for i, line in enumerate(lines) if i not in dropped)

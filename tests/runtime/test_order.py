@@ -51,6 +51,15 @@ def test_files_that_are_not_in_order_are_sorted_each_on_its_own(bench: Any, monk
     assert bench.text("out2.csv").splitlines()[1:] == [",1", "x,2", "y,1", ",1", "a,3", "b,1"]  # each file on its own
 
 
+def test_groups_are_held_back_from_a_source_that_was_sorted(bench: Any) -> None:
+    bench.file("a.csv", "k,day,v\nc,1,1\nb,2,x\na,3,3\nb,4,4\nd,5,5\n")
+    keyed = text(glob="a.csv").replace("config:\n      type", "config:\n      correlation_key: k\n      type", 1)
+    report = bench.run(keyed)
+    assert [w.code for w in report.warnings] == ["W307"]
+    assert bench.text("out.csv").splitlines()[1:] == ["a,3,3,3", "c,1,1,1", "d,5,5,5"]
+    assert [letter["_cxl_dlq_source_row"] for letter in bench.letters()] == ["2", "4"]
+
+
 def test_a_file_out_of_order_can_stop_the_run(bench: Any) -> None:
     bench.file("out.csv", "old\n")
     bench.file("a.json", '[{"k": "a", "day": 1, "v": 1}, {"k": "a", "day": 2, "v": 1}]')

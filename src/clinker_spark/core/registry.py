@@ -658,6 +658,12 @@ ENTRIES: tuple[Entry, ...] = (
         "Give Spark more memory, or use fewer tasks at once.",
     ),
     Entry(
+        "E411",
+        "taking records back does not end",
+        "Records fail again and again while groups are held back and totals made without them; nothing was written.",
+        "Look for a program whose result differs from run to run, as with `now`, or loosen the check that fails.",
+    ),
+    Entry(
         "E450",
         "file is not in its declared order",
         "A file of a source is not sorted as `sort_order` says, and `on_unsorted` is `error`.",
@@ -885,6 +891,13 @@ ENTRIES: tuple[Entry, ...] = (
         "A date format asks for something that the value does not have, or is not a format at all.",
         "Use time fields (`%H`, `%M`, `%S`) on a DateTime only, and check the letters after each `%`.",
         "invalid_format",
+    ),
+    Entry(
+        "X009",
+        "too much built",
+        "The array and map literals and comprehensions of a program build more than 10 MiB for one record.",
+        "Filter the array first, or emit its elements as records with `emit each`.",
+        "construction_limit_exceeded",
     ),
 )
 

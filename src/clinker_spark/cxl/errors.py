@@ -20,6 +20,7 @@ class ErrorKind(Enum):
     STRING_TOO_LARGE = "string_too_large"
     EXPANSION_LIMIT_EXCEEDED = "expansion_limit_exceeded"
     DUPLICATE_MAP_KEY = "duplicate_map_key"
+    CONSTRUCTION_LIMIT_EXCEEDED = "construction_limit_exceeded"
     INVALID_FORMAT = "invalid_format"
 
 

@@ -102,7 +102,7 @@ class Execution:
         emits = [(s, compile_expr(s.value)) for s in self.program.statements if isinstance(s, ir.TEmit)]
         groups: dict[Any, list[Frame]] = {}
         for record in records:
-            frame = Frame(record, self.context)
+            frame = Frame(record, self.context, inside=1)
             if all(keep(frame) is True for keep in filters):
                 groups.setdefault(self.group_of(record), []).append(frame)
         if not self.program.group_by and not groups:
@@ -111,7 +111,7 @@ class Execution:
         for members in groups.values():
             first: Mapping[str, Any] = members[0].record if members else {}
             row = {name: shown_key(first.get(name)) for name in self.program.group_by}
-            frame = Frame({**first, **row}, self.context, group=members)
+            frame = Frame({**first, **row}, self.context, group=members, inside=1)
             for emit, value in emits:
                 row[emit.name] = frame.slots[emit.slot] = _named(emit.name, value, frame)
             rows.append(row)
@@ -203,8 +203,9 @@ class Execution:
                         raise failure(ErrorKind.EXPANSION_LIMIT_EXCEEDED, expansion_message(limit), s.span)
                 frame.slots[s.slot] = element
                 inner = _Output(dict(out.columns), out.scoped, [])
-                for each in body:
-                    each(frame, inner)
+                with frame.loop():
+                    for each in body:
+                        each(frame, inner)
                 out.leaves.extend(inner.leaves if nested else [inner.columns])
 
         return step

@@ -31,6 +31,7 @@ from clinker_spark.cxl.builtins import methods, operators
 from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
 from clinker_spark.cxl.builtins.physical import narrow_value
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Overload
+from clinker_spark.cxl.construction import is_limited
 from clinker_spark.cxl.environment import Environment
 from clinker_spark.cxl.infer_help import bool_help, coercion_help, conversion_help
 from clinker_spark.cxl.infer_modules import bound_name, module_call, module_constant, sibling_call
@@ -359,9 +360,12 @@ class Inference:
         element = _common(items)
         widened = tuple(widen(item, element) for item in items)
         t = array_of(element)
-        if all(isinstance(item, ir.Const) for item in widened):
+        made = ir.MakeArray(e.span, t, any(i.fallible for i in widened), widened)
+        if is_limited(made):
+            made.fallible = True
+        elif all(isinstance(item, ir.Const) for item in widened):
             return ir.Const(e.span, t, False, [item.value for item in widened if isinstance(item, ir.Const)])
-        return ir.MakeArray(e.span, t, any(i.fallible for i in widened), widened)
+        return made
 
     def _MapLiteral(self, e: ast.MapLiteral) -> ir.TExpr:
         keys: list[ir.TExpr] = []
@@ -377,11 +381,14 @@ class Inference:
         widened = tuple(widen(value, element) for value in values)
         t = map_of(element)
         computed = any(entry.computed for entry in e.entries)
-        if not computed and all(isinstance(v, ir.Const) for v in widened):
+        fallible = computed or any(x.fallible for x in (*keys, *widened))
+        made = ir.MakeMap(e.span, t, fallible, tuple(keys), widened)
+        if is_limited(made):
+            made.fallible = True
+        elif not computed and all(isinstance(v, ir.Const) for v in widened):
             pairs = zip(keys, widened, strict=True)
             return ir.Const(e.span, t, False, {k.value: v.value for k, v in pairs})  # type: ignore[attr-defined]
-        fallible = computed or any(x.fallible for x in (*keys, *widened))
-        return ir.MakeMap(e.span, t, fallible, tuple(keys), widened)
+        return made
 
     def _Comprehension(self, e: ast.Comprehension) -> ir.TExpr:
         source, element = self.array(self.infer(e.source), "a comprehension")

@@ -6,7 +6,8 @@ Spark expression; and it is the second voice in the tests. Statements are in `ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -17,7 +18,9 @@ from clinker_spark.cxl.builtins.table import Builtin, Failure, Overload
 from clinker_spark.cxl.builtins.text import to_text
 from clinker_spark.cxl.builtins.windows import WINDOWS, Partition
 from clinker_spark.cxl.calls import run_dynamic, run_overload
+from clinker_spark.cxl.construction import TOO_LARGE, is_limited, size_of
 from clinker_spark.cxl.errors import ErrorKind, EvalError, Fail
+from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
 from clinker_spark.cxl.overloads import may_overflow
 from clinker_spark.cxl.system import Context
 
@@ -46,6 +49,28 @@ class Frame:
     partition: list[Frame] | None = None
     sort_key: Any = None
     group: list[Frame] | None = None
+    constructed: int = 0
+    """Bytes of arrays and maps built so far."""
+    inside: int = 0
+    """Closures, comprehensions and blocks being evaluated: what they build is measured piece by piece."""
+
+    def charge(self, value: Any, e: ir.TExpr) -> None:
+        """Count what `e` built; too much is a failure."""
+        size = size_of(value, e.type)
+        total = size if self.inside else self.constructed + size
+        if total > MAX_CONSTRUCTED_BYTES:
+            raise failure(ErrorKind.CONSTRUCTION_LIMIT_EXCEEDED, TOO_LARGE, e.span)
+        if not self.inside:
+            self.constructed = total
+
+    @contextmanager
+    def loop(self) -> Iterator[None]:
+        """Around the evaluation of something that a record may evaluate many times."""
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
 
 
 Evaluator = Callable[[Frame], Any]
@@ -212,19 +237,20 @@ def _higher_order(e: ir.HigherOrder) -> Evaluator:
         if elements is None:
             return None
         result: list[Any] = []
-        for element in elements:
-            frame.slots[slot] = element
-            value = body(frame)
-            if method == "map":
-                result.append(value)
-            elif method == "flat_map":
-                result.extend(value if isinstance(value, list) else [] if value is None else [value])
-            elif value is True:
-                if method == "find":
-                    return element
-                if method == "any":
-                    return True
-                result.append(element)
+        with frame.loop():
+            for element in elements:
+                frame.slots[slot] = element
+                value = body(frame)
+                if method == "map":
+                    result.append(value)
+                elif method == "flat_map":
+                    result.extend(value if isinstance(value, list) else [] if value is None else [value])
+                elif value is True:
+                    if method == "find":
+                        return element
+                    if method == "any":
+                        return True
+                    result.append(element)
         if method in ("find", "any"):
             return None if method == "find" else False
         return to_dynamic(result) if method == "flat_map" and flatten_dynamic else result
@@ -242,15 +268,17 @@ def _comprehend(e: ir.Comprehend) -> Evaluator:
         if elements is None:
             raise failure(ErrorKind.TYPE_MISMATCH, NULL_SOURCE, span)
         result: list[Any] = []
-        for element in elements:
-            frame.slots[slot] = element
-            if condition is not None:
-                keep = condition(frame)
-                if keep is None:
-                    raise failure(ErrorKind.TYPE_MISMATCH, NULL_CONDITION, span)
-                if not keep:
-                    continue
-            result.append(value(frame))
+        with frame.loop():
+            for element in elements:
+                frame.slots[slot] = element
+                if condition is not None:
+                    keep = condition(frame)
+                    if keep is None:
+                        raise failure(ErrorKind.TYPE_MISMATCH, NULL_CONDITION, span)
+                    if not keep:
+                        continue
+                result.append(value(frame))
+        frame.charge(result, e)
         return result
 
     return run
@@ -258,12 +286,20 @@ def _comprehend(e: ir.Comprehend) -> Evaluator:
 
 def _make_array(e: ir.MakeArray) -> Evaluator:
     items = [compile_expr(item) for item in e.items]
-    return lambda frame: [item(frame) for item in items]
+    limited = is_limited(e)
+
+    def run(frame: Frame) -> list[Any]:
+        result = [item(frame) for item in items]
+        if limited:
+            frame.charge(result, e)
+        return result
+
+    return run
 
 
 def _make_map(e: ir.MakeMap) -> Evaluator:
     entries = [(compile_expr(k), compile_expr(v)) for k, v in zip(e.keys, e.values, strict=True)]
-    span = e.span
+    span, limited = e.span, is_limited(e)
 
     def run(frame: Frame) -> dict[str, Any]:
         pairs = [(k(frame), v(frame)) for k, v in entries]
@@ -274,6 +310,8 @@ def _make_map(e: ir.MakeMap) -> Evaluator:
             if key in result:
                 raise failure(ErrorKind.DUPLICATE_MAP_KEY, DUPLICATE_KEY, span, key)
             result[key] = value
+        if limited:
+            frame.charge(result, e)
         return result
 
     return run
@@ -308,7 +346,8 @@ def _window(e: ir.WindowRef) -> Evaluator:
 
     def value_of(member: Frame, frame: Frame) -> Any:
         try:
-            return value(member)
+            with member.loop():
+                return value(member)
         except EvalError:
             if member is frame:
                 raise

@@ -39,3 +39,6 @@ I64_MAX = 2**63 - 1
 
 MAX_STRING_BYTES = 10 * 1024 * 1024
 """UTF-8 size of a text built by repeat and the pad methods."""
+
+MAX_CONSTRUCTED_BYTES = 10 * 1024 * 1024
+"""Size of the arrays and maps that one record builds with literals and comprehensions (see `construction.py`)."""

@@ -18,6 +18,8 @@ from clinker_spark.cxl.values import DECIMAL_DIGITS
 Candidate = tuple[int, Overload, tuple[Type, ...]]
 """How far an overload is from the arguments, the overload, and its parameters for as many arguments."""
 
+MAX_FOLDED_CHARS = 4096
+
 _NUMBERS = (Kind.INT, Kind.FLOAT, Kind.DECIMAL)
 
 
@@ -204,6 +206,8 @@ def fold(call: Call) -> TExpr:
         value = run_overload(call.builtin, call.overload, [a.value for a in call.args if isinstance(a, Const)])
     except Fail:
         return call  # it fails on every record that reaches it
+    if isinstance(value, str) and len(value) > MAX_FOLDED_CHARS:
+        return call  # cheaper to compute than to carry through every text of the plan
     result = call.type
     if result.kind is Kind.DECIMAL and value is not None:
         result = decimal(max(0, -value.as_tuple().exponent))

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clinker_spark.core.types import INT, Type
+from clinker_spark.core.types import INT, Kind, Type
 from clinker_spark.cxl import ir
+from clinker_spark.plan.needs import per_file
 from clinker_spark.plan.nodes import (
     AggregatePlan,
     CombinePlan,
@@ -26,6 +27,8 @@ from clinker_spark.plan.nodes import (
 
 PREFIX = "$ck."
 AGGREGATE = "$ck.aggregate."
+ONE_TEXT = (Kind.INT, Kind.STRING, Kind.DATE, Kind.BOOL)
+"""Keys of these kinds are equal if their texts are: 0.0 and -0.0 are one key with two."""
 
 
 @dataclass(frozen=True)
@@ -130,3 +133,26 @@ def relaxed_aggregates(plan: Plan) -> list[AggregatePlan]:
 def is_correlated(plan: Plan) -> bool:
     """Does any source have a correlation key?"""
     return any(source.config.correlation_key for source in plan.sources)
+
+
+def flows_by_itself(plan: Plan) -> bool:
+    """Does every record of the one source go its own way, whatever the others do? Then a group can be looked at, or
+    left out, without the rest."""
+    if len(plan.sources) != 1 or not plan.sources[0].config.correlation_key:
+        return False
+    keys = [plan.sources[0].schema[name] for name in plan.sources[0].config.correlation_key]
+    if any(key.is_dynamic or key.kind not in ONE_TEXT for key in keys):
+        return False
+    others = [node for node in plan.nodes if not isinstance(node, SourcePlan | RoutePlan | OutputPlan)]
+    return all(isinstance(node, TransformPlan) and not node.shuffles for node in others)
+
+
+def writes_every_record(plan: Plan) -> bool:
+    """Is there one output, with one line for each record that does not fail, in the order of the source?"""
+    if len(plan.outputs) != 1 or not flows_by_itself(plan) or plan.of_kind(RoutePlan):
+        return False
+    config = plan.outputs[0].config
+    several = config.split is not None or per_file(plan.outputs[0])
+    choosing = (ir.TFilter, ir.TEach, ir.TDistinct)
+    chosen = any(ir.has_statement(node.program.typed.statements, choosing) for node in plan.of_kind(TransformPlan))
+    return not (several or chosen or config.sort_order or config.type == "parquet")

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import numpy as np
+
 from clinker_spark.config.model.output import Split
 from clinker_spark.spark.operators.output import KEY_SEPARATOR, RECORD_SEPARATOR
 from clinker_spark.spark.outputs.rendering import Rendering
 
 _PART = re.compile(r"part-(\d+)-.*?(?:-c(\d+))?\.(?:[a-z0-9.]+)$")
 _BLOCK = 8 * 1024 * 1024
+_NEWLINE = 10
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,45 @@ def one_file(
                 _copy(part, out, size - (unwanted if i == len(parts) - 1 else 0))
         out.write(rendering.suffix)
     return Made(place, place.stat().st_size)
+
+
+def cut_lines(parts: list[Path], lines: np.ndarray, records: int) -> bool:
+    """Take lines (sorted, counted from 0 over all parts) out of the parts, in place.
+
+    False, and nothing is done, when records are not lines: there are `records` of them."""
+    counts = [_line_count(part) for part in parts]
+    if sum(counts) != records:
+        return False
+    first = 0
+    for part, count in zip(parts, counts, strict=True):
+        mine = lines[np.searchsorted(lines, first) : np.searchsorted(lines, first + count)] - first
+        if len(mine):
+            _rewrite_without(part, mine)
+        first += count
+    return True
+
+
+def _line_count(part: Path) -> int:
+    with open(part, "rb") as file:
+        return sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK), b""))
+
+
+def _rewrite_without(part: Path, lines: np.ndarray) -> None:
+    """Write what stays beside the part, and put it in its place."""
+    beside = part.with_name(f".{part.name}.cut")
+    at = 0  # the line that a block begins in
+    with open(part, "rb") as file, open(beside, "wb") as out:
+        while block := file.read(_BLOCK):
+            ends = np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE) + 1
+            starts = np.concatenate([[0], ends])
+            mine = lines[np.searchsorted(lines, at) : np.searchsorted(lines, at + len(ends), "right")] - at
+            kept = 0
+            for line in mine.tolist():
+                out.write(block[kept : starts[line]])
+                kept = starts[line + 1] if line < len(ends) else len(block)
+            out.write(block[kept:])
+            at += len(ends)
+    beside.replace(part)
 
 
 def part_folder(parts: list[Path], rendering: Rendering, folder: Path, suffix: str) -> list[Made]:

@@ -11,16 +11,20 @@ All of it stays in Spark: what is found lies in files of the attempt, and nothin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
 
 from clinker_spark.plan.correlation import AGGREGATE, is_correlated, relaxed_aggregates
 from clinker_spark.plan.needs import needs
 from clinker_spark.plan.nodes import SourcePlan, StreamRef
 from clinker_spark.runtime.errors import DataError
+from clinker_spark.runtime.saved_letters import Saved, last_clean_row, save
 from clinker_spark.spark.operators import correlated as ops
 from clinker_spark.spark.operators.letters import letters
 from clinker_spark.spark.operators.output import prepare_output
@@ -33,16 +37,6 @@ if TYPE_CHECKING:
 MOST_TURNS = 50
 FEW = 200_000
 """Up to so many taken back records, or dirty groups, are held by every task."""
-
-
-@dataclass
-class Retraction:
-    """What happened, in numbers, for the report."""
-
-    counters: dict[str, int] = field(default_factory=dict)
-
-    def add(self, name: str, count: int) -> None:
-        self.counters[name] = self.counters.get(name, 0) + count
 
 
 class Groups:
@@ -63,29 +57,32 @@ class Groups:
         self.removed: dict[str, Any] = {}
         self.indexes: dict[str, Any] = {}
         self.few = True
+        self.most_dirty = 0
+        """There are not more dirty groups than this."""
         self.offsets: dict[str, tuple[int, ...]] = {}
-        self.retraction = Retraction()
+        self.counters: Counter[str] = Counter()
+        """What happened, in numbers, for the report."""
 
-    def settle(self, oversize: list[str], write_again: Callable[[Callable[[Builder], None]], int]) -> Any:
+    def settle(self, oversize: list[str], write_again: Callable[[Callable[[Builder], None]], int]) -> Saved:
         """Hold back what must be; gives all dead letters. `write_again` writes the outputs with a builder that is
         prepared by the function it gets, and says how many records failed."""
         for turn in range(MOST_TURNS):
-            self.retraction.counters["turns"] = turn + 1
+            self.counters["turns"] = turn + 1
             traceable = self._find(turn, oversize if turn == 0 else [])
             # What a query made cannot be traced to its records: it fails again, and is left out as it is.
             if (turn and not traceable) or write_again(self._prepared) == 0:
                 return self._all_letters()
-        raise DataError([self.plan.outputs[0].diagnostic("E409", f"records keep failing after {MOST_TURNS} turns")])
+        raise DataError([self.plan.outputs[0].diagnostic("E411", f"records keep failing after {MOST_TURNS} turns")])
 
-    def cursors(self, stored: Any) -> dict[str, int]:
+    def cursors(self, stored: Saved) -> dict[str, int]:
         """By source: the last record that is no dead letter."""
-        found = {}
-        for node in self.plan.sources:
-            offsets = self.offsets.get(node.name, ())
-            row = ops.last_clean_row(stored, node.index, offsets, self.run.source_records(node.name))
-            if row > 0:
-                found[node.name] = row
-        return found
+        rows = {
+            node.name: last_clean_row(
+                stored, node.index, self.offsets.get(node.name, ()), self.run.source_records(node.name)
+            )
+            for node in self.plan.sources
+        }
+        return {name: row for name, row in rows.items() if row > 0}
 
     # ------------------------------------------------------------ builders
 
@@ -109,10 +106,8 @@ class Groups:
     def _dirty(self) -> Any:
         return ops.dirty_groups(self.plan, _union(self.triggers))
 
-    def _save(self, frame: Any, name: str) -> Any:
-        place = str(Path(self.folder) / name)
-        frame.write.mode("overwrite").parquet(place)
-        return self.spark.read.parquet(place)
+    def _save(self, frame: Any, name: str) -> Saved:
+        return save(frame, Path(self.folder) / name)
 
     # ------------------------------------------------------------ one turn
 
@@ -125,34 +120,39 @@ class Groups:
             self._keep_numbers(builder)
         self.offsets = {name: scan.row_offsets for name, scan in builder.scans.items()}
         found = letters(builder)
+        traceable = bool(oversize)
         if found is not None:
             saved = self._save(found, f"failures-{turn}")
-            self.untraced = saved.where("source IS NULL AND cardinality(groups) = 0")
-            frames.append(saved.where("source IS NOT NULL OR cardinality(groups) > 0"))
-            made = frames[0].where("source IS NULL")
-            failed = made.selectExpr("explode(map_keys(groups)) AS name").groupBy("name").count().collect()
-            groups = ops.contributions(builder, made.select("groups"), [row["name"] for row in failed])
+            self.most_dirty += saved.rows()
+            failed = _failed_groups(saved)
+            traceable = traceable or failed.total() > 0
+            self.untraced = saved.frame.where("source IS NULL AND cardinality(groups) = 0")
+            frames.append(saved.frame.where("source IS NOT NULL OR cardinality(groups) > 0"))
+            made = frames[0].where("source IS NULL").select("groups")
+            totals = {name: count for name, count in failed.items() if name is not None}
+            groups = ops.contributions(builder, made, totals) if totals else None
             if groups is not None:
                 message = ops.retracted_message(self.plan)
-                taken.append(self._save(ops.correlated_letters(groups, message), f"taken-{turn}"))
-                totals = sum(row["count"] for row in failed)
-                self.retraction.add("synthetic_ck_fanout_lookups_total", totals)
-                self.retraction.add("synthetic_ck_fanout_rows_expanded_total", taken[-1].count())
-                self.retraction.add("groups_recomputed", totals)
+                behind = self._save(ops.correlated_letters(groups, message), f"taken-{turn}")
+                taken.append(behind.frame)
+                self.counters["synthetic_ck_fanout_lookups_total"] += sum(totals.values())
+                self.counters["synthetic_ck_fanout_rows_expanded_total"] += behind.rows()
+                self.counters["groups_recomputed"] += sum(totals.values())
         for source in oversize:
             rows = ops.oversize_letters(builder, source, self.handling.max_group_buffer)
             saved = self._save(rows, f"oversize-{source}-{turn}")
-            frames.append(saved.where("trigger"))
-            taken.append(saved.where("NOT trigger"))
+            self.most_dirty += saved.tally("trigger")[(True,)]
+            frames.append(saved.frame.where("trigger"))
+            taken.append(saved.frame.where("NOT trigger"))
         self.triggers += frames
         if self.handling.retraction_scope == "group":
             dirty = ops.dirty_groups(self.plan, _union([*frames, *taken]))
             members = ops.group_members(builder, dirty)
             if members is not None:
-                taken.append(self._save(members, f"members-{turn}"))
+                taken.append(self._save(members, f"members-{turn}").frame)
         self.taken += taken
         self._remove([*frames, *taken], turn)
-        return any(not frame.isEmpty() for frame in frames)
+        return traceable
 
     def _keep_numbers(self, builder: Builder) -> None:
         if not self.plan.shows_keys:
@@ -160,45 +160,42 @@ class Groups:
         for node in relaxed_aggregates(self.plan):
             frame = builder.stream(StreamRef(node.name)).frame
             numbers = frame.select(f"`$group.{node.name}`", f"`{AGGREGATE}{node.name}`").toDF("id", "number")
-            self.indexes[node.name] = self._save(numbers, f"numbers-{node.name.replace('/', '~')}")
+            self.indexes[node.name] = self._save(numbers, f"numbers-{node.name.replace('/', '~')}").frame
 
     def _remove(self, frames: Iterable[Any], turn: int) -> None:
         rows = _union([frame.select("source", "file", "row") for frame in frames]).where("source IS NOT NULL")
         known = [frame.select("source", "file", "row") for frame in self.removed.values()]
         everything = self._save(_union([rows, *known]).distinct(), f"removed-{turn}")
-        counts = {row["source"]: row["count"] for row in everything.groupBy("source").count().collect()}
+        counts = {source: count for (source,), count in everything.tally("source").items()}
         self.removed = {
-            node.name: everything.where(f"source = {node.index}")
+            node.name: everything.frame.where(f"source = {node.index}")
             for node in self.plan.sources
             if counts.get(node.index)
         }
-        self.retraction.counters["output_rows_retracted_total"] = sum(counts.values())
-        dirty = self._dirty().limit(FEW + 1).count() if self.triggers else 0
-        if max([dirty, *counts.values()]) > FEW and self.few:
+        self.counters["output_rows_retracted_total"] = sum(counts.values())
+        if self.few and (self.most_dirty > FEW or max(counts.values(), default=0) > FEW):
             # Records no longer stay where they were read: outputs sort them.
             self.few = False
             self.run.plan = self.plan = replace(self.plan, needs=needs(self.plan, moved=True))
 
     # ------------------------------------------------------------ at the end
 
-    def _all_letters(self) -> Any:
+    def _all_letters(self) -> Saved:
         """Failures, what was taken back with them, and what is held back at the outputs: each record once."""
         triggers = _union([*self.triggers, *([] if self.untraced is None else [self.untraced])])
         others = [*self.taken] if self.handling.dlq.include_retracted else []
         held = self._held()
         if held is not None:
             others.append(held)
-        if not others:
-            return triggers
-        once = ops.once_each(_union(others), triggers)
-        return triggers.unionByName(self._save(once, "correlated"))
+        once = [ops.once_each(_union(others), triggers)] if others else []
+        return self._save(_union([triggers, *once]), "letters")
 
     def _held(self) -> Any:
         if not any(self.plan.keys[node.inputs[0].node].own for node in self.plan.outputs):
             return None
         builder = self._letters_builder(dirty=True)
         found = ops.held_records(builder)
-        return None if found is None else self._save(found, "held")
+        return None if found is None else self._save(found, "held").frame
 
 
 def oversize_sources(run: _Run) -> list[str]:
@@ -227,6 +224,16 @@ def _may_exceed(run: _Run, node: SourcePlan, most: int) -> bool:
 def is_held_together(run: _Run) -> bool:
     """Does this run hold back groups? A run that stops at the first failure does not."""
     return is_correlated(run.plan) and run.handling.strategy == "continue"
+
+
+def _failed_groups(failures: Saved) -> Counter[str | None]:
+    """How many failures can be traced: by the aggregate whose groups they belong to, or None for read records."""
+    found: Counter[str | None] = Counter()
+    for batch in failures.batches("source", "groups"):
+        found[None] += batch.num_rows - batch["source"].null_count
+        made = batch["groups"].filter(pc.is_null(batch["source"]))
+        found.update(made.keys.to_pylist())
+    return found
 
 
 def _union(frames: list[Any]) -> Any:

@@ -33,6 +33,8 @@ from clinker_spark.runtime.publish import Attempt
 from clinker_spark.runtime.remote_copies import remote_files, with_copies
 from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import LetterReport, OutputReport, RunReport, SourceReport
+from clinker_spark.runtime.row_groups import RowGroups, can_settle_rows
+from clinker_spark.runtime.saved_letters import count_saved
 from clinker_spark.runtime.source_letters import SourceLetters, kept_letters
 from clinker_spark.runtime.source_order import settle_order
 from clinker_spark.runtime.spark_failures import explained
@@ -97,6 +99,17 @@ def contexts(plan: Plan, options: Options) -> dict[str, Context]:
     return {node.name: context for node in plan.nodes}
 
 
+@dataclass(frozen=True)
+class Unfinished:
+    """An output whose records are written, in parts."""
+
+    prepared: Prepared
+    parts: Path
+    folder: Path
+    place: Target
+    report: OutputReport
+
+
 class _Run:
     def __init__(self, plan: Plan, spark: SparkSession, options: Options, listener: Listener) -> None:
         self.plan = plan
@@ -114,6 +127,8 @@ class _Run:
         self.progress: str | None = None
         self.measured: dict[str, Any] = {}
         self.unsorted: dict[str, Points] = {}
+        self.unfinished: dict[str, Unfinished] = {}
+        """The outputs of which there are only parts."""
         self.again = False
         """Are the outputs written once more, without what was taken back?"""
 
@@ -290,10 +305,16 @@ class _Run:
             report.records = counts["rows"]
             thresholds.check_output_rows(self.plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))
             report.dropped = counts.get("dropped", 0)
-            if self.again or not (is_held_together(self) and self._failed()):  # else it is written again
-                self._assemble(prepared, parts, folder, place, report)
             self.report.outputs.append(report)
-            self.tell("output_written", {"output": node.name, "records": report.records, "bytes": report.bytes})
+            self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
+            if self.again or not is_held_together(self):  # else lines may be cut out, or it is written again
+                self._finish(node.name)
+
+    def _finish(self, output: str) -> None:
+        """Make the files of an output of its parts."""
+        made = self.unfinished.pop(output)
+        self._assemble(made.prepared, made.parts, made.folder, made.place, made.report)
+        self.tell("output_written", {"output": output, "records": made.report.records, "bytes": made.report.bytes})
 
     def _watched(self, output: str) -> Watch:
         assert self.progress is not None
@@ -424,7 +445,7 @@ class _Run:
             frame = letters(builder)
             assert frame is not None
             with kept(frame) as stored:
-                self._deliver(stored)
+                self._deliver(stored, count_letters(stored))
 
     def _kept_letters(self) -> SourceLetters | None:
         """The bad records that readers kept; None when it is not known whether there are any."""
@@ -435,9 +456,8 @@ class _Run:
                 report.records = found.records.get(report.name, report.records)
         return found
 
-    def _deliver(self, stored: Any) -> None:
-        """Dead letters: counted, compared with the limits, and written."""
-        counts = count_letters(stored)
+    def _deliver(self, stored: Any, counts: list[LetterCount]) -> None:
+        """Dead letters: compared with the limits, and written."""
         self._note(counts)
         misses = [c.stage for c in counts if c.category == MISS]
         thresholds.check_combines(self.plan, stored, self.files, misses)
@@ -454,14 +474,29 @@ class _Run:
         if not self._failed() and not oversize and kept_bad is not None and not kept_bad.counts:
             counts = {node.name: self.source_records(node.name) for node in self.plan.sources}
             self.report.rollback_cursors = {name: count for name, count in counts.items() if count}
+            for name in list(self.unfinished):
+                self._finish(name)
             return
         with self._timed("dead letters"):
             self.tell("dead_letters_started", {})
-            groups = Groups(self)
-            with kept(groups.settle(oversize, self._write_again)) as stored:
-                self._deliver(stored)
-                self.report.rollback_cursors = groups.cursors(stored)
-            self.report.retraction = groups.retraction.counters
+            if not oversize and can_settle_rows(self, kept_bad):
+                groups: RowGroups | Groups = RowGroups(self)
+            else:
+                groups = Groups(self)
+            stored = groups.settle(oversize, self._write_again)
+            self._deliver(stored.frame, count_saved(stored))
+            self.report.rollback_cursors = groups.cursors(stored)
+            self.report.retraction = groups.counters
+
+    def _cut_lines(self, node: OutputPlan, lines: Any) -> bool:
+        """Finish an output without some of its lines, which are counted from 0; False when that cannot be done."""
+        made = self.unfinished[node.name]
+        assert made.report.records is not None
+        if not assemble.cut_lines(assemble.part_files(made.parts), lines, made.report.records):
+            return False
+        made.report.records -= len(lines)
+        self._finish(node.name)
+        return True
 
     def _write_again(self, prepare: Callable[[Builder], None]) -> int:
         """All outputs once more; gives the number of records that failed."""
@@ -469,6 +504,7 @@ class _Run:
         self.attempt.renames.clear()
         self.report.outputs.clear()
         self.__dict__["builder"] = self._builder(letters=False)
+        self.builder.writes = True
         prepare(self.builder)
         for node in self.plan.outputs:
             shutil.rmtree(self._folder(node, self.targets[node.name]))

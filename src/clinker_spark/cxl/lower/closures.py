@@ -12,6 +12,7 @@ from clinker_spark.core.types import ANY, Kind, Type, array_of
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
 from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.construction import size_sql
 from clinker_spark.cxl.errors import ErrorKind
 from clinker_spark.cxl.interpreter import NULL_CONDITION, NULL_SOURCE
 from clinker_spark.cxl.lower.errors import first_error, passed_on
@@ -104,7 +105,8 @@ def lower_comprehension(lowering: Lowering, e: ir.Comprehend) -> Sql:
     condition = None if e.condition is None else lowering.builder.bind(lowering.lower(e.condition))
     if condition is None and not value.failures:
         closed = lowering.builder.close_lambda(value)
-        return combine(f"transform({source.text}, {variable} -> {closed.text})", [source, closed], [null_source])
+        made = combine(f"transform({source.text}, {variable} -> {closed.text})", [source, closed], [null_source])
+        return _limited(lowering, made, e)
     failures = list(condition.failures) if condition is not None else []
     if condition is not None:
         null = Failing(f"{condition.text} IS NULL", kind, _NO_VALUE, sql_string(NULL_CONDITION), condition.level)
@@ -126,4 +128,15 @@ def lower_comprehension(lowering: Lowering, e: ir.Comprehend) -> Sql:
     )
     text = f"transform(filter({triples.text}, cxl_p -> cxl_p.k IS TRUE), cxl_p -> cxl_p.v)"
     own = passed_on(first.text, first.level)
-    return Sql(text, triples.level, 3, (*source.failures, null_source, own), triples.variables)
+    made = Sql(text, triples.level, 3, (*source.failures, null_source, own), triples.variables)
+    return _limited(lowering, made, e)
+
+
+def _limited(lowering: Lowering, made: Sql, e: ir.Comprehend) -> Sql:
+    """The array of a comprehension with its bound."""
+    from clinker_spark.cxl.lower.expressions import too_large
+
+    made = lowering.builder.bind(made)
+    size = size_sql(made.text, e.type)
+    assert size is not None
+    return Sql(made.text, made.level, 1, (*made.failures, too_large(size, made.level)), made.variables, simple=True)

@@ -8,7 +8,7 @@ they may not take.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +18,10 @@ from clinker_spark.cxl.builtins import physical as ph
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Failure, Nulls, Overload, SqlCall
 from clinker_spark.cxl.builtins.text import sql_text
+from clinker_spark.cxl.construction import ENTRY_BYTES, TOO_LARGE, is_limited, size_sql
 from clinker_spark.cxl.errors import ErrorKind
 from clinker_spark.cxl.interpreter import DECIMAL_OVERFLOW, DUPLICATE_KEY, NULL_KEY
+from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
 from clinker_spark.cxl.lower.comparisons import lower_compare
 from clinker_spark.cxl.lower.literals import literal_sql
 from clinker_spark.cxl.lower.plan import Failing, PlanBuilder, Sql, combine, quote
@@ -245,16 +247,28 @@ class Lowering:
 
     def _MakeArray(self, e: ir.MakeArray) -> Sql:
         items = [self.lower(item) for item in e.items]
-        return combine(f"array({', '.join(i.text for i in items)})", items)
+        if is_limited(e):
+            items = [self.builder.bind(item) for item in items]
+        made = combine(f"array({', '.join(i.text for i in items)})", items)
+        return self._limited(made, e, zip(items, e.items, strict=True))
+
+    def _limited(self, made: Sql, e: ir.TExpr, parts: Iterable[tuple[Sql, ir.TExpr]]) -> Sql:
+        """A literal with its bound: the sizes of its parts, which are bound to columns, and its entries."""
+        if not is_limited(e):
+            return made
+        sizes = [size for sql, part in parts if (size := size_sql(sql.text, part.type)) is not None]
+        entries = len(e.items) if isinstance(e, ir.MakeArray) else len(e.values) if isinstance(e, ir.MakeMap) else 0
+        return combine(made.text, [made], [too_large(" + ".join([str(ENTRY_BYTES * entries), *sizes]), made.level)])
 
     def _MakeMap(self, e: ir.MakeMap) -> Sql:
         keys = [self.bound(k) for k in e.keys]
-        values = [self.lower(v) for v in e.values]
+        values = [self.bound(v) if is_limited(e) else self.lower(v) for v in e.values]
         computed = [k for k, typed in zip(keys, e.keys, strict=True) if not isinstance(typed, ir.Const)]
         parts = [part for pair in zip(keys, values, strict=True) for part in pair]
         made = f"map({', '.join(p.text for p in parts)})"
+        typed = zip((*keys, *values), (*e.keys, *e.values), strict=True)
         if not computed:
-            return combine(made, parts)
+            return self._limited(combine(made, parts), e, typed)
         array = self.builder.bind(combine(f"array({', '.join(k.text for k in keys)})", [k.bare() for k in keys]))
         null_key = " OR ".join(f"{k.text} IS NULL" for k in computed)
         duplicate = f"size(array_distinct({array.text})) < {len(keys)}"
@@ -270,7 +284,7 @@ class Lowering:
         )
         # A null or repeated key would throw in map(), so it is not built then.
         guarded = f"CASE WHEN {null_key} OR {duplicate} THEN NULL ELSE {made} END"
-        return combine(guarded, [array, *parts], failures)
+        return self._limited(combine(guarded, [array, *parts], failures), e, typed)
 
     def _HigherOrder(self, e: ir.HigherOrder) -> Sql:
         from clinker_spark.cxl.lower.closures import lower_higher_order
@@ -334,6 +348,12 @@ def _overflowed(sql: str, a: Type, b: Type) -> str:
         inner = _overflowed("cxl_e", a.element or ANY, b.element or ANY)
         return f"coalesce(exists({elements}, cxl_e -> {inner}), FALSE)"
     return f"({sql} IS NOT NULL AND {ph.widen_sql(sql, a, b)} IS NULL)"
+
+
+def too_large(size: str, level: int) -> Failing:
+    """The failure of building more than a record may."""
+    kind = _text(ErrorKind.CONSTRUCTION_LIMIT_EXCEEDED.value)
+    return Failing(f"{size} > {MAX_CONSTRUCTED_BYTES}", kind, NO_VALUE, _text(TOO_LARGE), level, size=size)
 
 
 def first_repeated(array: str) -> str:

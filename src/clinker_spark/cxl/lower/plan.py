@@ -34,10 +34,13 @@ class Failing:
     level: int = 0
     field: str | None = None
     """SQL for the column being computed, where the failure itself knows it."""
+    size: str | None = None
+    """SQL for the bytes that were built, where too many of them are the failure: statements share the bound."""
 
     def guarded(self, guard: str, level: int) -> Failing:
         """The same failure, only where `guard` holds."""
-        return replace(self, when=f"({guard}) AND ({self.when})", level=max(level, self.level))
+        size = None if self.size is None else f"CASE WHEN {guard} THEN {self.size} ELSE 0 END"
+        return replace(self, when=f"({guard}) AND ({self.when})", size=size, level=max(level, self.level))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from clinker_spark.core.types import NULL
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering, WindowSpec
 from clinker_spark.cxl.lower.fanout import lower_fan_out
@@ -70,6 +71,7 @@ class RowLowering:
         self.columns: dict[str, Sql] = {}
         self.scoped: dict[str, Sql] = {}
         self.failures: list[Named] = []
+        self.built: list[str] = []
         self.error = error  # a column that holds the error found so far
         self.leaves: list[Sql] = []
         self.blocks: list[ir.TEach] = []
@@ -142,8 +144,16 @@ class RowLowering:
     def value(self, e: ir.TExpr, field: str | None) -> Sql:
         """A statement's value as a column, its failures noted under the column being computed."""
         sql = self.lowering.lower(e)
-        self.failures += [(f, field) for f in sql.failures]
+        self.note(sql, field)
         return self.builder.bind(sql.bare())
+
+    def note(self, sql: Sql, field: str | None) -> None:
+        """Remember how a statement's value can fail; what it builds is added to what was built before."""
+        for f in sql.failures:
+            if f.size is not None:
+                self.built.append(f.size)
+                f = replace(f, when=f"{' + '.join(self.built)} > {MAX_CONSTRUCTED_BYTES}")
+            self.failures.append((f, field))
 
     def settle(self) -> str | None:
         """The error so far as one column; None when nothing can have failed."""
@@ -159,7 +169,7 @@ class RowLowering:
 
     def filter(self, s: ir.TFilter) -> None:
         predicate = self.lowering.lower(s.predicate)
-        self.failures += [(f, None) for f in predicate.failures]
+        self.note(predicate, None)
         if predicate.failures:
             predicate = self.builder.bind(predicate.bare())
         error = self.settle()

@@ -38,6 +38,7 @@ from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
+from clinker_spark.spark.sources.chosen import Chosen
 from clinker_spark.spark.sources.request import SourceFile
 
 Ports = dict[str | None, Stream]
@@ -60,6 +61,12 @@ class Builder:
     """At most so many records of each source."""
     writes: bool = False
     """Only outputs are written, and failures only counted: nobody looks at the columns of nodes or at errors."""
+    texts: bool = True
+    """When letters are collected: do records carry what stood in their files?"""
+    chosen: Mapping[str, Chosen] = field(default_factory=dict)
+    """By source: the records that are read, or that are not."""
+    all_held: bool = False
+    """Every record that reaches an output is held back: only such records are read."""
     sets_aside: bool = False
     """Readers that can do so keep bad records in the folder `progress`, instead of passing them on."""
     settled: set[str] = field(default_factory=set)
@@ -93,6 +100,8 @@ class Builder:
     counts: dict[str, Observation] = field(default_factory=dict)
     """By node: how many of its records failed, known after an action."""
     failures: list[tuple[DataFrame, PlanNode, Stream]] = field(default_factory=list)
+    stored: list[DataFrame] = field(default_factory=list)
+    """What is kept while it is read twice; whoever owns the builder lets it go."""
     scans: dict[str, Any] = field(default_factory=dict)
     _built: dict[str, Ports] = field(default_factory=dict)
     _source_counts: dict[str, int] = field(default_factory=dict)

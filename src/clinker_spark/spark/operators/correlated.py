@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,8 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
     all its keys are those of the failure, `primary` only if the first one is. A record that was read from one source
     is spared when only another source failed."""
     keys = builder.plan.keys[node.inputs[0].node]
+    if builder.all_held:
+        return stream.over(stream.frame.withColumn(HELD, F.lit(True)))
     if builder.dirty is None or not keys.own:
         return stream
     policy = node.config.correlation_fanout_policy or builder.plan.file.error_handling.correlation_fanout_policy
@@ -216,15 +218,6 @@ def group_members(builder: Builder, dirty: DataFrame) -> DataFrame | None:
         members = frame.join(mine, reduce(Column.__and__, same), "left_semi")
         found.append(source_records(members, builder.plan.nodes.index(node)))
     return correlated_letters(reduce(DataFrame.unionByName, found), held_message()) if found else None
-
-
-def last_clean_row(letters: DataFrame, source: int, offsets: Sequence[int], records: int) -> int:
-    """The last record of a source, counted over its files, that is no dead letter; 0 when all are."""
-    before = F.array(*[F.lit(offset).cast("long") for offset in offsets or (0,)])
-    place = F.col("row") + F.element_at(before, F.col("file") + 1)
-    rows = letters.where(F.col("source") == source).select(place.alias("place")).distinct()
-    numbered = rows.withColumn("n", F.row_number().over(Window.orderBy(F.col("place").desc())))
-    return records - numbered.where(F.col("place") == F.lit(records + 1) - F.col("n")).count()
 
 
 def has_oversize_group(builder: Builder, node: SourcePlan, most: int) -> bool:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.plan.correlation import PREFIX
 from clinker_spark.plan.needs import source_columns
@@ -59,6 +61,12 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     progress = None if builder.progress is None else progress_path(Path(builder.progress), node.name)
     cells = source_runs(builder.plan, node) if builder.writes else ()
     wanted = typed_columns(builder.plan, node) if cells else source_columns(builder.plan, node)
+    unread: dict[str, str] = {}
+    if builder.letters and not builder.texts and source_runs(builder.plan, node):
+        # Only failures are looked for: what goes to an output as it is cannot fail, and is not even sent.
+        keys = set(node.config.correlation_key or ())
+        unread = {name: physical(node.schema[name]) for name in wanted - typed_columns(builder.plan, node) - keys}
+        wanted = wanted - unread.keys()
     watched = watches_groups(builder, node)
     if builder.stamps or watched:
         wanted |= set(node.config.correlation_key or ())
@@ -75,16 +83,21 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         wanted=wanted,
         arrival=need.arrival or watched,
         positions=positions,
-        record=builder.letters,
+        record=builder.letters and builder.texts,
         limit=builder.limit,
         progress=progress,
         cells=cells,
         only_flags=builder.writes,
         aside=progress if builder.sets_aside else None,
+        chosen=builder.chosen.get(node.name),
     )
     scan = read(builder.spark, node.config.type, request)
     if removed is not None:
         scan = replace(scan, frame=_without(scan.frame, removed, few=builder.few))
+    if request.chosen is not None and request.chosen.keep:
+        # Failures and what is held back are two readers of few records.
+        scan = replace(scan, frame=scan.frame.persist(StorageLevel.MEMORY_AND_DISK))
+        builder.stored.append(scan.frame)
     builder.scans[node.name] = scan
     if watched:
         scan = replace(scan, frame=_watch_groups(builder, node, scan.frame))
@@ -94,6 +107,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     have = scan.frame.columns
     kept = [name for name in have if name not in (FILE_COLUMN, ROW_COLUMN, RECORD_COLUMN, ARRIVAL_COLUMN, ERROR_COLUMN)]
     columns = [F.col(quote(name)) for name in kept]
+    columns += [F.lit(None).cast(kind).alias(name) for name, kind in unread.items()]
     columns += [column.alias(name) for name, column in hidden.items()]
     if ERROR_COLUMN in have:
         columns.append(F.col(quote(ERROR_COLUMN)))
@@ -107,6 +121,7 @@ def watches_groups(builder: Builder, node: SourcePlan) -> bool:
     most = builder.plan.file.error_handling.max_group_buffer
     possible = sum(file.size for file in builder.files[node.name]) // 2  # a record has a byte and a line end at least
     first = not builder.letters and builder.dirty is None and not builder.stamp and builder.limit is None
+    first = first and not builder.chosen
     return bool(node.config.correlation_key) and first and most >= LEAST_SAMPLED and possible > most
 
 
@@ -172,6 +187,8 @@ def _hidden(
     if builder.letters:
         origin = F.struct(F.lit(node.index).alias("source"), file.cast("int").alias("file"), row.alias("row"))
         found[ORIGIN_COLUMN] = origin.cast(ORIGIN_TYPE)
+        found[LETTER_COLUMN] = F.lit(None).cast(LETTER_TYPE)
+    if builder.letters and builder.texts:
         pairs: list[Column] = []
         for column in node.columns:
             pairs += [F.lit(column.name), F.col(f"{quote(RECORD_COLUMN)}.{quote(column.name)}")]

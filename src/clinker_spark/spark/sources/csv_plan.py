@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from clinker_spark.plan.ready_cells import CellRun
+from clinker_spark.spark.sources.chosen import Chosen
 from clinker_spark.spark.sources.csv_dialect import CsvDialect
 from clinker_spark.spark.sources.csv_header import CsvFile, read_headers
 from clinker_spark.spark.sources.csv_splits import SMALLEST, TARGET, byte_ranges, count_lines
@@ -45,6 +46,7 @@ class CsvPlan:
     cells: tuple[CellRun, ...] = ()
     only_flags: bool = False
     aside: str | None = None
+    chosen: Chosen | None = None
 
 
 def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, smallest: int = SMALLEST) -> CsvPlan:
@@ -63,6 +65,7 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
         cells=request.cells,
         only_flags=request.only_flags,
         aside=request.aside,
+        chosen=request.chosen,
     )
     splits: list[CsvSplit] = []
     for i, file in enumerate(files):
@@ -76,7 +79,7 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
     plan = replace(plan, splits=tuple(splits))
     if request.limit is not None:
         plan = _limited(plan, request.limit)
-    return _numbered(plan) if request.positions else plan
+    return _numbered(plan) if request.positions or request.chosen is not None else plan
 
 
 def _limited(plan: CsvPlan, limit: int) -> CsvPlan:

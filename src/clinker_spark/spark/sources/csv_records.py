@@ -47,6 +47,7 @@ def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Itera
     file = plan.files[split.file]
     every = plan.record or plan.aside is not None
     in_cells = {name for run in plan.cells for name in run.columns}
+    in_cells |= set(plan.chosen.keys) if plan.chosen is not None else set()
     needed = [
         place
         for column, place in zip(plan.columns, file.places, strict=True)
@@ -75,7 +76,7 @@ def _batch(
         selected = column.name in plan.selected
         if place is None:
             values = pa.nulls(block.rows, column.arrow)
-        elif selected or column.checked:
+        elif selected or column.checked or (plan.chosen is not None and column.name in plan.chosen.keys):
             text = block.columns[place]
             converted = column.convert(text)
             values = typed[column.name] = converted.values
@@ -104,6 +105,8 @@ def _batch(
     if not names:  # there must be some column to say how many records there are
         names, arrays = [FAILED_COLUMN], [_failed_column({}, block.rows)]
     batch = pa.RecordBatch.from_arrays(arrays, names)
+    if plan.chosen is not None:
+        batch = batch.filter(plan.chosen.mask(file_index, first_row, block.rows, typed))
     if keeper is None:
         return batch
     keeper.add(block.rows, errors, _record(plan, file, block).take(pa.array(sorted(errors))) if errors else None)

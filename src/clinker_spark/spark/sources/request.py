@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.plan.ready_cells import CellRun
+from clinker_spark.spark.sources.chosen import Chosen
 
 FILE_COLUMN = "$file"
 ROW_COLUMN = "$row"
@@ -68,6 +69,9 @@ class ReadRequest:
     """Nobody reads the errors, only whether there is one: their texts may be left out."""
     aside: str | None = None
     """Where readers that can do so keep the records with errors, which they do not give then (`kept_letters`)."""
+
+    chosen: Chosen | None = None
+    """Only some records, or all but some: only the CSV reader can do that."""
 
     @property
     def selected(self) -> tuple[Column, ...]:

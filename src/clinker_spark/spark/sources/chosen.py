@@ -1,0 +1,71 @@
+"""Some records of a source, by their place or their group: the reader gives only these, or all others.
+
+When groups are held back, their records are a small part of a file. A reader that knows them hands on nothing else,
+so that a pass over them costs little more than parsing. What is chosen lies in a folder that every task can read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import feather
+
+PLACES, GROUPS = "places.arrow", "groups.arrow"
+SEPARATOR = "\x1f"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """`keys` are the columns whose values make a group; `keep` says whether the chosen records stay or go."""
+
+    folder: str
+    keys: tuple[str, ...]
+    keep: bool
+
+    def mask(self, file: int, first_row: int, rows: int, typed: Mapping[str, pa.Array]) -> pa.Array:
+        """Which records of a block stay; `typed` has the values of the keys."""
+        places, groups = _sets(self.folder)
+        found = np.zeros(rows, dtype=bool)
+        mine = places.get(file)
+        if mine is not None:
+            start, end = np.searchsorted(mine, (first_row, first_row + rows))
+            found[mine[start:end] - first_row] = True
+        if len(groups) and all(name in typed for name in self.keys):
+            keys = group_texts([typed[name] for name in self.keys])
+            found |= pc.is_in(keys, value_set=groups).to_numpy(zero_copy_only=False)
+        return pa.array(found if self.keep else ~found)
+
+
+def group_texts(keys: Sequence[pa.Array]) -> pa.Array:
+    """One text for the keys of each record; null where one of them is: that is a group of its own.
+
+    >>> group_texts([pa.array([1, 2]), pa.array(["a", None])]).to_pylist()
+    ['1\\x1fa', None]
+    """
+    texts = [pc.cast(key, pa.string()) for key in keys]
+    return pc.binary_join_element_wise(*texts, SEPARATOR) if len(texts) > 1 else texts[0]
+
+
+def save_chosen(folder: Path, table: pa.Table) -> None:
+    """Choose the records of a table with `file`, `row` and a column for each key, and all that share their keys."""
+    folder.mkdir(parents=True, exist_ok=True)
+    places = table.select(["file", "row"]).sort_by([("file", "ascending"), ("row", "ascending")])
+    feather.write_feather(places, str(folder / PLACES), compression="uncompressed")
+    groups = group_texts([column.combine_chunks() for column in table.columns[2:]]).unique()
+    there = groups.filter(pc.is_valid(groups))
+    feather.write_feather(pa.table({"group": there}), str(folder / GROUPS), compression="uncompressed")
+
+
+@lru_cache(maxsize=8)
+def _sets(folder: str) -> tuple[dict[int, np.ndarray], pa.Array]:
+    places = feather.read_table(str(Path(folder) / PLACES))
+    files, rows = (places.column(name).to_numpy() for name in ("file", "row"))
+    by_file = {int(file): rows[files == file] for file in np.unique(files)}
+    groups = feather.read_table(str(Path(folder) / GROUPS)).column("group").combine_chunks()
+    return by_file, groups
