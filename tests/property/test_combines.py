@@ -83,6 +83,8 @@ SHAPES = (
         "key and interval", "a.k == b.k and a.lo >= b.lo and a.lo <= b.hi", "a.k = b.k AND a.lo BETWEEN b.lo AND b.hi"
     ),
     Shape("one range", "a.lo < b.lo", "a.lo < b.lo"),
+    Shape("one range of floats", "a.f >= b.f", f"{FINITE} AND a.f >= b.f"),
+    Shape("one range of dates", "a.d > b.d and (b.k ?? 0) > 1", "a.d > b.d AND coalesce(b.k, 0) > 1"),
     Shape("key and one range", "a.k == b.k and a.lo < b.hi", "a.k = b.k AND a.lo < b.hi"),
     Shape("two axes", "a.lo > b.lo and a.hi < b.hi", "a.lo > b.lo AND a.hi < b.hi"),
     Shape("same direction", "a.lo > b.lo and a.hi > b.hi", "a.lo > b.lo AND a.hi > b.hi"),

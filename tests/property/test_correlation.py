@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import os
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,9 @@ class Record:
     key: str | None
     """The correlation key; None for what belongs to no group."""
     members: frozenset[Origin]
-    arrival: int = 0
+    groups: frozenset[tuple[str, str]] = frozenset()
+    """What was joined belongs to the groups of all sources that its keys come from."""
+    built: Origin | None = None
 
 
 @dataclass
@@ -42,6 +44,10 @@ class Case:
     windows: bool
     lines: bool
     strict: bool
+    routes: bool
+    joined: str | None
+    """Is there a combine with a second source, and which keys does it propagate?"""
+    on_miss: str
     relaxed: int | None
     """Totals below this fail, after a relaxed aggregate; None: there is none."""
     scope: str
@@ -58,7 +64,12 @@ def generate(rng: random.Random) -> Case:
         strict=rng.random() < 0.5,
         relaxed=rng.choice([None, 0, 40, 90]),
         scope=rng.choice(["record", "record", "group"]),
+        routes=rng.random() < 0.4,
+        joined=rng.choice([None, "driver", "all"]),
+        on_miss=rng.choice(["skip", "null_fields"]),
     )
+    if case.joined == "all":
+        case.strict = False  # its group_by would have to cover the keys of both sides
     if not case.lines and not case.strict and case.relaxed is None:
         case.lines = True
     for name in case.sources:
@@ -67,6 +78,10 @@ def generate(rng: random.Random) -> Case:
             value = "bad" if rng.random() < 0.06 else str(rng.randint(1, 30))
             rows.append((f"k{rng.randint(0, 12)}", rng.choice("xyz"), value))
         case.rows[name] = rows
+    if case.joined:
+        case.rows["p"] = [
+            (g, "bad" if rng.random() < 0.2 else str(rng.randint(1, 30)), "") for g in rng.choices("xyz", k=4)
+        ]
     return case
 
 
@@ -80,6 +95,8 @@ class Model:
         self.triggers: list[Origin | None] = []
         self.taken: set[Origin] = set()
         self.dirty: set[tuple[str, str]] = set()
+        self.matched: set[Origin] = set()
+        """Records that were matched with one that failed."""
 
     def run(self) -> tuple[dict[str, list[tuple[Any, ...]]], set[Origin]]:
         while True:
@@ -103,16 +120,17 @@ class Model:
         if record.source is not None:
             [origin] = record.members
             self.triggers.append(origin)
-            groups = {(record.source, record.key)}
+            groups = record.groups or {(record.source, record.key)}
+            self.dirty |= {group for group in groups if group[1] is not None}
         else:
             self.triggers.append(None)
             self.taken |= record.members
-            groups = {(s, self.key_of((s, row))) for s, row in record.members}
+            groups = record.groups or {(s, self.key_of((s, row))) for s, row in record.members}
             if record.key is not None:
                 self.dirty |= {(s, record.key) for s in self.case.sources}
+        if record.built is not None:
+            self.matched.add(record.built)
         self.removed |= record.members
-        if record.source is not None and record.key is not None:
-            self.dirty.add((record.source, record.key))
         if self.case.scope == "group":
             for source, key in groups:
                 whole = {(source, i) for i, row in enumerate(self.case.rows[source], 1) if row[0] == key}
@@ -125,6 +143,8 @@ class Model:
     def is_held(self, record: Record) -> bool:
         if record.key is None:
             return False
+        if record.groups:
+            return bool(record.groups & self.dirty)
         if record.source is not None:
             return (record.source, record.key) in self.dirty
         return any((s, record.key) in self.dirty for s in self.case.sources)
@@ -136,7 +156,7 @@ class Model:
             for i, (key, group, value) in enumerate(self.case.rows[name], 1):
                 if (name, i) not in self.removed:
                     values = {"id": key, "g": group, "v": value}
-                    stream.append(Record(values, name, key, frozenset({(name, i)}), len(stream)))
+                    stream.append(Record(values, name, key, frozenset({(name, i)})))
         good = []
         for record in stream:
             if record.values["v"] == "bad":
@@ -157,9 +177,13 @@ class Model:
                 totals[record.values["g"]] = totals.get(record.values["g"], 0) + record.values["v"]
             for record in good:
                 record.values["w"] = totals[record.values["g"]]
+        if self.case.joined:
+            good = self.join(good, failures)
         outputs: dict[str, list[Record]] = {}
         if self.case.lines:
-            outputs["lines"] = good
+            outputs["lines"] = [r for r in good if not self.case.routes or r.values["v"] <= 15]
+            if self.case.routes:
+                outputs["big"] = [r for r in good if r.values["v"] > 15]
         if self.case.strict:
             outputs["strict"] = self.groups(good, "id", keep=True)
         if self.case.relaxed is not None:
@@ -172,6 +196,35 @@ class Model:
                     outputs["relaxed"].append(record)
         return outputs, failures
 
+    def join(self, records: list[Record], failures: list[Record]) -> list[Record]:
+        prices: dict[str, tuple[int, int]] = {}
+        for i, (group, price, _) in enumerate(self.case.rows["p"], 1):
+            if ("p", i) in self.removed:
+                continue
+            if price == "bad":
+                failures.append(Record({}, "p", group, frozenset({("p", i)})))
+            else:
+                prices.setdefault(group, (int(price), i))
+        result = []
+        for record in records:
+            groups = {(s, record.key) for s in self.case.sources}
+            group = record.values["g"]
+            found = prices.get(group)
+            values = {name: record.values[name] for name in ("id", "g", "v")}
+            if found is None:
+                if self.case.on_miss == "null_fields":
+                    result.append(replace(record, values={**values, "cost": ""}, groups=frozenset(groups)))
+                continue
+            if self.case.joined == "all":
+                groups.add(("p", group))
+            made = replace(record, values=values, groups=frozenset(groups), built=("p", found[1]))
+            if values["v"] == found[0]:
+                failures.append(made)
+                continue
+            values["cost"] = 100 // abs(values["v"] - found[0])
+            result.append(made)
+        return result
+
     def groups(self, records: list[Record], by: str, *, keep: bool) -> list[Record]:
         found: dict[str, list[Record]] = {}
         for record in records:
@@ -180,7 +233,8 @@ class Model:
         for name, members in found.items():
             values = {by: name, "total": sum(r.values["v"] for r in members)}
             everyone = frozenset(o for r in members for o in r.members)
-            result.append(Record(values, None, name if keep else None, everyone))
+            behind = frozenset(g for r in members for g in r.groups)
+            result.append(Record(values, None, name if keep else None, everyone, behind))
         return result
 
 
@@ -209,7 +263,22 @@ def pipeline(case: Case) -> str:
         config = "{ analytic_window: { group_by: [g] }, cxl: emit w = $window.sum(v) }"
         lines.append(f"  - {{ type: transform, name: summed, input: parsed, config: {config} }}")
         reads = "summed"
-    if case.lines:
+    if case.joined:
+        schema = "{ g: string, price: int, note: string }"
+        config = f"{{ type: csv, path: p.csv, correlation_key: g, schema: {schema} }}"
+        lines.append(f"  - {{ type: source, name: p, config: {config} }}")
+        lines += ["  - type: combine", "    name: priced", f"    input: {{ s: {reads}, p: p }}", "    config:"]
+        lines += [f"      on_miss: {case.on_miss}", f"      propagate_ck: {case.joined}", "      where: s.g == p.g"]
+        lines += ["      cxl: |", *(f"        emit {name} = s.{name}" for name in ("id", "g", "v"))]
+        lines.append("        emit cost = (100 / (s.v - p.price).abs()).to_int()")
+        reads = "priced"
+    if case.lines and case.routes:
+        config = "{ conditions: { large: v > 15 }, default: small }"
+        lines.append(f"  - {{ type: route, name: r, input: {reads}, config: {config} }}")
+        for name, port in (("lines", "small"), ("big", "large")):
+            config = f"{{ type: csv, path: {name}.csv }}"
+            lines.append(f"  - {{ type: output, name: {name}, input: r.{port}, config: {config} }}")
+    elif case.lines:
         lines.append(f"  - {{ type: output, name: lines, input: {reads}, config: {{ type: csv, path: lines.csv }} }}")
     if case.strict:
         config = r'{ group_by: [id], cxl: "emit id = id\nemit total = sum(v)" }'
@@ -230,7 +299,8 @@ def test_output_is_a_run_without_what_was_taken_back(spark: Any, tmp_path: Path,
     case = generate(random.Random(seed))
     for name, rows in case.rows.items():
         with open(tmp_path / f"{name}.csv", "w", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows([("id", "g", "v"), *rows])
+            header = ("g", "price", "note") if name == "p" else ("id", "g", "v")
+            csv.writer(file, lineterminator="\n").writerows([header, *rows])
     (tmp_path / "p.yaml").write_text(pipeline(case))
     report = run(prepare(tmp_path / "p.yaml"), spark, Options())
     model = Model(case)
@@ -246,6 +316,12 @@ def test_output_is_a_run_without_what_was_taken_back(spark: Any, tmp_path: Path,
     triggers = sorted(_origin(row) for row in letters if row["_cxl_dlq_trigger"] == "true")
     assert triggers == sorted(("<merged>", 0) if t is None else t for t in model.triggers)
     assert sorted(_origin(row) for row in letters if row["_cxl_dlq_trigger"] == "false") == sorted(others)
+    bad = model.matched | {_origin(row) for row in letters}
+    cursors = {
+        name: max((i for i in range(1, len(rows) + 1) if (name, i) not in bad), default=0)
+        for name, rows in case.rows.items()
+    }
+    assert report.rollback_cursors == {name: row for name, row in cursors.items() if row}
 
 
 def _origin(row: dict[str, str]) -> Origin:

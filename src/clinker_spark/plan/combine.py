@@ -162,7 +162,7 @@ class _CombineBinder:
     def _strategy(self, step: CombineStep) -> str:
         if self.config.match == "latest":
             return "latest"
-        if range_pair(step) is not None:
+        if range_pair(step) is not None or (step.ranges and not step.equalities):
             return "range"
         if not step.equalities:
             return "nested_loop"

@@ -147,6 +147,12 @@ def flows_by_itself(plan: Plan) -> bool:
     return all(isinstance(node, TransformPlan) and not node.shuffles for node in others)
 
 
+def by_rows(plan: Plan) -> bool:
+    """Are groups held back without a look at the others? Readers of CSV files can choose records."""
+    handling = plan.file.error_handling
+    return flows_by_itself(plan) and handling.retraction_scope == "record" and plan.sources[0].config.type == "csv"
+
+
 def writes_every_record(plan: Plan) -> bool:
     """Is there one output, with one line for each record that does not fail, in the order of the source?"""
     if len(plan.outputs) != 1 or not flows_by_itself(plan) or plan.of_kind(RoutePlan):

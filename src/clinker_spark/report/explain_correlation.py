@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clinker_spark.cxl import ir
-from clinker_spark.plan.correlation import AGGREGATE, is_correlated, relaxed_aggregates
+from clinker_spark.plan.correlation import AGGREGATE, by_rows, is_correlated, relaxed_aggregates, writes_every_record
 from clinker_spark.plan.nodes import AggregatePlan, Plan, TransformPlan
 
 REVERSIBLE = ("sum", "count", "collect", "any")
@@ -26,9 +26,23 @@ def key_lines(plan: Plan) -> list[str]:
         what = f"groups by {', '.join(n.removeprefix('$ck.') for n in own)}, policy {policy}" if own else "no groups"
         lines.append(f"output '{output.name}': {what}")
     lines.append(f"groups of more than {handling.max_group_buffer:,} records are dead letters")
-    lines.append("clean data: one pass. With failures: find them, write again without them, find what is held back")
-    lines.append("  up to 200,000 dirty groups or records are broadcast, more are joined by a shuffle and sorted again")
+    lines += ["clean data: one pass", *_dirty_lines(plan)]
     return lines
+
+
+def _dirty_lines(plan: Plan) -> list[str]:
+    """What a run does when records fail: the rule of `runtime.row_groups`, as far as it is known before."""
+    if by_rows(plan):
+        finish = "cut their lines out of the output" if writes_every_record(plan) else "write again without them"
+        return [
+            "with failures: find them, read only the records of their groups, " + finish,
+            "  if more than 2,000,000 records fail, as for pipelines with totals: all is made again",
+        ]
+    return [
+        "with failures: find them, make everything again without them, find what is held back",
+        "  results in between are made again, not kept: what was found lies in files beside the outputs",
+        "  up to 200,000 dirty groups or records are broadcast, more are joined by a shuffle and sorted again",
+    ]
 
 
 def retraction_lines(plan: Plan) -> list[str]:

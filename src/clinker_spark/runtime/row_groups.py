@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.correlation import PREFIX, flows_by_itself, key_columns, writes_every_record
+from clinker_spark.plan.correlation import PREFIX, by_rows, key_columns, writes_every_record
 from clinker_spark.plan.nodes import TransformPlan
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.saved_letters import Saved, last_clean_row, save
@@ -42,12 +42,11 @@ MOST_LINES = 4_000_000
 
 def can_settle_rows(run: _Run, kept_bad: SourceLetters | None) -> bool:
     """Is this the simple case? The readers must have seen all bad records, and be able to choose records."""
-    if kept_bad is None or not flows_by_itself(run.plan) or run.handling.retraction_scope != "record":
+    if kept_bad is None or not by_rows(run.plan) or not is_local(run.spark):
         return False
     if run.unsorted:  # the lines of the output do not stand as the records do in the file
         return False
-    failed = run._failed() + sum(count.count for count in kept_bad.counts)
-    return is_local(run.spark) and run.plan.sources[0].config.type == "csv" and failed <= MOST_FAILURES
+    return run._failed() + sum(count.count for count in kept_bad.counts) <= MOST_FAILURES
 
 
 class RowGroups:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,15 @@ class Saved:
                 places = before[mine["file"].to_numpy()] + mine["row"].to_numpy() - 1
                 yield places, mine["trigger"].to_numpy(zero_copy_only=False)
 
+    def built_places(self, source: int, offsets: Sequence[int]) -> Iterator[np.ndarray]:
+        """The records of a source that a combine matched with a record that failed then."""
+        before = np.array(offsets or (0,), dtype=np.int64)
+        for batch in self.batches("built"):
+            origins = batch["built"].flatten()
+            found, file, row = (pc.struct_field(origins, name) for name in ("source", "file", "row"))
+            mine = pc.fill_null(pc.equal(found, source), False)
+            yield before[file.filter(mine).to_numpy()] + row.filter(mine).to_numpy() - 1
+
 
 def save(frame: Any, place: Path) -> Saved:
     """Run the job."""
@@ -66,9 +76,10 @@ def count_saved(letters: Saved) -> list[LetterCount]:
 
 
 def last_clean_row(letters: Saved, source: int, offsets: Sequence[int], records: int) -> int:
-    """The last record of a source, counted over its files, that is no dead letter; 0 when all are."""
+    """The last record of a source, counted over its files, that is no dead letter and was not matched with one by a
+    combine; 0 when there is none."""
     bits = np.zeros(records // 8 + 1, dtype=np.uint8)
-    for places, _ in letters.places(source, offsets):
+    for places in chain((p for p, _ in letters.places(source, offsets)), letters.built_places(source, offsets)):
         np.bitwise_or.at(bits, places >> 3, (1 << (places & 7)).astype(np.uint8))
     row = records
     while row and bits[row - 1 >> 3] >> (row - 1 & 7) & 1:

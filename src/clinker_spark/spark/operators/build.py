@@ -218,4 +218,6 @@ def _observed(observation: Observation, patience: float) -> dict[str, int]:
         if time.monotonic() > until:
             return {}
         time.sleep(0.01)
-    return dict(observation.get)
+    # A node that Spark left out of its plan gives a row without a schema, which `get` does not expect.
+    row = java.getRow()
+    return {} if row is None or row.schema() is None else dict(observation.get)

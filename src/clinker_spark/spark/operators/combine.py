@@ -36,7 +36,7 @@ from clinker_spark.spark.operators.combine_keys import (
 )
 from clinker_spark.spark.operators.combine_latest import join_latest
 from clinker_spark.spark.operators.combine_range import join_range
-from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.operators.stream import BUILT_COLUMN, ORIGIN_COLUMN, Stream
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -64,7 +64,7 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
 def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
     """The correlation columns that the result carries: those of the driver, or else of the matched record."""
     wanted = builder.plan.keys[node.name].columns
-    names = [n for n in frame.columns if not n.startswith((PREFIX, MATCHED_KEY)) or n in wanted]
+    names = [n for n in frame.columns if not n.startswith((PREFIX, MATCHED_KEY, BUILT_COLUMN)) or n in wanted]
     columns = [F.col(quote(name)) for name in names]
     for name in wanted:
         if name not in frame.columns:
@@ -72,6 +72,11 @@ def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> 
             there = [F.col(quote(option)) for option in options if option in frame.columns]
             if there:
                 columns.append(F.coalesce(*there).alias(name))
+    origins = [n for n in frame.columns if n.startswith(MATCHED_KEY) and n.endswith(ORIGIN_COLUMN)]
+    if origins:
+        built = F.filter(F.array(*[F.col(quote(n)) for n in origins]), lambda origin: origin["source"].isNotNull())
+        before = [F.col(quote(BUILT_COLUMN))] if BUILT_COLUMN in frame.columns else []
+        columns.append(F.concat(*before, built).alias(BUILT_COLUMN))
     return frame.select(*columns)
 
 

@@ -23,7 +23,7 @@ from clinker_spark.plan.correlation import PREFIX
 from clinker_spark.plan.nodes import CombinePlan, CombineStep, Plan
 from clinker_spark.plan.remembered import MOST_SHOWN, Sketch
 from clinker_spark.spark.columns import apply, lower, run_steps
-from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.operators.stream import ORIGIN_COLUMN, Stream
 from clinker_spark.spark.types import read_as
 
 if TYPE_CHECKING:
@@ -214,6 +214,8 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
     if node.config.propagate_ck.keys != "driver":
         keys = [name for name in frame.columns if name.startswith(PREFIX)]
         kept += [F.col(quote(name)).alias(f"{MATCHED_KEY}{step.build}.{name}") for name in keys]
+    if builder.traces and node.match != "collect":
+        kept.append(F.col(quote(ORIGIN_COLUMN)).alias(f"{MATCHED_KEY}{step.build}.{ORIGIN_COLUMN}"))
     frame = frame.select(*kept, place.alias(place_column(step)))
     frame = _comparable(frame, step, left=False)
     if builder.letters or step.strategy not in SKETCHED:

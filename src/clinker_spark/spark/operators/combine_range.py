@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DateType, DoubleType, LongType, TimestampNTZType, TimestampType
 
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.bins import POINT, LengthClass, choose_classes
 from clinker_spark.plan.combine import range_pair, same
 from clinker_spark.plan.nodes import CombinePlan
-from clinker_spark.spark.operators.combine_keys import BUILD_RANGE, HIT, LEFT_RANGE, TEMPORARY, Sides
+from clinker_spark.spark.operators.combine_axis import BROADCAST_ROWS, axis_of_column, with_hit
+from clinker_spark.spark.operators.combine_keys import BUILD_RANGE, LEFT_RANGE, TEMPORARY, Sides
+from clinker_spark.spark.operators.combine_one_range import join_one_range
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 FEW_PER_KEY = 16
 """With so few records for each equal key, comparing them all is cheaper than bins."""
-BROADCAST_ROWS = 2_000_000
-"""Up to so many copies of build records are held whole by every task."""
 _BIN, _FIRST = f"{TEMPORARY}slot", f"{TEMPORARY}first"
 
 
@@ -68,9 +67,10 @@ class Cut:
 
 
 def join_range(builder: Builder, node: CombinePlan, sides: Sides) -> DataFrame:
-    """The pairs of a step with two opposite ranges."""
+    """The pairs of a step with two opposite ranges, or with one comparison alone."""
     pair = range_pair(sides.step)
-    assert pair is not None
+    if pair is None:
+        return join_one_range(builder, node, sides)
     numbers = [sides.step.ranges.index(r) for r in pair]
     left, build = (
         _axis(sides.left, LEFT_RANGE, numbers, same(pair[0].left, pair[1].left)),
@@ -83,7 +83,7 @@ def join_range(builder: Builder, node: CombinePlan, sides: Sides) -> DataFrame:
         builder.measured[name] = _measure(node, sides, left, build)
     cut: Cut | None = builder.measured[name]
     if cut is None:  # few candidates for each key
-        joined = sides.left.join(_hit(sides.build), sides.condition(*sides.equal()), sides.how)
+        joined = sides.left.join(with_hit(sides.build), sides.condition(*sides.equal()), sides.how)
         return sides.sort_out(joined, repeated=False)
     binned_left = _binned(sides.left, left, cut.left, cut.build, mine_first=False)
     binned_build = _binned(sides.build, build, cut.build, cut.left, mine_first=True)
@@ -94,36 +94,16 @@ def join_range(builder: Builder, node: CombinePlan, sides: Sides) -> DataFrame:
     if not left.point and not build.point:
         first = F.greatest(F.col(quote(f"{_FIRST}.l")), F.col(quote(f"{_FIRST}.b")))
         bins.append(F.col(quote(f"{_BIN}.l")) == first)
-    build_frame = _hit(binned_build)
+    build_frame = with_hit(binned_build)
     if cut.copies <= BROADCAST_ROWS:
         build_frame = build_frame.hint("broadcast")
     joined = binned_left.join(build_frame, sides.condition(*sides.equal(), *bins), sides.how)
     return sides.sort_out(joined, repeated=repeated)
 
 
-def _hit(build: DataFrame) -> DataFrame:
-    return build.withColumn(HIT, F.lit(True))
-
-
 def _axis(frame: DataFrame, prefix: str, numbers: list[int], point: bool) -> Axis:
-    ends, whole = [], True
-    for number in numbers:
-        name = f"{prefix}{number}"
-        text = quote(name)
-        match frame.schema[name].dataType:
-            case LongType():
-                ends.append(text)
-            case DateType():
-                ends.append(f"CAST(unix_date({text}) AS BIGINT)")
-            case TimestampNTZType() | TimestampType():
-                ends.append(f"unix_micros(CAST({text} AS TIMESTAMP))")
-            case DoubleType():
-                ends.append(text)
-                whole = False
-            case _:  # decimals
-                ends.append(f"CAST({text} AS DOUBLE)")
-                whole = False
-    return Axis((ends[0], ends[1]), whole, point)
+    found = [axis_of_column(frame, f"{prefix}{number}") for number in numbers]
+    return Axis((found[0].text, found[1].text), all(value.whole for value in found), point)
 
 
 def _floating(axis: Axis) -> Axis:

@@ -13,6 +13,7 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.correlation import PREFIX, Keys, key_columns
 from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, Plan, SourcePlan, StreamRef
 from clinker_spark.spark.operators.stream import (
+    BUILT_TYPE,
     FROM_COLUMN,
     GROUP_PREFIX,
     LETTER_COLUMN,
@@ -175,6 +176,7 @@ def correlated_letters(frame: DataFrame, message: Column, category: str = CORREL
         "keys",
         F.create_map().cast("map<string,string>").alias("groups"),
         trigger.alias("trigger"),
+        F.array().cast(BUILT_TYPE).alias("built"),
     )
 
 

@@ -23,7 +23,15 @@ from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, Plan, PlanNode
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.operators.correlated import text_map
-from clinker_spark.spark.operators.stream import GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN, STAGE_COLUMN, Stream
+from clinker_spark.spark.operators.stream import (
+    BUILT_COLUMN,
+    BUILT_TYPE,
+    GROUP_PREFIX,
+    LETTER_COLUMN,
+    ORIGIN_COLUMN,
+    STAGE_COLUMN,
+    Stream,
+)
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.sources.request import SourceFile
 
@@ -45,7 +53,7 @@ class LetterCount:
 
 def letters(builder: Builder) -> DataFrame | None:
     """All failures; None when no record can fail. Columns: source, file, row, stage, route, category, field, value,
-    message, letter, tie, keys, groups, trigger."""
+    message, letter, tie, keys, groups, trigger, built."""
     frames = [_letters(builder.plan, *failure) for failure in builder.failures]
     return reduce(DataFrame.unionByName, frames) if frames else None
 
@@ -71,6 +79,7 @@ def _letters(plan: Plan, frame: DataFrame, node: PlanNode, stream: Stream) -> Da
         text_map(frame, PREFIX).alias("keys"),
         text_map(frame, GROUP_PREFIX).alias("groups"),
         F.lit(True).alias("trigger"),
+        (F.col(quote(BUILT_COLUMN)) if BUILT_COLUMN in frame.columns else F.array()).cast(BUILT_TYPE).alias("built"),
     )
 
 

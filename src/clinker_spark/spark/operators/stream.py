@@ -27,7 +27,11 @@ GROUP_PREFIX = "$group."
 FROM_COLUMN = "$from"
 """The position of the source that a record was read from, when groups of records are held back."""
 
+BUILT_COLUMN = "$built"
+"""Where the records were read that a combine matched, an array of origins. Only when groups are held back."""
+
 ORIGIN_TYPE = "STRUCT<source: INT, file: INT, row: BIGINT>"
+BUILT_TYPE = f"ARRAY<{ORIGIN_TYPE}>"
 LETTER_TYPE = "MAP<STRING, STRING>"
 
 
