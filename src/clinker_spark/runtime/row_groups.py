@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as F
 
-from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.correlation import PREFIX, by_rows, key_columns, writes_every_record
 from clinker_spark.plan.nodes import TransformPlan
 from clinker_spark.runtime.errors import DataError
@@ -25,7 +22,6 @@ from clinker_spark.runtime.source_letters import SourceLetters
 from clinker_spark.spark.operators import correlated as ops
 from clinker_spark.spark.operators.letters import letters
 from clinker_spark.spark.operators.output import prepare_output
-from clinker_spark.spark.operators.stream import ORIGIN_COLUMN
 from clinker_spark.spark.python_columns import arrow_type
 from clinker_spark.spark.session import is_local
 from clinker_spark.spark.sources.chosen import Chosen, save_chosen
@@ -80,14 +76,8 @@ class RowGroups:
     def _failures(self) -> pa.Table:
         """Where the failed records stand, and their keys."""
         builder = self._letters_builder(texts=False)
-        origin = F.col(quote(ORIGIN_COLUMN))
-        keys = [F.col(quote(name)).alias(f"k{i}") for i, name in enumerate(key_columns(self.source))]
-        frames = [
-            frame.select(origin["file"].alias("file"), origin["row"].alias("row"), *keys)
-            for frame, _, _ in builder.failures
-        ]
         self.offsets = builder.scans[self.source.name].row_offsets
-        saved = save(reduce(lambda a, b: a.union(b), frames), self.folder / "failures")
+        saved = save(ops.failed_places(builder, self.source), self.folder / "failures")
         fields = [("file", pa.int32()), ("row", pa.int64())]
         fields += [(f"k{i}", kind) for i, kind in enumerate(self._key_types())]
         schema = pa.schema(fields)

@@ -198,6 +198,14 @@ def held_records(builder: Builder) -> DataFrame | None:
     return correlated_letters(reduce(DataFrame.unionByName, found), held_message())
 
 
+def failed_places(builder: Builder, source: SourcePlan) -> DataFrame:
+    """Where the failed records of a source stand (`file`, `row`), and the values of their keys (`k0`, `k1`...)."""
+    origin = F.col(quote(ORIGIN_COLUMN))
+    keys = [F.col(quote(name)).alias(f"k{i}") for i, name in enumerate(key_columns(source))]
+    places = [origin["file"].alias("file"), origin["row"].alias("row"), *keys]
+    return reduce(DataFrame.union, [frame.select(*places) for frame, _, _ in builder.failures])
+
+
 def once_each(others: DataFrame, triggers: DataFrame) -> DataFrame:
     """Each record once, and none that failed itself."""
     place = ["source", "file", "row"]
