@@ -26,6 +26,7 @@ class QueryEngine(PlanningEngine):
     def __init__(self, spark: Callable[[], Any]) -> None:
         super().__init__()
         self._spark = spark
+        self._views: dict[str, str] = {}
         self.planning = False
 
     def frame(self, name: str, frame: Any) -> SparkDataset:
@@ -38,14 +39,17 @@ class QueryEngine(PlanningEngine):
 
     def sql(self, text: str) -> Any:
         """A DataFrame of lowered text; the views it reads are made first."""
-        from clinker_spark.spark.query.frames import scan_frame
+        from clinker_spark.spark.query.views import view_of
 
         spark = self._spark()
         for scan in self.scans:
             for ordered in (False, True):
                 name = scan.name(ordered)
-                if quote(name) in text:
-                    scan_frame(spark, scan.content, ordered and bool(scan.order)).createOrReplaceTempView(name)
+                if quote(name) not in text:
+                    continue
+                if name not in self._views:
+                    self._views[name] = view_of(spark, name, scan.content, ordered and bool(scan.order))
+                text = text.replace(quote(name), quote(self._views[name]))
         return spark.sql(text)
 
     def dataframe(self, value: SparkDataset) -> Any:
@@ -56,7 +60,7 @@ class QueryEngine(PlanningEngine):
         from clinker_spark.spark.query.results import value_of
 
         with explained():
-            return value_of(self.sql(f"SELECT {column.text} AS value").collect()[0][0])
+            return value_of(self.sql(column.query or f"SELECT {column.text} AS value").collect()[0][0])
 
     def rows(self, value: Dataset) -> list[Any]:
         from clinker_spark.spark.query.results import collect

@@ -79,7 +79,7 @@ class LoweringBase:
     def group_as_array(self, group: GroupRef) -> Column:
         raise NotImplementedError
 
-    def contains_row(self, relation: Relation, value: Value) -> Column:
+    def contains_row(self, relation: Relation, value: Value, *, exact: bool) -> Column:
         raise NotImplementedError
 
     # ---------------------------------------------------------- values as SQL

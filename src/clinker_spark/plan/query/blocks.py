@@ -15,7 +15,7 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.arrays import ArrayLowering
 from clinker_spark.plan.query.base import Env
 from clinker_spark.plan.query.groups import GroupContext
-from clinker_spark.plan.query.keys import sorts_by_whole_key
+from clinker_spark.plan.query.keys import groups_in_order
 from clinker_spark.plan.query.order import first_of
 from clinker_spark.plan.query.values import (
     HERE,
@@ -156,7 +156,7 @@ class QueryLowering(ArrayLowering):
 
     def _block(self, q: ast.Query, scope: Env, ordered: bool) -> tuple[Rendered, QType]:
         limited = q.skip is not None or q.take is not None
-        wanted = (ordered or limited) and not q.unordered and not sorts_by_whole_key(q)
+        wanted = (ordered or limited) and not q.unordered and not groups_in_order(q)
         made = self._attempt(q, scope, ordered, wanted)
         # Lists of the rows of a group, and first(g), need the order of the rows even if nobody else does.
         return made if made is not None else self._attempt(q, scope, ordered, True) or self._unreachable()
@@ -187,20 +187,22 @@ class QueryLowering(ArrayLowering):
             return None
         if conditions:
             block.steps.append("WHERE " + " AND ".join(conditions))
-        place = list(block.order) if keep_order and not sorts_by_whole_key(q) else []
+        place = list(block.order) if keep_order and not groups_in_order(q) else []
         if context is not None:
             place = self._aggregate_step(block, context, place)
         if having:
             block.steps.append(f"WHERE {having}")
-        terms, hidden = self._places([*sorts, *place])
+        terms, hidden = self._places([*sorts, *place], columns)
         listed = ", ".join(f"{text} AS {quote(name)}" for name, text in columns)
         block.steps.append(f"SELECT {listed}{hidden}")
         if q.distinct:
             terms = self._distinct(block, columns, row, terms, q.select)
         if limited:
             self._limit(q, block, terms, scope)
-        if terms and not ordered:
-            block.steps.append("SELECT " + ", ".join(quote(name) for name, _ in columns))
+        if not ordered:
+            shown = [name for name, _ in columns]
+            if any(t.column not in shown for t in terms):
+                block.steps.append("SELECT " + ", ".join(quote(name) for name in shown))
             terms = []
         return Rendered(block.text(), tuple(terms), in_order=limited and bool(terms)), row
 
@@ -274,6 +276,8 @@ class QueryLowering(ArrayLowering):
         """The key as seen after grouping: each scalar of it is a column to group by."""
         if isinstance(value, Record) and value.presence is None:
             return Record({n: self._group_key(v, context, e) for n, v in value.fields.items()})
+        if isinstance(value, Local):
+            return value  # the same for all rows, so there is nothing to group by
         column = self.to_column(value)
         if isinstance(column.type, MapType) or is_any(column.type):
             self.no_form(e.span, f"rows cannot be grouped by {column.type} on Spark")
@@ -285,6 +289,9 @@ class QueryLowering(ArrayLowering):
         self, block: _Block, context: GroupContext, place: list[tuple[str, bool, bool]]
     ) -> list[tuple[str, bool, bool]]:
         aggregates = [f"{text} AS {quote(name)}" for name, text in context.aggregates]
+        if not context.keys:  # SQL makes one group of no rows; here there is none
+            block.steps += [f"AGGREGATE {', '.join([*aggregates, 'count(*) AS `$rows`'])}", "WHERE `$rows` > 0"]
+            return []
         after: list[tuple[str, bool, bool]] = []
         if place:
             terms = [OrderTerm(self.fresh("$p"), desc, plain) for _, desc, plain in place]
@@ -317,9 +324,18 @@ class QueryLowering(ArrayLowering):
                     made.append((column.text, key.descending, False))
         return made
 
-    def _places(self, place: list[tuple[str, bool, bool]]) -> tuple[list[OrderTerm], str]:
-        terms = [OrderTerm(self.fresh("$o"), desc, plain) for _, desc, plain in place]
-        hidden = "".join(f", {text} AS {quote(t.column)}" for (text, _, _), t in zip(place, terms, strict=True))
+    def _places(
+        self, place: list[tuple[str, bool, bool]], columns: list[tuple[str, str]]
+    ) -> tuple[list[OrderTerm], str]:
+        """The columns that order the result, and those of them that it does not have anyway."""
+        known = {text: name for name, text in reversed(columns)}
+        terms: list[OrderTerm] = []
+        hidden = ""
+        for text, descending, plain in place:
+            if text not in known:
+                known[text] = self.fresh("$o")
+                hidden += f", {text} AS {quote(known[text])}"
+            terms.append(OrderTerm(known[text], descending, plain))
         return terms, hidden
 
     def _selected(self, e: cxl.Expr, env: Env) -> tuple[list[tuple[str, str]], QType]:

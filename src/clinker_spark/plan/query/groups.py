@@ -100,7 +100,8 @@ class GroupContext:
             if distinct:
                 assert column is not None
                 return self._count_distinct(condition, column)
-            return self.add(f"count_if({condition})" if condition else "count(*)", INT)
+            # count_if() makes Catalyst compute its condition in a step of its own.
+            return self.add(f"count(CASE WHEN {condition} THEN 1 END)" if condition else "count(*)", INT)
         if function == "exists":
             return self.add(f"coalesce(bool_or({condition}), FALSE)" if condition else "(count(*) > 0)", BOOL)
         assert column is not None

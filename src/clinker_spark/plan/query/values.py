@@ -23,6 +23,8 @@ class Column:
 
     text: str
     type: QType
+    query: str = field(default="", compare=False)
+    """The query that gives this value as its only row. Asked by itself it runs as it is, not as a sub-query."""
 
 
 class Presence:
@@ -62,7 +64,7 @@ class Record:
 
 @dataclass(frozen=True)
 class OrderTerm:
-    """A hidden column that says where a row stands. `plain` ones ascend and are never null."""
+    """A column that says where a row stands, hidden or of the result. `plain` ones ascend and are never null."""
 
     column: str
     descending: bool = False
@@ -91,9 +93,11 @@ class Rendered:
         """The whole query, its rows in order and without hidden columns."""
         if not self.order:
             return self.text
-        names = ", ".join(quote(name) for name, _ in columns_of(row))
+        names = [name for name, _ in columns_of(row)]
         order = "" if self.in_order else f"\n|> ORDER BY {', '.join(t.sql() for t in self.order)}"
-        return f"{self.text}{order}\n|> SELECT {names}"
+        if all(t.column in names for t in self.order):
+            return f"{self.text}{order}"
+        return f"{self.text}{order}\n|> SELECT {', '.join(quote(name) for name in names)}"
 
 
 def indent(text: str) -> str:
