@@ -51,6 +51,22 @@ def test_columns_and_types_of_the_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "arrival"),
+    [
+        ("from o in orders select {id: o.id}", ", `$o"),
+        ("from o in orders join p in orders on p.id == o.id select {id: o.id}", "concat(`$o"),
+        ("(from o in orders select {id: o.id}) union all (from o in orders select {id: 1})", "concat(array("),
+        ("from o in orders sort by o.city desc select {id: o.id}", "monotonically_increasing_id()"),
+    ],
+)
+def test_records_get_their_places_in_parallel(tmp_path: Path, query: str, arrival: str) -> None:
+    node = planned(tmp_path, query)["totals"]
+    assert isinstance(node, QueryPlan)
+    assert arrival in node.ordered_text.split("|> SELECT")[-1]
+    assert "OVER (" not in node.ordered_text
+
+
+@pytest.mark.parametrize(
     ("query", "code", "line", "marked"),
     [
         ("from o in orders where o.totl > 1.0 select o", "E701", 11, "totl"),

@@ -11,7 +11,7 @@ from clinker_spark.plan.query.base import Env
 from clinker_spark.plan.query.expressions import ExpressionLowering
 from clinker_spark.plan.query.groups import aggregate_sql
 from clinker_spark.plan.query.literals import ddl
-from clinker_spark.plan.query.order import packed
+from clinker_spark.plan.query.order import ascending
 from clinker_spark.plan.query.values import (
     VALUE,
     Column,
@@ -122,9 +122,9 @@ class ArrayLowering(ExpressionLowering):
 
     def rows_as_array(self, relation: Relation) -> Column:
         rendered = relation.build(True)
-        step, places = packed(rendered.order)
+        step, places = ascending(rendered.order)
         row, t = row_struct(relation.row)
-        parts = "".join(f"'p{i}', {quote(name)}, " for i, name in enumerate(places))
+        parts = "".join(f"'p{i}', {text}, " for i, text in enumerate(places))
         collected = f"collect_list(named_struct({parts}'v', {row}))"
         if places:
             collected = f"array_sort({collected})"

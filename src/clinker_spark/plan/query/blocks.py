@@ -7,7 +7,7 @@ whoever needs them in order: `take`, or the one who prints them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clinker_spark.cxl import ast as cxl
@@ -16,7 +16,7 @@ from clinker_spark.plan.query.arrays import ArrayLowering
 from clinker_spark.plan.query.base import Env
 from clinker_spark.plan.query.groups import GroupContext
 from clinker_spark.plan.query.keys import groups_in_order
-from clinker_spark.plan.query.order import first_of
+from clinker_spark.plan.query.order import first_places
 from clinker_spark.plan.query.values import (
     HERE,
     VALUE,
@@ -39,6 +39,7 @@ from clinker_spark.query.failures import Failed
 from clinker_spark.query.names import key_name, scalar_aggregate
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.types import (
+    INT,
     GroupType,
     ListType,
     MapType,
@@ -88,8 +89,8 @@ class _Block:
     """A query while it is put together."""
 
     bindings: list[_Binding] = field(default_factory=list)
-    order: list[tuple[str, bool, bool]] = field(default_factory=list)
-    """(SQL of a place, descending, plain): where a row stands, outermost first."""
+    order: list[OrderTerm] = field(default_factory=list)
+    """Where a row stands, outermost first."""
     steps: list[str] = field(default_factory=list)
 
     def text(self) -> str:
@@ -200,9 +201,9 @@ class QueryLowering(ArrayLowering):
         if limited:
             self._limit(q, block, terms, scope)
         if not ordered:
-            shown = [name for name, _ in columns]
-            if any(t.column not in shown for t in terms):
-                block.steps.append("SELECT " + ", ".join(quote(name) for name in shown))
+            shown = [quote(name) for name, _ in columns]
+            if any(t.text not in shown for t in terms):
+                block.steps.append("SELECT " + ", ".join(shown))
             terms = []
         return Rendered(block.text(), tuple(terms), in_order=limited and bool(terms)), row
 
@@ -225,12 +226,12 @@ class QueryLowering(ArrayLowering):
                 block.steps.append(f"WHERE {condition}")
             mine = list(block.order)
             if join.kind in ("right", "outer"):
-                earlier = [(text, desc, False) for text, desc, _ in earlier]
+                earlier = [replace(t, plain=False) for t in earlier]
                 for b in before:
                     b.presence = b.presence or Presence(b.alias)
                     env.define(b.name, b.value())
             if join.kind in ("left", "outer"):
-                mine = [(text, desc, False) for text, desc, _ in mine]
+                mine = [replace(t, plain=False) for t in mine]
                 made.presence = Presence(made.alias)
                 env.define(made.name, made.value())
             block.order = mine + earlier if join.kind == "right" else earlier + mine
@@ -242,14 +243,14 @@ class QueryLowering(ArrayLowering):
         if relation is not None:
             rendered = relation.build(source_order)
             binding = _Binding(name, alias, relation.row, rendered, step)
-            block.order += [(f"{alias}.{quote(t.column)}", t.descending, t.plain) for t in rendered.order]
+            block.order += [replace(t, text=f"{alias}.{t.text}") for t in rendered.order]
         else:
             column = self.to_column(value)
             if not isinstance(column.type, ListType) or step == "FROM":
                 self.no_form(source.span, f"a query over {column.type} has no Spark form")
             binding = _Binding(name, alias, column.type.element, None, step, lateral=column.text)
             if source_order:
-                block.order.append((f"{alias}.`$pos`", False, True))
+                block.order.append(OrderTerm(f"{alias}.`$pos`", type=INT))
         block.bindings.append(binding)
         env.define(name, binding.value())
         return binding
@@ -285,34 +286,22 @@ class QueryLowering(ArrayLowering):
         context.keys.append((name, column.text))
         return Column(quote(name), column.type)
 
-    def _aggregate_step(
-        self, block: _Block, context: GroupContext, place: list[tuple[str, bool, bool]]
-    ) -> list[tuple[str, bool, bool]]:
+    def _aggregate_step(self, block: _Block, context: GroupContext, place: list[OrderTerm]) -> list[OrderTerm]:
         aggregates = [f"{text} AS {quote(name)}" for name, text in context.aggregates]
+        step, first, after = first_places(place, {text: quote(name) for name, text in context.keys})
+        if step or context.step:
+            block.steps.append((step or context.step).removeprefix("\n|> "))
         if not context.keys:  # SQL makes one group of no rows; here there is none
             block.steps += [f"AGGREGATE {', '.join([*aggregates, 'count(*) AS `$rows`'])}", "WHERE `$rows` > 0"]
             return []
-        after: list[tuple[str, bool, bool]] = []
-        if place:
-            terms = [OrderTerm(self.fresh("$p"), desc, plain) for _, desc, plain in place]
-            listed = ", ".join(f"{text} AS {quote(t.column)}" for (text, _, _), t in zip(place, terms, strict=True))
-            step, first = first_of(terms)
-            if step:
-                block.steps.append(f"EXTEND {listed}")
-                block.steps.append(step.removeprefix("\n|> "))
-                aggregates.append(f"{first} AS `$first`")
-            else:
-                texts = ", ".join(text for text, _, _ in place)
-                aggregates.append(f"min({texts if len(place) == 1 else f'struct({texts})'}) AS `$first`")
-            after = [("`$first`", False, True)]
         keys = ", ".join(f"{text} AS {quote(name)}" for name, text in context.keys)
-        block.steps.append(f"AGGREGATE {', '.join(aggregates)} GROUP BY {keys}".replace("  ", " "))
-        return after
+        block.steps.append(f"AGGREGATE {', '.join([*aggregates, *first])} GROUP BY {keys}".replace("  ", " "))
+        return list(after)
 
     # -------------------------------------------------------- order and select
 
-    def _sort_keys(self, q: ast.Query, env: Env) -> list[tuple[str, bool, bool]]:
-        made: list[tuple[str, bool, bool]] = []
+    def _sort_keys(self, q: ast.Query, env: Env) -> list[OrderTerm]:
+        made: list[OrderTerm] = []
         for key in q.orders:
             for e in key.value.items if isinstance(key.value, cxl.ArrayLiteral) else (key.value,):
                 value = self.lower(e, env)
@@ -321,21 +310,19 @@ class QueryLowering(ArrayLowering):
                     column = self.to_column(field_value)
                     if is_null(column.type):
                         continue
-                    made.append((column.text, key.descending, False))
+                    made.append(OrderTerm(column.text, key.descending, False, column.type))
         return made
 
-    def _places(
-        self, place: list[tuple[str, bool, bool]], columns: list[tuple[str, str]]
-    ) -> tuple[list[OrderTerm], str]:
+    def _places(self, place: list[OrderTerm], columns: list[tuple[str, str]]) -> tuple[list[OrderTerm], str]:
         """The columns that order the result, and those of them that it does not have anyway."""
         known = {text: name for name, text in reversed(columns)}
         terms: list[OrderTerm] = []
         hidden = ""
-        for text, descending, plain in place:
-            if text not in known:
-                known[text] = self.fresh("$o")
-                hidden += f", {text} AS {quote(known[text])}"
-            terms.append(OrderTerm(known[text], descending, plain))
+        for t in place:
+            if t.text not in known:
+                known[t.text] = self.fresh("$o")
+                hidden += f", {t.text} AS {quote(known[t.text])}"
+            terms.append(replace(t, text=quote(known[t.text])))
         return terms, hidden
 
     def _selected(self, e: cxl.Expr, env: Env) -> tuple[list[tuple[str, str]], QType]:
@@ -366,15 +353,12 @@ class QueryLowering(ArrayLowering):
     ) -> list[OrderTerm]:
         if any(isinstance(t, MapType) for _, t in columns_of(row)):
             self.no_form(e.span, "maps cannot be compared on Spark, so there is no distinct of them")
-        names = ", ".join(quote(name) for name, _ in columns)
-        if not terms:
-            block.steps.append(f"AGGREGATE GROUP BY {names}")
-            return []
-        step, first = first_of(terms)
+        names = [quote(name) for name, _ in columns]
+        step, first, after = first_places(terms, {name: name for name in names})
         if step:
             block.steps.append(step.removeprefix("\n|> "))
-        block.steps.append(f"AGGREGATE {first} AS `$first` GROUP BY {names}")
-        return [OrderTerm("$first")]
+        block.steps.append(f"AGGREGATE {', '.join(first)} GROUP BY {', '.join(names)}".replace("  ", " "))
+        return list(after)
 
     def _limit(self, q: ast.Query, block: _Block, terms: list[OrderTerm], scope: Env) -> None:
         if terms:

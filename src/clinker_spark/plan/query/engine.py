@@ -19,7 +19,8 @@ from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.base import local_scope
 from clinker_spark.plan.query.blocks import QueryLowering
-from clinker_spark.plan.query.files import PLACE, FileSource, file_source
+from clinker_spark.plan.query.files import PLACE, PLACES, FileSource, file_source
+from clinker_spark.plan.query.order import ARRIVAL
 from clinker_spark.plan.query.values import Column, OrderTerm, Relation, Rendered, Rows
 from clinker_spark.query import ast
 from clinker_spark.query.check import Checked, check
@@ -103,7 +104,8 @@ class PlanningEngine:
 
         def build(ordered: bool) -> Rendered:
             view = quote(scan.name(ordered))
-            terms = tuple(OrderTerm(name) for name in order) if ordered else ()
+            places = [OrderTerm(quote(name), type=PLACES.get(name, ARRIVAL)) for name in order]
+            terms = tuple(places) if ordered else ()
             return Rendered(f"FROM {view}", terms, view)
 
         return SparkDataset(Relation(row, build))

@@ -9,7 +9,8 @@ from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.literals import ddl
-from clinker_spark.plan.query.values import Column, GroupRef, Value, wide, widened
+from clinker_spark.plan.query.order import ascending
+from clinker_spark.plan.query.values import Column, GroupRef, OrderTerm, Value, wide, widened
 from clinker_spark.query import ast
 from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.scopes import Scope
@@ -34,9 +35,7 @@ MISSING = object()
 class GroupContext:
     """The group of one query. `aggregates` grow while the clauses after `into` are lowered."""
 
-    def __init__(
-        self, lowering: ArrayLowering, item: Value, rows: Any, order: tuple[tuple[str, bool, bool], ...]
-    ) -> None:
+    def __init__(self, lowering: ArrayLowering, item: Value, rows: Any, order: tuple[OrderTerm, ...]) -> None:
         self.lowering = lowering
         self.item = item
         self.rows = rows
@@ -46,6 +45,8 @@ class GroupContext:
         self.keys: list[tuple[str, str]] = []
         self.aggregates: list[tuple[str, str]] = []
         self.asked_for_order = False
+        self.step = ""
+        """What must happen to the rows before they are grouped, so that their order can be told."""
 
     def add(self, text: str, t: QType) -> Column:
         """An aggregate of the group; the same one is computed once."""
@@ -123,9 +124,7 @@ class GroupContext:
             # Either the second attempt follows, or the rows have no order and any of them will do.
             value = f"any_value({column.text})" + (f" FILTER (WHERE {condition})" if condition else "")
             return self.add(value, column.type.as_nullable())
-        if not all(plain for _, _, plain in self.order):
-            return None
-        place = f"struct({', '.join(text for text, _, _ in self.order)})"
+        place = f"struct({', '.join(self._places())})"
         by = "min_by" if function == "first" else "max_by"
         where = f" FILTER (WHERE {condition})" if condition else ""
         return self.add(f"{by}({column.text}, {place}){where}", column.type.as_nullable())
@@ -135,13 +134,15 @@ class GroupContext:
         self.asked_for_order = True
         column = self.lowering.to_column(self.item)
         element = column.type
-        places = [text for text, _, plain in self.order if plain]
-        if len(places) != len(self.order) or not places:
-            made = f"transform(collect_list(named_struct('v', {column.text})), cq_s -> cq_s.v)"
-        else:
-            parts = ", ".join(f"'p{i}', {text}" for i, text in enumerate(places))
-            made = f"transform(array_sort(collect_list(named_struct({parts}, 'v', {column.text}))), cq_s -> cq_s.v)"
+        parts = "".join(f"'p{i}', {text}, " for i, text in enumerate(self._places()))
+        listed = f"collect_list(named_struct({parts}'v', {column.text}))"
+        made = f"transform({f'array_sort({listed})' if parts else listed}, cq_s -> cq_s.v)"
         return self.add(made, ListType(element))
+
+    def _places(self) -> tuple[str, ...]:
+        step, places = ascending(self.order)
+        self.step = self.step or step
+        return places
 
 
 def aggregate_sql(

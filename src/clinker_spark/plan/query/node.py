@@ -11,11 +11,11 @@ from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
 from clinker_spark.plan.nodes import PlanNode, Schema
 from clinker_spark.plan.query.engine import PlanningEngine, Scan, SparkDataset, plan, prepare
-from clinker_spark.plan.query.order import NUMBER, packed
-from clinker_spark.plan.query.values import columns_of
+from clinker_spark.plan.query.order import ARRIVAL
+from clinker_spark.plan.query.values import Rendered, columns_of
 from clinker_spark.query.failures import QueryError
 from clinker_spark.query.program import compile_query, deep_trees, located
-from clinker_spark.query.types import ListType, QType, RecordType, from_core, to_core
+from clinker_spark.query.types import ListType, QType, RecordType, from_core, is_kind, to_core
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ class QueryPlan(PlanNode):
 
     text: str
     ordered_text: str
+    arrays: bool
+    """`ordered_text` needs the `$arrival` of its inputs as arrays, to put several of them together."""
     scans: tuple[Scan, ...]
     reads: tuple[str, ...]
     """All columns of its inputs. Those that the query does not use are left out by Catalyst."""
@@ -73,6 +75,7 @@ def bind_query(binder: Any, node: QueryNode) -> Any:
         **binder.common(schema, tuple(schema)),
         text=unordered,
         ordered_text=ordered,
+        arrays=len(result.relation.build(True).order) > 1,
         scans=tuple(engine.scans),
         reads=tuple(dict.fromkeys(name for bound in binder.inputs for name in bound.schema)),
     )
@@ -95,13 +98,17 @@ def _texts(result: SparkDataset, schema: Schema) -> tuple[str, str]:
     listed = ", ".join(f"CAST({quote(n)} AS {physical(t)}) AS {quote(n)}" for n, t in schema.items())
     plain = result.relation.build(False)
     rendered = result.relation.build(True)
-    step, places = packed(rendered.order)
-    arrival = "0L"
-    if len(places) == 1 and places[0] != NUMBER:
-        arrival = quote(places[0])
-    elif places:
-        # A pipeline orders its records by one column, so places of several columns are numbered.
-        order = ", ".join(t.sql() for t in rendered.order)
-        step, arrival = "", f"CAST(row_number() OVER (ORDER BY {order}) AS BIGINT)"
+    step, arrival = _arrival(rendered)
     ordered = f"{rendered.text}{step}\n|> SELECT {listed}, {arrival} AS {quote(ARRIVAL_COLUMN)}"
     return f"{plain.text}\n|> SELECT {listed}", ordered
+
+
+def _arrival(rendered: Rendered) -> tuple[str, str]:
+    """A pipe step (or nothing), and the one value by which a pipeline orders records and tells them apart."""
+    order = rendered.order
+    if order and all(t.plain and (is_kind(t.type, Kind.INT) or t.type == ARRIVAL) for t in order):
+        parts = [t.text if t.type == ARRIVAL else f"array(CAST({t.text} AS BIGINT))" for t in order]
+        return "", parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})"
+    # Sorted rows get ascending numbers, partition by partition.
+    terms = ", ".join(t.sql() for t in order)
+    return f"\n|> ORDER BY {terms}" if order and not rendered.in_order else "", "monotonically_increasing_id()"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
 
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
@@ -34,7 +35,7 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
             if quote(name) in text:
                 content = scan.content
                 frame = (
-                    _visible(streams[content.position].frame, ordered)
+                    _visible(streams[content.position].frame, ordered, node.arrays)
                     if isinstance(content, NodeInput)
                     else scan_frame(builder.spark, content, ordered)
                 )
@@ -49,6 +50,10 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
     return builder.mark(node, Stream(frame, in_place=False))
 
 
-def _visible(frame: DataFrame, ordered: bool) -> DataFrame:
-    names = [n for n in frame.columns if not n.startswith("$") or (ordered and n == ARRIVAL_COLUMN)]
-    return frame.select(*[F.col(quote(n)) for n in names])
+def _visible(frame: DataFrame, ordered: bool, arrays: bool) -> DataFrame:
+    columns = [F.col(quote(n)) for n in frame.columns if not n.startswith("$")]
+    if ordered:
+        arrival = F.col(quote(ARRIVAL_COLUMN))
+        alone = not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType)
+        columns.append(F.array(arrival).alias(ARRIVAL_COLUMN) if arrays and alone else arrival)
+    return frame.select(*columns)
