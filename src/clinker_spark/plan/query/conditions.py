@@ -36,7 +36,8 @@ class ConditionLowering(LoweringBase):
         if isinstance(e, cxl.Binary):
             if e.op in ("and", "or"):
                 left = self.condition(e.left, scope, exact=exact)
-                return f"({left} {e.op.upper()} {self.condition(e.right, scope, exact=exact)})"
+                with self.branch(left if e.op == "and" else f"NOT coalesce({left}, FALSE)"):
+                    return f"({left} {e.op.upper()} {self.condition(e.right, scope, exact=exact)})"
             if e.op in ("==", "!="):
                 return self._equal(e, scope)
             if e.op in _ORDERINGS:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from clinker_spark.core.span import Span
 from clinker_spark.core.tree import field_names
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
@@ -71,6 +72,10 @@ class PlanningEngine:
     def __init__(self) -> None:
         self.per_row: frozenset[int] = frozenset()
         self.scans: list[Scan] = []
+        self.origins: dict[str, Span] = {}
+        self.program_text = ""
+        self.inputs: dict[str, str] = {}
+        self.reasons: dict[str, dict[int, str]] = {}
         self.planning = True
         self._prefix = f"q{next(_numbers)}"
         self._files: dict[int, SparkDataset] = {}
@@ -116,6 +121,8 @@ class PlanningEngine:
         if not self._touches(e, scope):
             return NotImplemented
         lowering = QueryLowering(types, self.inline, self.per_row)
+        lowering.origins = self.origins
+        lowering.source, lowering.inputs, lowering.reasons = self.program_text, self.inputs, self.reasons
         value = lowering.lower(_loaded(self, e, scope, types), local_scope(scope))
         if isinstance(value, Rows):
             return SparkDataset(value.relation)

@@ -40,6 +40,7 @@ class GroupContext:
         self.item = item
         self.rows = rows
         self.order = order
+        self.guard = lowering.guard
         self.key: Value = item
         self.type: GroupType = GroupType(ANY, ANY)
         self.keys: list[tuple[str, str]] = []
@@ -83,11 +84,13 @@ class GroupContext:
         condition, column = "", None
         if q is not None:
             inner = Scope(self.rows, {q.sources[0].name: self.item})
-            condition = " AND ".join(self.lowering.condition(w, inner, exact=False) for w in q.wheres)
             distinct = distinct or q.distinct
-            selected = self.lowering.lower(q.select, inner)
-            if function not in ("count", "exists") or distinct:
-                column = self.lowering.to_column(selected)
+            with self.lowering.guarded_by(self.guard):
+                condition = " AND ".join(self.lowering.condition(w, inner, exact=False) for w in q.wheres)
+                with self.lowering.branch(condition or "TRUE"):
+                    selected = self.lowering.lower(q.select, inner)
+                    if function not in ("count", "exists") or distinct:
+                        column = self.lowering.to_column(selected)
         elif function not in ("count", "exists", "len") or distinct:
             column = self.lowering.to_column(self.item)
         if function in ("first", "last") and distinct:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from clinker_spark.config.model.query import QueryNode, query_name
+from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
@@ -33,6 +35,10 @@ class QueryPlan(PlanNode):
 
     text: str
     ordered_text: str
+    errors: Mapping[int, str]
+    """By input: SQL for the reason why a record of it fails in the query, which sets it aside."""
+    origins: Mapping[str, Span]
+    """The places in the query that pieces of its text come from."""
     arrays: bool
     """`ordered_text` needs the `$arrival` of its inputs as arrays, to put several of them together."""
     scans: tuple[Scan, ...]
@@ -44,11 +50,14 @@ def bind_query(binder: Any, node: QueryNode) -> Any:
     """The plan node of a query; None when something is wrong with it, which is noted then."""
     text = binder.file.text_of((*binder.path, "config", "query"))
     engine = PlanningEngine()
+    engine.program_text = text.text
     names = {}
     for position, (written, bound) in enumerate(zip(node.inputs, binder.inputs, strict=True)):
         row = RecordType(tuple((name, from_core(t).as_nullable()) for name, t in bound.schema.items()))
         name = query_name(written)
         names[name] = engine.source(name, row, NodeInput(position), (ARRIVAL_COLUMN,))
+        scan = engine.scans[-1]
+        engine.inputs |= {quote(scan.name(ordered)): scan.view for ordered in (False, True)}
     types: dict[str, QType] = {name: ListType(found.relation.row, dataset=True) for name, found in names.items()}
     try:
         program = prepare(compile_query(text.text, binder.name, types), engine, types, names)
@@ -70,11 +79,17 @@ def bind_query(binder: Any, node: QueryNode) -> Any:
         binder.problem("E708", message, "config", "query", help="convert it: as float, as string")
         return None
     schema: Schema = made[1]
-    unordered, ordered = _texts(result, schema)
+    unordered, ordered = _texts(result, schema, engine.origins)
     return QueryPlan(
         **binder.common(schema, tuple(schema)),
         text=unordered,
         ordered_text=ordered,
+        origins=engine.origins,
+        errors={
+            scan.content.position: f"coalesce({', '.join(reasons)}, NULL)"
+            for scan in engine.scans
+            if (reasons := tuple(engine.reasons.get(scan.view, {}).values()))
+        },
         arrays=len(result.relation.build(True).order) > 1,
         scans=tuple(engine.scans),
         reads=tuple(dict.fromkeys(name for bound in binder.inputs for name in bound.schema)),
@@ -93,11 +108,15 @@ def _fits(t: Type) -> bool:
     return bare.kind not in (Kind.ANY, Kind.MAP, Kind.NULL) and not (bare.kind is Kind.DECIMAL and bare.scale is None)
 
 
-def _texts(result: SparkDataset, schema: Schema) -> tuple[str, str]:
+def _texts(result: SparkDataset, schema: Schema, origins: dict[str, Span]) -> tuple[str, str]:
     """The rows with the physical types of a pipeline, without and with the column that orders them."""
-    listed = ", ".join(f"CAST({quote(n)} AS {physical(t)}) AS {quote(n)}" for n, t in schema.items())
+    casts = {n: f"CAST({quote(n)} AS {physical(t)})" for n, t in schema.items()}
+    listed = ", ".join(f"{cast} AS {quote(n)}" for n, cast in casts.items())
     plain = result.relation.build(False)
     rendered = result.relation.build(True)
+    for name, cast in casts.items():  # to Spark, what fails in a column fails in the cast of it
+        if quote(name) in origins:
+            origins[cast] = origins[quote(name)]
     step, arrival = _arrival(rendered)
     ordered = f"{rendered.text}{step}\n|> SELECT {listed}, {arrival} AS {quote(ARRIVAL_COLUMN)}"
     return f"{plain.text}\n|> SELECT {listed}", ordered
