@@ -146,8 +146,9 @@ class ArrayLowering(ExpressionLowering):
             # Catalyst carries an IN over to the other side of a join on the same key, which it does not do for EXISTS.
             # Under a NOT it stays EXISTS: NOT IN has to look for nulls, and may end in a nested loop.
             needles = ", ".join(a.text for a, _ in pairs)
-            listed = ", ".join(b.text for _, b in pairs)
-            return Column(f"({needles}) IN (\n{indent(text)}|> SELECT {listed})", BOOL)
+            if len(pairs) < len(columns):
+                text += f"\n|> SELECT {', '.join(b.text for _, b in pairs)}"
+            return Column(f"({needles}) IN (\n{indent(text)})", BOOL)
         tests = [f"{b.text} {'<=>' if a.type.nullable or b.type.nullable else '='} {a.text}" for a, b in pairs]
         return Column(f"EXISTS (\n{indent(text)}|> WHERE {' AND '.join(tests)})", BOOL)
 
