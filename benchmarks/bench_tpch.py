@@ -2,8 +2,10 @@
 
     python benchmarks/bench_tpch.py [--scale 0.1] [--rounds 3] [--data DIR] [--check]
 
-Each query runs alternately in both ways; the best of the rounds counts. Both read the same Parquet files, and both
-results are collected. With `--check` the answers are compared with DuckDB's first.
+Each query runs in both ways, round by round, and each way is the first one in every other round; the best of the
+rounds counts, for the clock and for the processor time of Spark and Python apart from each other. Both read the same
+Parquet files with the same types in one session, the views of both are there after the first round, and both results
+are collected as Python rows. With `--check` the answers are compared with DuckDB's first.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from clinker_spark.query.program import compile_query, run  # noqa: E402
 from clinker_spark.query.values import Dataset  # noqa: E402
 from clinker_spark.runtime.query import QueryEngine, prepare  # noqa: E402
 from clinker_spark.spark.session import session  # noqa: E402
+
+Way = Callable[[int], Any]
 
 
 def main() -> None:
@@ -49,22 +53,36 @@ def main() -> None:
 
     if options.check:
         check(options, folder, ours)
-    totals = [0.0, 0.0]
-    print(f"{'query':>5} {'language':>9} {'Spark SQL':>9} {'ratio':>6}")
+    java = spark.sparkContext._jvm.java.lang.ProcessHandle.current()  # type: ignore[union-attr]
+
+    def cpu() -> float:
+        return float(java.info().totalCpuDuration().get().toMillis()) / 1000 + time.process_time()
+
+    totals = [0.0] * 4
+    print(f"{'':>5} {'clock':>26} {'processor':>26}")
+    print(f"{'query':>5}" + f" {'language':>9} {'Spark SQL':>9} {'ratio':>6}" * 2)
     for number in options.queries:
-        best = [min(times) for times in zip(*[both(number, ours, theirs) for _ in range(options.rounds)], strict=True)]
+        found = [measured(number, (ours, theirs), turn, cpu) for turn in range(options.rounds)]
+        best = [min(times) for times in zip(*found, strict=True)]
         totals = [total + value for total, value in zip(totals, best, strict=True)]
-        print(f"{number:>5} {best[0]:>8.2f}s {best[1]:>8.2f}s {best[0] / best[1]:>6.2f}", flush=True)
-    print(f"total {totals[0]:>8.2f}s {totals[1]:>8.2f}s {totals[0] / totals[1]:>6.2f}")
+        show(str(number), best)
+    show("total", totals)
 
 
-def both(number: int, ours: Callable[[int], Any], theirs: Callable[[int], Any]) -> tuple[float, float]:
-    times = []
-    for way in (ours, theirs):
-        start = time.perf_counter()
-        way(number)
-        times.append(time.perf_counter() - start)
-    return times[0], times[1]
+def measured(number: int, ways: tuple[Way, Way], turn: int, cpu: Callable[[], float]) -> tuple[float, ...]:
+    """Clock and processor time of both ways, one after the other: (ours, theirs, ours, theirs)."""
+    times = [0.0] * 4
+    for i in (turn % 2, 1 - turn % 2):
+        start, before = time.perf_counter(), cpu()
+        ways[i](number)
+        times[i], times[2 + i] = time.perf_counter() - start, cpu() - before
+    return tuple(times)
+
+
+def show(name: str, times: list[float]) -> None:
+    pairs = (times[:2], times[2:])
+    cells = [f" {a:>8.2f}s {b:>8.2f}s {a / max(b, 0.01):>6.2f}" for a, b in pairs]
+    print(f"{name:>5}{''.join(cells)}", flush=True)
 
 
 def check(options: argparse.Namespace, folder: Path, ours: Callable[[int], Any]) -> None:

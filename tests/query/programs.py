@@ -247,6 +247,48 @@ CASES: dict[str, tuple[str, Any]] = {
         "from p in people let next = p.age + 1 where next > 18 select next",
         [37, 51],
     ),
+    "groups and lists of sorted rows": (
+        "from x in (from p in people sort by p.city desc, p.age select p) group by x.age into g"
+        " select {age: g.key, names: (from y in g select y.name), last: last(from y in g select y.name)}",
+        [
+            {"age": 17, "names": ["Bob", "Zoe"], "last": "Zoe"},
+            {"age": 36, "names": ["Ada"], "last": "Ada"},
+            {"age": 50, "names": ["Eve"], "last": "Eve"},
+        ],
+    ),
+    "lists of groups after an outer join": (
+        "from p in people left join o in orders on o.who == p.name group by p.age into g"
+        " select {age: g.key, ids: (from x in g select x.o.id)}",
+        [{"age": 36, "ids": [1, 3]}, {"age": 17, "ids": [None, 2]}, {"age": 50, "ids": [None]}],
+    ),
+    "distinct of rows sorted by something else": (
+        "from o in orders sort by o.total desc select distinct o.who",
+        ["Ada", "Nemo", "Zoe", None],
+    ),
+    "distinct of rows sorted by what is selected": (
+        "from p in people sort by p.city desc select distinct p.city",
+        ["Paris", "London", None],
+    ),
+    "distinct of rows sorted by a list": (
+        "from p in people sort by (from o in orders where o.who == p.name select o.id) desc select distinct p.name",
+        ["Zoe", "Ada", "Bob", "Eve"],
+    ),
+    "unions of what is ordered in different ways": (
+        "(from p in people sort by p.name desc select p.name) union all"
+        ' (from o in orders right join p in people on p.name == o.who where p.age < 18 select p.name) union all ["x"]'
+        " union all (from p in people group by p.age into g sort by count(g) desc take 1 select str(g.key))",
+        ["Zoe", "Eve", "Bob", "Ada", "Bob", "Zoe", "x", "17"],
+    ),
+    "a constant key makes one group, or none": (
+        "(from p in people group by true into g select {n: count(g), k: g.key}) union all"
+        ' (from p in people where p.age > 99 group by "x" into g select {n: count(g), k: true})',
+        [{"n": 4, "k": True}],
+    ),
+    "in over a query": (
+        "from o in orders where o.id in (from p in people select p.age / 17) && !(o.id in (from p in people select 2))"
+        " select o.id",
+        [1],
+    ),
     "unordered keeps what sort by says": (
         "from p in people sort by p.name desc unordered select p.name",
         ["Zoe", "Eve", "Bob", "Ada"],

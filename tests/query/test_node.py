@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+import clinker_spark
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.plan.prepare import prepare
@@ -27,6 +30,11 @@ nodes:
     name: report
     input: totals
     config: {{ type: csv, path: out.csv }}
+"""
+LETTERS = """\
+error_handling:
+  strategy: continue
+  dlq: { path: dlq.csv }
 """
 
 
@@ -51,6 +59,22 @@ def test_columns_and_types_of_the_result(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "arrival"),
+    [
+        ("from o in orders select {id: o.id}", ", `$o"),
+        ("from o in orders join p in orders on p.id == o.id select {id: o.id}", "concat(`$o"),
+        ("(from o in orders select {id: o.id}) union all (from o in orders select {id: 1})", "concat(array("),
+        ("from o in orders sort by o.city desc select {id: o.id}", "monotonically_increasing_id()"),
+    ],
+)
+def test_records_get_their_places_in_parallel(tmp_path: Path, query: str, arrival: str) -> None:
+    node = planned(tmp_path, query)["totals"]
+    assert isinstance(node, QueryPlan)
+    assert arrival in node.ordered_text.split("|> SELECT")[-1]
+    assert "OVER (" not in node.ordered_text
+
+
+@pytest.mark.parametrize(
     ("query", "code", "line", "marked"),
     [
         ("from o in orders where o.totl > 1.0 select o", "E701", 11, "totl"),
@@ -67,6 +91,50 @@ def test_mistakes_stand_in_the_pipeline_file(tmp_path: Path, query: str, code: s
     assert found.source.name.endswith("p.yaml")
     assert found.source.position(found.span.start)[0] == line
     assert found.source.text[found.span.start : found.span.end].strip() == marked
+
+
+@pytest.mark.parametrize(
+    ("query", "guarded"),
+    [
+        ("from o in orders where 1 / o.id > 0 select o", True),
+        ("from o in orders group by o.id into g select {s: sum(from x in g select 1 % x.id)}", True),
+        ("from x in (from o in orders let n = o.city.to_int() select {n: n}) join o in orders on true select x", True),
+        ("from o in orders where o.id / 2 > 1 && o.total / 2.5 > 1.0 select {id: str(o.id)}", False),
+        ("from o in orders join p in orders on p.id == o.id select {s: 1 / (o.id - p.id)}", False),
+        ("from o in orders group by o.id into g select {s: 1 / count(g)}", False),
+        ("from o in orders where count(from p in orders where 1 / p.id == o.id select p) > 1 select o", False),
+    ],
+)
+def test_failures_of_single_records_are_told_before_the_query(tmp_path: Path, query: str, guarded: bool) -> None:
+    node = planned(tmp_path, query)["totals"]
+    assert isinstance(node, QueryPlan)
+    assert ("named_struct('kind'" in node.errors.get(0, "")) is guarded
+    assert "o1_" not in node.errors.get(0, "")
+
+
+def test_a_record_that_fails_in_a_query_is_a_dead_letter(quick: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("id,city,total\n1,7,1\n2,x,1\n3,8,1\n4,0,1\n9223372036854775807,9,1\n")
+    query = "from o in orders where 10 / (o.id - 3) < 99 sort by -(o.id + 1)\nselect {id: o.id, n: o.city as int}"
+    (tmp_path / "p.yaml").write_text(PIPELINE.format(query=query.replace("\n", "\n        ")) + LETTERS)
+    clinker_spark.load(tmp_path / "p.yaml").run()
+    assert (tmp_path / "out.csv").read_text() == "id,n\n4,0\n1,7\n"
+    letters = csv.DictReader((tmp_path / "dlq.csv").open())
+    assert [(row["id"], row["_cxl_dlq_stage"], row["_cxl_dlq_error_detail"]) for row in letters] == [
+        ("2", "query:totals", "cannot convert to BIGINT: o.city as int"),
+        ("3", "query:totals", "division by zero: 10 / (o.id - 3)"),
+        ("9223372036854775807", "query:totals", "a number does not fit: o.id + 1"),
+    ]
+
+
+def test_a_group_that_fails_ends_the_run(quick: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("id,city,total\n1,Ulm,1\n")
+    query = "from o in orders group by o.city into g\nselect {city: g.key, part: 10 / (count(g) - 1)}"
+    (tmp_path / "p.yaml").write_text(PIPELINE.format(query=query.replace("\n", "\n        ")))
+    with pytest.raises(ClinkerError, match="query 'totals': division by zero") as error:
+        clinker_spark.load(tmp_path / "p.yaml").run()
+    found = error.value.diagnostics[0]
+    assert found.code == "E705" and found.source is not None and found.span is not None
+    assert found.source.text[found.span.start : found.span.end] == "10 / (count(g) - 1)"
 
 
 @pytest.mark.parametrize(

@@ -124,8 +124,11 @@ def test_what_has_no_spark_form_is_found_before_any_job(spark: SparkSession, tex
 
 
 def test_a_value_that_fails_on_spark_is_a_finding(on_spark: Runner) -> None:
-    with pytest.raises(QueryError, match="division by zero"):
+    with pytest.raises(QueryError, match="division by zero") as error:
         on_spark("from p in people select 10 / (p.age - 36)", people=PEOPLE)
+    found = error.value.diagnostics[0]
+    assert found.code == "E705" and found.source is not None and found.span is not None
+    assert found.source.text[found.span.start : found.span.end] == "10 / (p.age - 36)"
 
 
 def test_sql_leaves_the_work_to_catalyst(spark: SparkSession, tmp_path: Path) -> None:

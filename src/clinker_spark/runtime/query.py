@@ -26,6 +26,7 @@ class QueryEngine(PlanningEngine):
     def __init__(self, spark: Callable[[], Any]) -> None:
         super().__init__()
         self._spark = spark
+        self._views: dict[str, str] = {}
         self.planning = False
 
     def frame(self, name: str, frame: Any) -> SparkDataset:
@@ -38,14 +39,17 @@ class QueryEngine(PlanningEngine):
 
     def sql(self, text: str) -> Any:
         """A DataFrame of lowered text; the views it reads are made first."""
-        from clinker_spark.spark.query.frames import scan_frame
+        from clinker_spark.spark.query.views import view_of
 
         spark = self._spark()
         for scan in self.scans:
             for ordered in (False, True):
                 name = scan.name(ordered)
-                if quote(name) in text:
-                    scan_frame(spark, scan.content, ordered and bool(scan.order)).createOrReplaceTempView(name)
+                if quote(name) not in text:
+                    continue
+                if name not in self._views:
+                    self._views[name] = view_of(spark, name, scan.content, ordered and bool(scan.order))
+                text = text.replace(quote(name), quote(self._views[name]))
         return spark.sql(text)
 
     def dataframe(self, value: SparkDataset) -> Any:
@@ -55,8 +59,8 @@ class QueryEngine(PlanningEngine):
     def scalar(self, column: Column) -> Any:
         from clinker_spark.spark.query.results import value_of
 
-        with explained():
-            return value_of(self.sql(f"SELECT {column.text} AS value").collect()[0][0])
+        with self._explained():
+            return value_of(self.sql(column.query or f"SELECT {column.text} AS value").collect()[0][0])
 
     def rows(self, value: Dataset) -> list[Any]:
         from clinker_spark.spark.query.results import collect
@@ -64,21 +68,21 @@ class QueryEngine(PlanningEngine):
         if self.planning:
             return super().rows(value)
         assert isinstance(value, SparkDataset)
-        with explained():
+        with self._explained():
             return collect(self.dataframe(value), value.relation.row)
 
     def preview(self, value: SparkDataset) -> list[Any]:
         """The first rows, and one more to show that there are more."""
         from clinker_spark.spark.query.results import collect
 
-        with explained():
+        with self._explained():
             return collect(self.dataframe(value).limit(_PREVIEW), value.relation.row)
 
     def stream(self, value: SparkDataset) -> Iterator[Any]:
         """All rows, without holding them all."""
         from clinker_spark.spark.query.results import stream
 
-        with explained():
+        with self._explained():
             yield from stream(self.dataframe(value), value.relation.row)
 
     # -------------------------------------------------------------------- save
@@ -90,6 +94,19 @@ class QueryEngine(PlanningEngine):
             failed.span = failed.span or e.span
             raise
 
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What Spark says about a value it cannot go on with, as a failure of the query."""
+        try:
+            yield
+        except Failed:
+            raise
+        except Exception as error:
+            found = failure(error, self.origins)
+            if found is None:
+                raise
+            raise found from None
+
     def write(self, value: Any, path: str, options: Mapping[str, Any] | None = None) -> None:
         """The rows as a file; its ending, or an option, says how."""
         from clinker_spark.runtime.query_files import write_dataset, write_list
@@ -98,21 +115,7 @@ class QueryEngine(PlanningEngine):
         if self.planning:
             return
         if isinstance(value, SparkDataset):
-            with explained():
+            with self._explained():
                 write_dataset(self.dataframe(value), value.relation.row, path, kind, options or {})
         else:
             write_list(value, path, kind, options or {})
-
-
-@contextmanager
-def explained() -> Iterator[None]:
-    """What Spark says about a value it cannot go on with, as a failure of the query."""
-    try:
-        yield
-    except Failed:
-        raise
-    except Exception as error:
-        found = failure(error)
-        if found is None:
-            raise
-        raise found from None

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.span import Span
+from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.query.failures import Failed
 
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE|\n|$)")
@@ -22,11 +27,47 @@ _KNOWN = (
 )
 
 
-def failure(error: Exception) -> Failed | None:
+def failure(error: Exception, origins: Mapping[str, Span]) -> Failed | None:
     """A failure of the query; None when the error is none of its values' fault."""
     if not type(error).__module__.startswith(("pyspark", "py4j")):
         return None
     text = str(error)
+    found = _known(text)
+    if found is None:
+        first = text.strip().split("\n", 1)[0][:300]
+        return Failed(f"Spark failed: {first}", "run with CLINKER_DEBUG=1 for the whole story")
+    found.span = _origin(error, origins)
+    return found
+
+
+def node_failure(error: Exception, plan: Plan) -> Diagnostic | None:
+    """The failure of a query node; None when it is none. Nothing else in a pipeline fails because of a value."""
+    nodes = plan.of_kind(QueryPlan)
+    found = _known(str(error)) if nodes else None
+    if found is None or found.code != "E705":
+        return None
+    for node in nodes:
+        span = _origin(error, node.origins)
+        if span is not None or len(nodes) == 1:
+            message = f"query '{node.name}': {found.message}"
+            if span is None:
+                return node.diagnostic("E705", message, "config", "query", help=found.help)
+            text = node.file.text_of((*node.path, "config", "query"))
+            return text.relocate(Diagnostic("E705", message, None, span, found.help))
+    names = ", ".join(f"'{node.name}'" for node in nodes)
+    return Diagnostic("E705", f"one of the queries {names}: {found.message}", help=found.help)
+
+
+def _origin(error: Exception, origins: Mapping[str, Span]) -> Span | None:
+    """The place in the query that a failing piece of the SQL comes from, if Spark names one that is known."""
+    try:
+        contexts = error.getQueryContext()  # type: ignore[attr-defined]
+        return next((origins[c.fragment()] for c in contexts if c.fragment() in origins), None)
+    except Exception:  # only some errors have a context
+        return None
+
+
+def _known(text: str) -> Failed | None:
     raised = _RAISED.search(text)
     if raised is not None:
         return Failed(raised[1].strip())
@@ -40,5 +81,4 @@ def failure(error: Exception) -> Failed | None:
                 else "E705"
             )
             return Failed(message, help_text, code=code)
-    first = text.strip().split("\n", 1)[0][:300]
-    return Failed(f"Spark failed: {first}", "run with CLINKER_DEBUG=1 for the whole story")
+    return None

@@ -11,7 +11,8 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.core.registry import lookup
 from clinker_spark.plan.nodes import Plan
-from clinker_spark.runtime.errors import IoError
+from clinker_spark.runtime.errors import DataError, IoError
+from clinker_spark.runtime.query_failures import node_failure
 
 _NO_SPACE = re.compile(r"No space left on device|ENOSPC|Disk quota exceeded", re.IGNORECASE)
 _MEMORY = re.compile(r"OutOfMemoryError|Cannot allocate memory|unable to acquire", re.IGNORECASE)
@@ -35,6 +36,9 @@ def explained(plan: Plan) -> Iterator[None]:
     except Exception as error:
         if os.environ.get("CLINKER_DEBUG") or not _from_spark(error):
             raise
+        of_query = node_failure(error, plan)
+        if of_query is not None:
+            raise DataError([of_query]) from error
         raise IoError([_diagnostic(str(error))]) from error
 
 

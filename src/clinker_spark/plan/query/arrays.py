@@ -11,7 +11,7 @@ from clinker_spark.plan.query.base import Env
 from clinker_spark.plan.query.expressions import ExpressionLowering
 from clinker_spark.plan.query.groups import aggregate_sql
 from clinker_spark.plan.query.literals import ddl
-from clinker_spark.plan.query.order import packed
+from clinker_spark.plan.query.order import ascending
 from clinker_spark.plan.query.values import (
     VALUE,
     Column,
@@ -105,12 +105,12 @@ class ArrayLowering(ExpressionLowering):
             return self._first_row(function, relation, span)
         text = relation.build(False).text
         if function in ("count", "len"):
-            return Column(f"(\n{indent(text)}|> AGGREGATE count(*) AS {VALUE})", INT)
+            return _single(f"{text}\n|> AGGREGATE count(*) AS {VALUE}", INT)
         columns = columns_of(relation.row)
         if columns[0][0] != VALUE:
             self.no_form(span, f"{function}() of {relation.row} has no Spark form", "select one value of each row")
         sql, t = aggregate_sql(function, Column(VALUE, columns[0][1]), "", False, self, span, empty=True)
-        return Column(f"(\n{indent(text)}|> AGGREGATE {sql} AS {VALUE})", t)
+        return _single(f"{text}\n|> AGGREGATE {sql} AS {VALUE}", t)
 
     def _first_row(self, function: str, relation: Relation, span: Span) -> Column:
         rendered = relation.build(True)
@@ -122,9 +122,9 @@ class ArrayLowering(ExpressionLowering):
 
     def rows_as_array(self, relation: Relation) -> Column:
         rendered = relation.build(True)
-        step, places = packed(rendered.order)
+        step, places = ascending(rendered.order)
         row, t = row_struct(relation.row)
-        parts = "".join(f"'p{i}', {quote(name)}, " for i, name in enumerate(places))
+        parts = "".join(f"'p{i}', {text}, " for i, text in enumerate(places))
         collected = f"collect_list(named_struct({parts}'v', {row}))"
         if places:
             collected = f"array_sort({collected})"
@@ -135,13 +135,20 @@ class ArrayLowering(ExpressionLowering):
     def group_as_array(self, group: GroupRef) -> Column:
         return group.context.array()  # type: ignore[no-any-return]
 
-    def contains_row(self, relation: Relation, value: Value) -> Column:
+    def contains_row(self, relation: Relation, value: Value, *, exact: bool) -> Column:
         text = relation.build(False).text
         columns = columns_of(relation.row)
         if isinstance(value, Record) and columns[0][0] != VALUE:
             pairs = [(self.to_column(value.fields[n]), Column(quote(n), t)) for n, t in columns if n in value.fields]
         else:
             pairs = [(self.to_column(value), Column(quote(columns[0][0]), columns[0][1]))]
+        if not exact and not any(a.type.nullable or b.type.nullable for a, b in pairs):
+            # Catalyst carries an IN over to the other side of a join on the same key, which it does not do for EXISTS.
+            # Under a NOT it stays EXISTS: NOT IN has to look for nulls, and may end in a nested loop.
+            needles = ", ".join(a.text for a, _ in pairs)
+            if len(pairs) < len(columns):
+                text += f"\n|> SELECT {', '.join(b.text for _, b in pairs)}"
+            return Column(f"({needles}) IN (\n{indent(text)})", BOOL)
         tests = [f"{b.text} {'<=>' if a.type.nullable or b.type.nullable else '='} {a.text}" for a, b in pairs]
         return Column(f"EXISTS (\n{indent(text)}|> WHERE {' AND '.join(tests)})", BOOL)
 
@@ -216,6 +223,11 @@ class ArrayLowering(ExpressionLowering):
         if function == "sum":
             return Column(total, kind)
         return Column(f"IF(size({there}) = 0, 0D, {total} / size({there}))", FLOAT)
+
+
+def _single(text: str, t: QType) -> Column:
+    """The only row of a query as a value."""
+    return Column(f"(\n{indent(text)})", t, text)
 
 
 def row_struct(row: QType) -> tuple[str, QType]:

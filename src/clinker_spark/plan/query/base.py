@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from clinker_spark.core.span import Span
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.plan.query.guards import Guarding
 from clinker_spark.plan.query.literals import literal
 from clinker_spark.plan.query.values import (
     Column,
@@ -35,11 +36,14 @@ Env = Scope[Value]
 _MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-class LoweringBase:
+class LoweringBase(Guarding):
     """Lowers expressions by a table of handlers, one for each kind of node."""
 
     def __init__(self, types: TypeTable) -> None:
+        super().__init__()
         self.types = types
+        self.origins: dict[str, Span] = {}
+        """Where SQL that can fail comes from: Spark says which piece of the text it could not go on with."""
         self._count = 0
         self.handlers: dict[type, Callable[[Any, Env], Value]] = {}
 
@@ -79,7 +83,7 @@ class LoweringBase:
     def group_as_array(self, group: GroupRef) -> Column:
         raise NotImplementedError
 
-    def contains_row(self, relation: Relation, value: Value) -> Column:
+    def contains_row(self, relation: Relation, value: Value, *, exact: bool) -> Column:
         raise NotImplementedError
 
     # ---------------------------------------------------------- values as SQL

@@ -7,18 +7,19 @@ whoever needs them in order: `take`, or the one who prints them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.arrays import ArrayLowering
 from clinker_spark.plan.query.base import Env
+from clinker_spark.plan.query.bindings import Binding, Block
 from clinker_spark.plan.query.groups import GroupContext
-from clinker_spark.plan.query.keys import sorts_by_whole_key
-from clinker_spark.plan.query.order import first_of
+from clinker_spark.plan.query.keys import groups_in_order
+from clinker_spark.plan.query.order import first_places
 from clinker_spark.plan.query.values import (
-    HERE,
     VALUE,
     Column,
     GroupRef,
@@ -31,7 +32,6 @@ from clinker_spark.plan.query.values import (
     Rows,
     Value,
     columns_of,
-    row_value,
 )
 from clinker_spark.query import ast
 from clinker_spark.query.declared import TypeTable
@@ -39,6 +39,7 @@ from clinker_spark.query.failures import Failed
 from clinker_spark.query.names import key_name, scalar_aggregate
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.types import (
+    INT,
     GroupType,
     ListType,
     MapType,
@@ -55,47 +56,6 @@ Inline = Callable[[list[Any]], Relation]
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "outer": "FULL JOIN"}
 
 
-@dataclass
-class _Binding:
-    """A source of a query under its alias. `lateral` is the text of a list of an earlier row."""
-
-    name: str
-    alias: str
-    row: QType
-    rendered: Rendered | None
-    step: str = "FROM"
-    on: str = ""
-    lateral: str = ""
-    presence: Presence | None = None
-
-    def value(self) -> Value:
-        if self.lateral:
-            return Column(f"{self.alias}.{quote(VALUE)}", self.row)
-        return row_value(self.alias, self.row, self.presence)
-
-    def text(self) -> str:
-        if self.lateral:
-            return f"JOIN LATERAL posexplode({self.lateral}) AS {self.alias}(`$pos`, {VALUE})"
-        assert self.rendered is not None
-        source = self.rendered.source()
-        if self.presence is not None and self.presence.asked:
-            source = f"(FROM {source} |> EXTEND TRUE AS {quote(HERE)})"
-        return f"{self.step} {source} AS {self.alias}" + (f" ON {self.on}" if self.on else "")
-
-
-@dataclass
-class _Block:
-    """A query while it is put together."""
-
-    bindings: list[_Binding] = field(default_factory=list)
-    order: list[tuple[str, bool, bool]] = field(default_factory=list)
-    """(SQL of a place, descending, plain): where a row stands, outermost first."""
-    steps: list[str] = field(default_factory=list)
-
-    def text(self) -> str:
-        return "\n|> ".join([*(b.text() for b in self.bindings), *self.steps])
-
-
 class QueryLowering(ArrayLowering):
     """Lowers whole expressions over rows on Spark."""
 
@@ -109,7 +69,9 @@ class QueryLowering(ArrayLowering):
     def query(self, q: ast.Query, scope: Env) -> Value:
         first = self.lower(q.sources[0].source, scope)
         if isinstance(first, Column | GroupRef) and len(q.sources) == 1 and not q.joins:
-            return self.array_query(q, self.to_column(first), scope)
+            array = self.to_column(first)
+            with self.guarded_by(None):  # what fails for an element of a list cannot be asked outside of the list
+                return self.array_query(q, array, scope)
         call = scalar_aggregate(q)
         if call is not None and id(q) not in self._per_row and call.function not in scope:
             rows = ast.Query(
@@ -156,7 +118,7 @@ class QueryLowering(ArrayLowering):
 
     def _block(self, q: ast.Query, scope: Env, ordered: bool) -> tuple[Rendered, QType]:
         limited = q.skip is not None or q.take is not None
-        wanted = (ordered or limited) and not q.unordered and not sorts_by_whole_key(q)
+        wanted = (ordered or limited) and not q.unordered and not groups_in_order(q)
         made = self._attempt(q, scope, ordered, wanted)
         # Lists of the rows of a group, and first(g), need the order of the rows even if nobody else does.
         return made if made is not None else self._attempt(q, scope, ordered, True) or self._unreachable()
@@ -165,12 +127,29 @@ class QueryLowering(ArrayLowering):
         raise AssertionError("order was asked for twice")
 
     def _attempt(self, q: ast.Query, scope: Env, ordered: bool, source_order: bool) -> tuple[Rendered, QType] | None:
-        block = _Block()
+        block = Block()
         env: Env = Scope(scope)
-        self._sources(q, block, env, source_order)
+        with self.guarded_by(None):
+            self._sources(q, block, env, source_order)
+        tables = [(b.rendered.table if b.rendered is not None else None, b.alias) for b in block.bindings]
+        guard = self.guard_of(q, tables)
+        with self.guarded_by(guard), self.row_by_row(), ExitStack() as passed:
+            made = self._clauses(q, scope, env, block, (ordered, source_order), passed)
+        if guard is None or made is None or self.note(q, tables[0][0], guard):
+            return made
+        return self._attempt(q, scope, ordered, source_order)
+
+    def _clauses(
+        self, q: ast.Query, scope: Env, env: Env, block: Block, wanted: tuple[bool, bool], passed: ExitStack
+    ) -> tuple[Rendered, QType] | None:
+        """All that follows the sources. None when groups need the order of rows, and rows have none."""
+        ordered, source_order = wanted
         for let in q.lets:
             env.define(let.name, self.lower(let.value, env))
-        conditions = [self.condition(w, env, exact=False) for w in q.wheres]
+        conditions = []
+        for where in q.wheres:
+            conditions.append(self.condition(where, env, exact=False))
+            passed.enter_context(self.branch(conditions[-1]))
         limited = q.skip is not None or q.take is not None
         keep_order = (ordered or limited) and not q.unordered
         context: GroupContext | None = None
@@ -178,6 +157,7 @@ class QueryLowering(ArrayLowering):
             context = self._group_context(q, q.group, block, env, source_order)
             names = dict(context.key.fields) if isinstance(context.key, Record) else {}
             env = Scope(scope, {**names, q.group.name: GroupRef(context, context.type)})
+            passed.enter_context(self.guarded_by(None))  # groups are no rows
         having = ""
         if q.group is not None and q.group.having is not None:
             having = self.condition(q.group.having, env, exact=False)
@@ -187,26 +167,28 @@ class QueryLowering(ArrayLowering):
             return None
         if conditions:
             block.steps.append("WHERE " + " AND ".join(conditions))
-        place = list(block.order) if keep_order and not sorts_by_whole_key(q) else []
+        place = list(block.order) if keep_order and not groups_in_order(q) else []
         if context is not None:
             place = self._aggregate_step(block, context, place)
         if having:
             block.steps.append(f"WHERE {having}")
-        terms, hidden = self._places([*sorts, *place])
+        terms, hidden = self._places([*sorts, *place], columns)
         listed = ", ".join(f"{text} AS {quote(name)}" for name, text in columns)
         block.steps.append(f"SELECT {listed}{hidden}")
         if q.distinct:
             terms = self._distinct(block, columns, row, terms, q.select)
         if limited:
             self._limit(q, block, terms, scope)
-        if terms and not ordered:
-            block.steps.append("SELECT " + ", ".join(quote(name) for name, _ in columns))
+        if not ordered:
+            shown = [quote(name) for name, _ in columns]
+            if any(t.text not in shown for t in terms):
+                block.steps.append("SELECT " + ", ".join(shown))
             terms = []
         return Rendered(block.text(), tuple(terms), in_order=limited and bool(terms)), row
 
     # ---------------------------------------------------------------- sources
 
-    def _sources(self, q: ast.Query, block: _Block, env: Env, source_order: bool) -> None:
+    def _sources(self, q: ast.Query, block: Block, env: Env, source_order: bool) -> None:
         for source in q.sources:
             step = "FROM" if not block.bindings else "CROSS JOIN"
             self._bind(source.name, source.source, step, block, env, source_order)
@@ -217,37 +199,38 @@ class QueryLowering(ArrayLowering):
             made = self._bind(join.name, join.source, _JOINS[join.kind], block, env, source_order)
             if made.lateral and join.kind != "inner":
                 self.no_form(join.source.span, f"a {join.kind} join with a list of each row has no Spark form")
-            condition = self.condition(join.on, env, exact=False)
+            with self.row_by_row():
+                condition = self.condition(join.on, env, exact=False)
             made.on = condition if not made.lateral else ""
             if made.lateral:
                 block.steps.append(f"WHERE {condition}")
             mine = list(block.order)
             if join.kind in ("right", "outer"):
-                earlier = [(text, desc, False) for text, desc, _ in earlier]
+                earlier = [replace(t, plain=False) for t in earlier]
                 for b in before:
                     b.presence = b.presence or Presence(b.alias)
                     env.define(b.name, b.value())
             if join.kind in ("left", "outer"):
-                mine = [(text, desc, False) for text, desc, _ in mine]
+                mine = [replace(t, plain=False) for t in mine]
                 made.presence = Presence(made.alias)
                 env.define(made.name, made.value())
             block.order = mine + earlier if join.kind == "right" else earlier + mine
 
-    def _bind(self, name: str, source: cxl.Expr, step: str, block: _Block, env: Env, source_order: bool) -> _Binding:
+    def _bind(self, name: str, source: cxl.Expr, step: str, block: Block, env: Env, source_order: bool) -> Binding:
         value = self.lower(source, env)
         relation = self.as_relation(value, source)
         alias = self.fresh(name if name.isidentifier() and name.isascii() and name != "_" else "r") + "_"
         if relation is not None:
             rendered = relation.build(source_order)
-            binding = _Binding(name, alias, relation.row, rendered, step)
-            block.order += [(f"{alias}.{quote(t.column)}", t.descending, t.plain) for t in rendered.order]
+            binding = Binding(name, alias, relation.row, rendered, step)
+            block.order += [replace(t, text=f"{alias}.{t.text}") for t in rendered.order]
         else:
             column = self.to_column(value)
             if not isinstance(column.type, ListType) or step == "FROM":
                 self.no_form(source.span, f"a query over {column.type} has no Spark form")
-            binding = _Binding(name, alias, column.type.element, None, step, lateral=column.text)
+            binding = Binding(name, alias, column.type.element, None, step, lateral=column.text)
             if source_order:
-                block.order.append((f"{alias}.`$pos`", False, True))
+                block.order.append(OrderTerm(f"{alias}.`$pos`", type=INT))
         block.bindings.append(binding)
         env.define(name, binding.value())
         return binding
@@ -255,7 +238,7 @@ class QueryLowering(ArrayLowering):
     # ------------------------------------------------------------------ groups
 
     def _group_context(
-        self, q: ast.Query, group: ast.GroupBy, block: _Block, env: Env, source_order: bool
+        self, q: ast.Query, group: ast.GroupBy, block: Block, env: Env, source_order: bool
     ) -> GroupContext:
         keys = [(key_name(e, i), self.lower(e, env)) for i, e in enumerate(group.keys)]
         value: Value = keys[0][1] if len(keys) == 1 else Record(dict(keys))
@@ -274,6 +257,8 @@ class QueryLowering(ArrayLowering):
         """The key as seen after grouping: each scalar of it is a column to group by."""
         if isinstance(value, Record) and value.presence is None:
             return Record({n: self._group_key(v, context, e) for n, v in value.fields.items()})
+        if isinstance(value, Local):
+            return value  # the same for all rows, so there is nothing to group by
         column = self.to_column(value)
         if isinstance(column.type, MapType) or is_any(column.type):
             self.no_form(e.span, f"rows cannot be grouped by {column.type} on Spark")
@@ -281,31 +266,22 @@ class QueryLowering(ArrayLowering):
         context.keys.append((name, column.text))
         return Column(quote(name), column.type)
 
-    def _aggregate_step(
-        self, block: _Block, context: GroupContext, place: list[tuple[str, bool, bool]]
-    ) -> list[tuple[str, bool, bool]]:
+    def _aggregate_step(self, block: Block, context: GroupContext, place: list[OrderTerm]) -> list[OrderTerm]:
         aggregates = [f"{text} AS {quote(name)}" for name, text in context.aggregates]
-        after: list[tuple[str, bool, bool]] = []
-        if place:
-            terms = [OrderTerm(self.fresh("$p"), desc, plain) for _, desc, plain in place]
-            listed = ", ".join(f"{text} AS {quote(t.column)}" for (text, _, _), t in zip(place, terms, strict=True))
-            step, first = first_of(terms)
-            if step:
-                block.steps.append(f"EXTEND {listed}")
-                block.steps.append(step.removeprefix("\n|> "))
-                aggregates.append(f"{first} AS `$first`")
-            else:
-                texts = ", ".join(text for text, _, _ in place)
-                aggregates.append(f"min({texts if len(place) == 1 else f'struct({texts})'}) AS `$first`")
-            after = [("`$first`", False, True)]
+        step, first, after = first_places(place, {text: quote(name) for name, text in context.keys})
+        if step or context.step:
+            block.steps.append((step or context.step).removeprefix("\n|> "))
+        if not context.keys:  # SQL makes one group of no rows; here there is none
+            block.steps += [f"AGGREGATE {', '.join([*aggregates, 'count(*) AS `$rows`'])}", "WHERE `$rows` > 0"]
+            return []
         keys = ", ".join(f"{text} AS {quote(name)}" for name, text in context.keys)
-        block.steps.append(f"AGGREGATE {', '.join(aggregates)} GROUP BY {keys}".replace("  ", " "))
-        return after
+        block.steps.append(f"AGGREGATE {', '.join([*aggregates, *first])} GROUP BY {keys}".replace("  ", " "))
+        return list(after)
 
     # -------------------------------------------------------- order and select
 
-    def _sort_keys(self, q: ast.Query, env: Env) -> list[tuple[str, bool, bool]]:
-        made: list[tuple[str, bool, bool]] = []
+    def _sort_keys(self, q: ast.Query, env: Env) -> list[OrderTerm]:
+        made: list[OrderTerm] = []
         for key in q.orders:
             for e in key.value.items if isinstance(key.value, cxl.ArrayLiteral) else (key.value,):
                 value = self.lower(e, env)
@@ -314,16 +290,26 @@ class QueryLowering(ArrayLowering):
                     column = self.to_column(field_value)
                     if is_null(column.type):
                         continue
-                    made.append((column.text, key.descending, False))
+                    made.append(OrderTerm(column.text, key.descending, False, column.type))
         return made
 
-    def _places(self, place: list[tuple[str, bool, bool]]) -> tuple[list[OrderTerm], str]:
-        terms = [OrderTerm(self.fresh("$o"), desc, plain) for _, desc, plain in place]
-        hidden = "".join(f", {text} AS {quote(t.column)}" for (text, _, _), t in zip(place, terms, strict=True))
+    def _places(self, place: list[OrderTerm], columns: list[tuple[str, str]]) -> tuple[list[OrderTerm], str]:
+        """The columns that order the result, and those of them that it does not have anyway."""
+        known = {text: name for name, text in reversed(columns)}
+        terms: list[OrderTerm] = []
+        hidden = ""
+        for t in place:
+            if t.text not in known:
+                known[t.text] = self.fresh("$o")
+                hidden += f", {t.text} AS {quote(known[t.text])}"
+            terms.append(replace(t, text=quote(known[t.text])))
         return terms, hidden
 
     def _selected(self, e: cxl.Expr, env: Env) -> tuple[list[tuple[str, str]], QType]:
         """The columns of a result, and the type of its rows."""
+        for entry in e.entries if isinstance(e, cxl.MapLiteral | ast.RecordLiteral) else ():
+            if isinstance(entry.key, cxl.Literal):
+                self.origins[quote(str(entry.key.value))] = entry.value.span
         value = self.lower(e, env)
         if isinstance(value, Record) and value.presence is None:
             columns = {name: self._storable(self.to_column(v), e) for name, v in value.fields.items()}
@@ -346,21 +332,18 @@ class QueryLowering(ArrayLowering):
         return column
 
     def _distinct(
-        self, block: _Block, columns: list[tuple[str, str]], row: QType, terms: list[OrderTerm], e: cxl.Expr
+        self, block: Block, columns: list[tuple[str, str]], row: QType, terms: list[OrderTerm], e: cxl.Expr
     ) -> list[OrderTerm]:
         if any(isinstance(t, MapType) for _, t in columns_of(row)):
             self.no_form(e.span, "maps cannot be compared on Spark, so there is no distinct of them")
-        names = ", ".join(quote(name) for name, _ in columns)
-        if not terms:
-            block.steps.append(f"AGGREGATE GROUP BY {names}")
-            return []
-        step, first = first_of(terms)
+        names = [quote(name) for name, _ in columns]
+        step, first, after = first_places(terms, {name: name for name in names})
         if step:
             block.steps.append(step.removeprefix("\n|> "))
-        block.steps.append(f"AGGREGATE {first} AS `$first` GROUP BY {names}")
-        return [OrderTerm("$first")]
+        block.steps.append(f"AGGREGATE {', '.join(first)} GROUP BY {', '.join(names)}".replace("  ", " "))
+        return list(after)
 
-    def _limit(self, q: ast.Query, block: _Block, terms: list[OrderTerm], scope: Env) -> None:
+    def _limit(self, q: ast.Query, block: Block, terms: list[OrderTerm], scope: Env) -> None:
         if terms:
             block.steps.append("ORDER BY " + ", ".join(t.sql() for t in terms))
         take = self._whole(q.take, "take", scope)

@@ -13,6 +13,7 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.table import NOT_LITERAL
 from clinker_spark.cxl.lower.expressions import sql_template
 from clinker_spark.cxl.overloads import params_for
+from clinker_spark.plan.query.guards import Guarding
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.values import Column, Local, Value, wide, widened
 from clinker_spark.query.failures import Failed
@@ -37,13 +38,13 @@ _MARK = re.compile("\x01([0-9]+)\x01")
 _HOLE = re.compile(r"\{([0-9])\}")
 
 
-def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], span: Span) -> Column:
+def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], span: Span, rows: Guarding) -> Column:
     """`receiver.name(args)` by CXL's table. A failing call stops the query with its reason."""
     receiver = columns[0].type
     row = FUNCTIONS.get(name)
     builtin = methods().get(name)
     if row is not None and (builtin is None or isinstance(receiver, ListType | MapType | RecordType)):
-        return call_template(row, columns, span)
+        return call_template(row, columns, span, rows)
     if builtin is None:
         raise Failed(f"unknown method '{name}'", span=span, code="E701")
     found = choose(builtin, [c.type for c in columns])
@@ -63,7 +64,13 @@ def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], s
     text = _fill(template, args)
     failing = overload.failures and not (overload.safe is not None and overload.safe(literals))
     if failing:
-        text = _guarded(text, name, overload.failures[0].when, overload.failures[0].message, args, columns)
+        when = _failing(text, overload.failures[0].when, args)
+        message = f".{name}(): {overload.failures[0].message}"
+        if rows.guard is not None:
+            text = rows.guard.checked(text, when, message, columns[0].text)
+        else:
+            shown = f"concat({sql_string(f'{message}: ')}, coalesce(CAST({columns[0].text} AS STRING), 'null'))"
+            text = f"IF({when}, raise_error({shown}), {text})"
     return Column(text, from_core(result))
 
 
@@ -71,21 +78,17 @@ def _fill(template: str, args: Sequence[str]) -> str:
     return _MARK.sub(lambda m: args[int(m.group(1))], template).replace("⟦", "").replace("⟧", "")
 
 
-def _guarded(text: str, name: str, when: str, message: str, args: Sequence[str], columns: Sequence[Column]) -> str:
-    """The value, or the end of the query with a message when it cannot be computed."""
+def _failing(text: str, when: str, args: Sequence[str]) -> str:
+    """The condition under which a call has no value."""
     if when:
-        condition = _HOLE.sub(lambda m: args[int(m.group(1))], when.replace("{r}", f"({text})"))
-    else:
-        present = " AND ".join(f"{a} IS NOT NULL" for a in args)
-        condition = f"{present} AND ({text}) IS NULL"
-    shown = f"concat({sql_string(f'.{name}(): {message}: ')}, coalesce(CAST({columns[0].text} AS STRING), 'null'))"
-    return f"IF({condition}, raise_error({shown}), {text})"
+        return _HOLE.sub(lambda m: args[int(m.group(1))], when.replace("{r}", f"({text})"))
+    return " AND ".join([*(f"{a} IS NOT NULL" for a in args), f"({text}) IS NULL"])
 
 
-def call_template(row: Function, columns: Sequence[Column], span: Span) -> Column:
+def call_template(row: Function, columns: Sequence[Column], span: Span, rows: Guarding) -> Column:
     """A free function of scalar arguments."""
     types = [c.type for c in columns]
-    special = _special(row.name, columns)
+    special = _special(row.name, columns, rows)
     if special is not None:
         return special
     if row.sql is None or any(isinstance(t, ListType) for t in types):
@@ -100,7 +103,7 @@ def call_template(row: Function, columns: Sequence[Column], span: Span) -> Colum
     return Column(text, result.as_nullable() if any(t.nullable for t in types) else result)
 
 
-def _special(name: str, columns: Sequence[Column]) -> Column | None:
+def _special(name: str, columns: Sequence[Column], rows: Guarding) -> Column | None:
     """Functions whose SQL depends on the type of what they get."""
     first = columns[0]
     t: QType = first.type
@@ -114,7 +117,10 @@ def _special(name: str, columns: Sequence[Column]) -> Column | None:
         return Column(f"coalesce({text}, 'null')" if t.nullable else text, STRING)
     if name in ("int", "float") and (is_number(t) or is_kind(t, Kind.STRING)):
         to = INT if name == "int" else FLOAT
-        return Column(f"CAST({first.text} AS {ddl(to)})", to.as_nullable() if t.nullable else to)
+        text = f"CAST({first.text} AS {ddl(to)})"
+        if rows.guard is not None and not is_kind(t, Kind.INT, to.kind):
+            text = rows.guard.converted(first, ddl(to), f"{name}(…)")
+        return Column(text, to.as_nullable() if t.nullable else to)
     if name == "len" and is_kind(t, Kind.STRING):
         return Column(f"CAST(length({first.text}) AS BIGINT)", INT.as_nullable() if t.nullable else INT)
     if name == "len" and isinstance(t, ListType | MapType):

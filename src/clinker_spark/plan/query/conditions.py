@@ -36,13 +36,14 @@ class ConditionLowering(LoweringBase):
         if isinstance(e, cxl.Binary):
             if e.op in ("and", "or"):
                 left = self.condition(e.left, scope, exact=exact)
-                return f"({left} {e.op.upper()} {self.condition(e.right, scope, exact=exact)})"
+                with self.branch(left if e.op == "and" else f"NOT coalesce({left}, FALSE)"):
+                    return f"({left} {e.op.upper()} {self.condition(e.right, scope, exact=exact)})"
             if e.op in ("==", "!="):
                 return self._equal(e, scope)
             if e.op in _ORDERINGS:
                 return self._ordered(e, scope, exact)
             if e.op == "in":
-                return self._in(e, scope)
+                return self._in(e, scope, exact)
         if isinstance(e, cxl.Unary) and e.op == "not":
             return f"(NOT {self.condition(e.operand, scope, exact=True)})"
         return self.truth(self.lower(e, scope), exact)
@@ -102,11 +103,11 @@ class ConditionLowering(LoweringBase):
                     return (left, exact) if other is right else (exact, right)
         return left, right
 
-    def _in(self, e: cxl.Binary, scope: Env) -> str:
+    def _in(self, e: cxl.Binary, scope: Env, exact: bool) -> str:
         target = self.lower(e.right, scope)
         value = self.lower(e.left, scope)
         if isinstance(target, Rows):
-            return self.contains_row(target.relation, value).text
+            return self.contains_row(target.relation, value, exact=exact).text
         if isinstance(target, Local) and isinstance(target.value, list):
             return self._in_list(value, target.value)
         column = self.to_column(target)

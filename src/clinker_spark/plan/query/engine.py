@@ -14,12 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from clinker_spark.core.span import Span
 from clinker_spark.core.tree import field_names
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.base import local_scope
 from clinker_spark.plan.query.blocks import QueryLowering
-from clinker_spark.plan.query.files import PLACE, FileSource, file_source
+from clinker_spark.plan.query.files import PLACE, PLACES, FileSource, file_source
+from clinker_spark.plan.query.order import ARRIVAL
 from clinker_spark.plan.query.values import Column, OrderTerm, Relation, Rendered, Rows
 from clinker_spark.query import ast
 from clinker_spark.query.check import Checked, check
@@ -70,6 +72,10 @@ class PlanningEngine:
     def __init__(self) -> None:
         self.per_row: frozenset[int] = frozenset()
         self.scans: list[Scan] = []
+        self.origins: dict[str, Span] = {}
+        self.program_text = ""
+        self.inputs: dict[str, str] = {}
+        self.reasons: dict[str, dict[int, str]] = {}
         self.planning = True
         self._prefix = f"q{next(_numbers)}"
         self._files: dict[int, SparkDataset] = {}
@@ -103,7 +109,8 @@ class PlanningEngine:
 
         def build(ordered: bool) -> Rendered:
             view = quote(scan.name(ordered))
-            terms = tuple(OrderTerm(name) for name in order) if ordered else ()
+            places = [OrderTerm(quote(name), type=PLACES.get(name, ARRIVAL)) for name in order]
+            terms = tuple(places) if ordered else ()
             return Rendered(f"FROM {view}", terms, view)
 
         return SparkDataset(Relation(row, build))
@@ -114,6 +121,8 @@ class PlanningEngine:
         if not self._touches(e, scope):
             return NotImplemented
         lowering = QueryLowering(types, self.inline, self.per_row)
+        lowering.origins = self.origins
+        lowering.source, lowering.inputs, lowering.reasons = self.program_text, self.inputs, self.reasons
         value = lowering.lower(_loaded(self, e, scope, types), local_scope(scope))
         if isinstance(value, Rows):
             return SparkDataset(value.relation)

@@ -8,6 +8,7 @@ What SQL cannot say is an error at its place, before anything runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
@@ -115,7 +116,7 @@ class ExpressionLowering(ConditionLowering):
             raise Failed(f"unknown field '{name}'", span=span, code="E701")
         if isinstance(column.type, MapType):
             return Column(f"try_element_at({column.text}, {sql_string(name)})", column.type.value.as_nullable())
-        return call_method(name, [column], [target], span)
+        return call_method(name, [column], [target], span, self)
 
     # -------------------------------------------------------------- operators
 
@@ -123,6 +124,9 @@ class ExpressionLowering(ConditionLowering):
         if e.op == "not":
             return Column(f"(NOT {self.condition(e.operand, scope, exact=True)})", BOOL)
         operand = self.column(e.operand, scope)
+        if self.guard is not None and is_kind(operand.type, Kind.INT) and not operand.text.isdigit():
+            text = self.guard.arithmetic("-", "0", wide(operand), operand.type, self.shown(e.span))
+            return Column(text, widened(operand.type))
         return Column(f"(- {wide(operand)})", widened(operand.type))
 
     def _binary(self, e: cxl.Binary, scope: Env) -> Value:
@@ -130,11 +134,13 @@ class ExpressionLowering(ConditionLowering):
             return Column(self.condition(e, scope, exact=True), BOOL)
         if e.op in ("union", "union all", "except", "intersect"):
             return self.set_operator(e, scope)
-        left, right = self.column(e.left, scope), self.column(e.right, scope)
+        left = self.column(e.left, scope)
         if e.op == "??":
+            with self.branch(f"{left.text} IS NULL"):
+                right = self.column(e.right, scope)
             t = unify(left.type.present(), right.type)
             return Column(f"coalesce({wide(left)}, {wide(right)})", widened(t))
-        return self._arithmetic(e, left, right)
+        return self._arithmetic(e, left, self.column(e.right, scope))
 
     def _arithmetic(self, e: cxl.Binary, left: Column, right: Column) -> Value:
         nullable = left.type.nullable or right.type.nullable
@@ -154,31 +160,37 @@ class ExpressionLowering(ConditionLowering):
             a = f"{a}L"  # two short constants would be computed in 32 bits
         merged = unify(left.type.present(), right.type.present())
         t = Scalar(merged.kind) if isinstance(merged, Scalar) else ANY
+        if self.guard is not None:
+            text = self.guard.arithmetic(op, a, b, t, self.shown(e.span))
+            return Column(text, t.as_nullable() if nullable else t)
+        self.origins[f"{a} {op} {b}"] = e.span
         return Column(f"({a} {op} {b})", t.as_nullable() if nullable else t)
 
     # ---------------------------------------------------------------- choices
 
     def _if(self, e: cxl.If, scope: Env) -> Value:
         condition = self.condition(e.condition, scope, exact=False)
-        then = self.column(e.then, scope)
-        otherwise = self.column(e.otherwise, scope) if e.otherwise is not None else Column(*literal(None))
+        with self.branch(condition):
+            then = self.column(e.then, scope)
+        with self.branch(f"NOT coalesce({condition}, FALSE)"):
+            otherwise = self.column(e.otherwise, scope) if e.otherwise is not None else Column(*literal(None))
         t = widened(unify(then.type, otherwise.type))
         return Column(f"CASE WHEN {condition} THEN {wide(then)} ELSE {wide(otherwise)} END", t)
 
     def _match(self, e: cxl.Match, scope: Env) -> Value:
         arms: list[str] = []
         made: QType | None = None
-        for arm in e.arms:
-            value = self.column(arm.value, scope)
-            made = value.type if made is None else unify(made, value.type)
-            if arm.pattern is None:
-                arms.append(f"ELSE {wide(value)}")
-                break
-            if e.subject is None:
-                test = self.condition(arm.pattern, scope, exact=False)
-            else:
-                test = self._equal(cxl.Binary(arm.span, "==", e.subject, arm.pattern, arm.span), scope)
-            arms.append(f"WHEN {test} THEN {wide(value)}")
+        with ExitStack() as others:
+            for arm in e.arms:
+                test = self._test(e, arm, scope)
+                with self.branch(test):
+                    value = self.column(arm.value, scope)
+                made = value.type if made is None else unify(made, value.type)
+                if arm.pattern is None:
+                    arms.append(f"ELSE {wide(value)}")
+                    break
+                arms.append(f"WHEN {test} THEN {wide(value)}")
+                others.enter_context(self.branch(f"NOT coalesce({test}, FALSE)"))
         if made is None:
             self.no_form(e.span, "a match without arms has no value")
         if not arms[-1].startswith("ELSE"):
@@ -186,6 +198,13 @@ class ExpressionLowering(ConditionLowering):
         if arms[0].startswith("ELSE"):
             return Column(arms[0][5:], widened(made))
         return Column(f"CASE {' '.join(arms)} END", widened(made))
+
+    def _test(self, e: cxl.Match, arm: cxl.MatchArm, scope: Env) -> str:
+        if arm.pattern is None:
+            return "TRUE"
+        if e.subject is None:
+            return self.condition(arm.pattern, scope, exact=False)
+        return self._equal(cxl.Binary(arm.span, "==", e.subject, arm.pattern, arm.span), scope)
 
     # ------------------------------------------------------ lists and records
 
@@ -229,7 +248,13 @@ class ExpressionLowering(ConditionLowering):
         column, index = self.to_column(target), self.column(e.index, scope)
         if isinstance(column.type, ListType):
             place = f"CAST(IF({index.text} < 0, {index.text}, {index.text} + 1) AS INT)"
-            return Column(f"element_at({column.text}, {place})", column.type.element)
+            text = f"element_at({column.text}, {place})"
+            if self.guard is not None:
+                size = f"size({column.text})"
+                when = f"({index.text} >= {size} OR {index.text} < - {size})"
+                message = f"an index is out of range: {self.shown(e.span)}"
+                text = self.guard.checked(f"try_{text}", when, message, index.text)
+            return Column(text, column.type.element)
         if isinstance(column.type, MapType):
             return Column(f"try_element_at({column.text}, {index.text})", column.type.value.as_nullable())
         if is_kind(column.type, Kind.STRING):
@@ -252,7 +277,11 @@ class ExpressionLowering(ConditionLowering):
         value = self.column(e.value, scope)
         to = self.types.resolve(e.type)
         made = to.as_nullable() if value.type.nullable else to
-        return Column(f"CAST({value.text} AS {ddl(to)})", made)
+        text = f"CAST({value.text} AS {ddl(to)})"
+        if self.guard is not None and isinstance(to, Scalar) and _may_fail(value.type, to):
+            return Column(self.guard.converted(value, ddl(to), self.shown(e.span)), made)
+        self.origins[text] = e.span
+        return Column(text, made)
 
     # ------------------------------------------------------------------ calls
 
@@ -269,9 +298,9 @@ class ExpressionLowering(ConditionLowering):
             return Local(row.run(*[a.value for a in args if isinstance(a, Local)]))
         columns = [self.to_column(a) for a in args]
         if row is not None and not (row.name in ("min", "max") and len(args) == 2):
-            return call_template(row, columns, e.span)
+            return call_template(row, columns, e.span, self)
         if e.function in methods() and columns:
-            return call_method(e.function, columns, args, e.span)
+            return call_method(e.function, columns, args, e.span, self)
         self.no_form(
             e.span, f"{e.function}() cannot run on Spark", "only values can be computed there, nothing printed"
         )
@@ -315,17 +344,18 @@ class ExpressionLowering(ConditionLowering):
             return self._closure(e, self.to_column(target), e.args[0], scope)
         values = [target, *(self.lower(a, scope) for a in e.args)]
         columns = [self.to_column(v) for v in values]
-        return call_method(e.method, columns, values, e.name_span)
+        return call_method(e.method, columns, values, e.name_span, self)
 
     def _closure(self, e: cxl.MethodCall, target: Column, closure: ast.Lambda, scope: Env) -> Value:
         if not isinstance(target.type, ListType) or not isinstance(closure.body, cxl.Expr):
             self.no_form(e.span, f".{e.method}() has no Spark form here")
         variable = self.fresh("cq_v")
         inner: Env = Scope(scope, {closure.params[0].name: Column(variable, target.type.element)})
-        if e.method == "map":
-            body = self.column(closure.body, inner)
+        with self.guarded_by(None):  # what fails for an element of a list cannot be asked outside of the list
+            body = self.column(closure.body, inner) if e.method == "map" else None
+            condition = "" if body is not None else self.condition(closure.body, inner, exact=True)
+        if body is not None:
             return Column(f"transform({target.text}, {variable} -> {body.text})", ListType(body.type))
-        condition = self.condition(closure.body, inner, exact=True)
         if e.method == "filter":
             return Column(f"filter({target.text}, {variable} -> {condition})", target.type)
         if e.method == "any":
@@ -334,6 +364,11 @@ class ExpressionLowering(ConditionLowering):
             found = f"get(filter({target.text}, {variable} -> {condition}), 0)"
             return Column(found, target.type.element.as_nullable())
         self.no_form(e.span, f".{e.method}() has no Spark form")
+
+
+def _may_fail(t: QType, to: Scalar) -> bool:
+    """Can a value of this type be no value of the other?"""
+    return not (to.kind is Kind.STRING or is_kind(t, to.kind) or (to.kind is Kind.FLOAT and is_number(t)))
 
 
 def _postfix(text: str) -> str:

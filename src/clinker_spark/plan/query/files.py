@@ -41,6 +41,8 @@ _ENDINGS = {**{f".{name}": name for name in FORMATS}, ".yml": "yaml", ".ndjson":
 PLACE = "$row"
 FILE_PLACES = ("$file", "$block", PLACE)
 """Hidden columns that say where a row stands: the last one is enough for a list and for one Parquet file."""
+PLACES: dict[str, QType] = dict(zip(FILE_PLACES, (STRING, INT, INT), strict=True))
+"""Their types."""
 OPTIONS = ("format", "header", "delimiter", "multiline")
 _WHOLE = 64 * 2**20
 """Files up to this size are looked at as a whole; of larger ones only the beginning."""

@@ -9,7 +9,8 @@ from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.literals import ddl
-from clinker_spark.plan.query.values import Column, GroupRef, Value, wide, widened
+from clinker_spark.plan.query.order import ascending
+from clinker_spark.plan.query.values import Column, GroupRef, OrderTerm, Value, wide, widened
 from clinker_spark.query import ast
 from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.scopes import Scope
@@ -34,18 +35,19 @@ MISSING = object()
 class GroupContext:
     """The group of one query. `aggregates` grow while the clauses after `into` are lowered."""
 
-    def __init__(
-        self, lowering: ArrayLowering, item: Value, rows: Any, order: tuple[tuple[str, bool, bool], ...]
-    ) -> None:
+    def __init__(self, lowering: ArrayLowering, item: Value, rows: Any, order: tuple[OrderTerm, ...]) -> None:
         self.lowering = lowering
         self.item = item
         self.rows = rows
         self.order = order
+        self.guard = lowering.guard
         self.key: Value = item
         self.type: GroupType = GroupType(ANY, ANY)
         self.keys: list[tuple[str, str]] = []
         self.aggregates: list[tuple[str, str]] = []
         self.asked_for_order = False
+        self.step = ""
+        """What must happen to the rows before they are grouped, so that their order can be told."""
 
     def add(self, text: str, t: QType) -> Column:
         """An aggregate of the group; the same one is computed once."""
@@ -82,11 +84,13 @@ class GroupContext:
         condition, column = "", None
         if q is not None:
             inner = Scope(self.rows, {q.sources[0].name: self.item})
-            condition = " AND ".join(self.lowering.condition(w, inner, exact=False) for w in q.wheres)
             distinct = distinct or q.distinct
-            selected = self.lowering.lower(q.select, inner)
-            if function not in ("count", "exists") or distinct:
-                column = self.lowering.to_column(selected)
+            with self.lowering.guarded_by(self.guard):
+                condition = " AND ".join(self.lowering.condition(w, inner, exact=False) for w in q.wheres)
+                with self.lowering.branch(condition or "TRUE"):
+                    selected = self.lowering.lower(q.select, inner)
+                    if function not in ("count", "exists") or distinct:
+                        column = self.lowering.to_column(selected)
         elif function not in ("count", "exists", "len") or distinct:
             column = self.lowering.to_column(self.item)
         if function in ("first", "last") and distinct:
@@ -100,7 +104,8 @@ class GroupContext:
             if distinct:
                 assert column is not None
                 return self._count_distinct(condition, column)
-            return self.add(f"count_if({condition})" if condition else "count(*)", INT)
+            # count_if() makes Catalyst compute its condition in a step of its own.
+            return self.add(f"count(CASE WHEN {condition} THEN 1 END)" if condition else "count(*)", INT)
         if function == "exists":
             return self.add(f"coalesce(bool_or({condition}), FALSE)" if condition else "(count(*) > 0)", BOOL)
         assert column is not None
@@ -122,9 +127,7 @@ class GroupContext:
             # Either the second attempt follows, or the rows have no order and any of them will do.
             value = f"any_value({column.text})" + (f" FILTER (WHERE {condition})" if condition else "")
             return self.add(value, column.type.as_nullable())
-        if not all(plain for _, _, plain in self.order):
-            return None
-        place = f"struct({', '.join(text for text, _, _ in self.order)})"
+        place = f"struct({', '.join(self._places())})"
         by = "min_by" if function == "first" else "max_by"
         where = f" FILTER (WHERE {condition})" if condition else ""
         return self.add(f"{by}({column.text}, {place}){where}", column.type.as_nullable())
@@ -134,13 +137,15 @@ class GroupContext:
         self.asked_for_order = True
         column = self.lowering.to_column(self.item)
         element = column.type
-        places = [text for text, _, plain in self.order if plain]
-        if len(places) != len(self.order) or not places:
-            made = f"transform(collect_list(named_struct('v', {column.text})), cq_s -> cq_s.v)"
-        else:
-            parts = ", ".join(f"'p{i}', {text}" for i, text in enumerate(places))
-            made = f"transform(array_sort(collect_list(named_struct({parts}, 'v', {column.text}))), cq_s -> cq_s.v)"
+        parts = "".join(f"'p{i}', {text}, " for i, text in enumerate(self._places()))
+        listed = f"collect_list(named_struct({parts}'v', {column.text}))"
+        made = f"transform({f'array_sort({listed})' if parts else listed}, cq_s -> cq_s.v)"
         return self.add(made, ListType(element))
+
+    def _places(self) -> tuple[str, ...]:
+        step, places = ascending(self.order)
+        self.step = self.step or step
+        return places
 
 
 def aggregate_sql(

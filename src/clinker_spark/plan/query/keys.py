@@ -7,6 +7,13 @@ from clinker_spark.query import ast
 from clinker_spark.query.names import key_name
 
 
+def groups_in_order(q: ast.Query) -> bool:
+    """Is the order of the groups known without their first appearances? It is with one group, or when no two tie."""
+    if q.group is None:
+        return False
+    return all(isinstance(key, cxl.Literal) for key in q.group.keys) or sorts_by_whole_key(q)
+
+
 def sorts_by_whole_key(q: ast.Query) -> bool:
     """Do the sort keys name every part of the group key? Then no two groups tie, and first appearances are not needed.
 

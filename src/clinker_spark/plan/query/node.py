@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from clinker_spark.config.model.query import QueryNode, query_name
+from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
 from clinker_spark.plan.nodes import PlanNode, Schema
 from clinker_spark.plan.query.engine import PlanningEngine, Scan, SparkDataset, plan, prepare
-from clinker_spark.plan.query.order import NUMBER, packed
-from clinker_spark.plan.query.values import columns_of
+from clinker_spark.plan.query.order import ARRIVAL
+from clinker_spark.plan.query.values import Rendered, columns_of
 from clinker_spark.query.failures import QueryError
 from clinker_spark.query.program import compile_query, deep_trees, located
-from clinker_spark.query.types import ListType, QType, RecordType, from_core, to_core
+from clinker_spark.query.types import ListType, QType, RecordType, from_core, is_kind, to_core
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,12 @@ class QueryPlan(PlanNode):
 
     text: str
     ordered_text: str
+    errors: Mapping[int, str]
+    """By input: SQL for the reason why a record of it fails in the query, which sets it aside."""
+    origins: Mapping[str, Span]
+    """The places in the query that pieces of its text come from."""
+    arrays: bool
+    """`ordered_text` needs the `$arrival` of its inputs as arrays, to put several of them together."""
     scans: tuple[Scan, ...]
     reads: tuple[str, ...]
     """All columns of its inputs. Those that the query does not use are left out by Catalyst."""
@@ -42,11 +50,14 @@ def bind_query(binder: Any, node: QueryNode) -> Any:
     """The plan node of a query; None when something is wrong with it, which is noted then."""
     text = binder.file.text_of((*binder.path, "config", "query"))
     engine = PlanningEngine()
+    engine.program_text = text.text
     names = {}
     for position, (written, bound) in enumerate(zip(node.inputs, binder.inputs, strict=True)):
         row = RecordType(tuple((name, from_core(t).as_nullable()) for name, t in bound.schema.items()))
         name = query_name(written)
         names[name] = engine.source(name, row, NodeInput(position), (ARRIVAL_COLUMN,))
+        scan = engine.scans[-1]
+        engine.inputs |= {quote(scan.name(ordered)): scan.view for ordered in (False, True)}
     types: dict[str, QType] = {name: ListType(found.relation.row, dataset=True) for name, found in names.items()}
     try:
         program = prepare(compile_query(text.text, binder.name, types), engine, types, names)
@@ -68,11 +79,18 @@ def bind_query(binder: Any, node: QueryNode) -> Any:
         binder.problem("E708", message, "config", "query", help="convert it: as float, as string")
         return None
     schema: Schema = made[1]
-    unordered, ordered = _texts(result, schema)
+    unordered, ordered = _texts(result, schema, engine.origins)
     return QueryPlan(
         **binder.common(schema, tuple(schema)),
         text=unordered,
         ordered_text=ordered,
+        origins=engine.origins,
+        errors={
+            scan.content.position: f"coalesce({', '.join(reasons)}, NULL)"
+            for scan in engine.scans
+            if (reasons := tuple(engine.reasons.get(scan.view, {}).values()))
+        },
+        arrays=len(result.relation.build(True).order) > 1,
         scans=tuple(engine.scans),
         reads=tuple(dict.fromkeys(name for bound in binder.inputs for name in bound.schema)),
     )
@@ -90,18 +108,26 @@ def _fits(t: Type) -> bool:
     return bare.kind not in (Kind.ANY, Kind.MAP, Kind.NULL) and not (bare.kind is Kind.DECIMAL and bare.scale is None)
 
 
-def _texts(result: SparkDataset, schema: Schema) -> tuple[str, str]:
+def _texts(result: SparkDataset, schema: Schema, origins: dict[str, Span]) -> tuple[str, str]:
     """The rows with the physical types of a pipeline, without and with the column that orders them."""
-    listed = ", ".join(f"CAST({quote(n)} AS {physical(t)}) AS {quote(n)}" for n, t in schema.items())
+    casts = {n: f"CAST({quote(n)} AS {physical(t)})" for n, t in schema.items()}
+    listed = ", ".join(f"{cast} AS {quote(n)}" for n, cast in casts.items())
     plain = result.relation.build(False)
     rendered = result.relation.build(True)
-    step, places = packed(rendered.order)
-    arrival = "0L"
-    if len(places) == 1 and places[0] != NUMBER:
-        arrival = quote(places[0])
-    elif places:
-        # A pipeline orders its records by one column, so places of several columns are numbered.
-        order = ", ".join(t.sql() for t in rendered.order)
-        step, arrival = "", f"CAST(row_number() OVER (ORDER BY {order}) AS BIGINT)"
+    for name, cast in casts.items():  # to Spark, what fails in a column fails in the cast of it
+        if quote(name) in origins:
+            origins[cast] = origins[quote(name)]
+    step, arrival = _arrival(rendered)
     ordered = f"{rendered.text}{step}\n|> SELECT {listed}, {arrival} AS {quote(ARRIVAL_COLUMN)}"
     return f"{plain.text}\n|> SELECT {listed}", ordered
+
+
+def _arrival(rendered: Rendered) -> tuple[str, str]:
+    """A pipe step (or nothing), and the one value by which a pipeline orders records and tells them apart."""
+    order = rendered.order
+    if order and all(t.plain and (is_kind(t.type, Kind.INT) or t.type == ARRIVAL) for t in order):
+        parts = [t.text if t.type == ARRIVAL else f"array(CAST({t.text} AS BIGINT))" for t in order]
+        return "", parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})"
+    # Sorted rows get ascending numbers, partition by partition.
+    terms = ", ".join(t.sql() for t in order)
+    return f"\n|> ORDER BY {terms}" if order and not rendered.in_order else "", "monotonically_increasing_id()"

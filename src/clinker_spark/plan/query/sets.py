@@ -7,12 +7,9 @@ from typing import Any
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.literals import ddl
-from clinker_spark.plan.query.order import first_of, packed
-from clinker_spark.plan.query.values import OrderTerm, Relation, Rendered, columns_of
+from clinker_spark.plan.query.order import first_places, united
+from clinker_spark.plan.query.values import Relation, Rendered, columns_of
 from clinker_spark.query.types import QType, RecordType, unify
-
-_SIDE = "$side"
-_PLACE = "$place"
 
 
 def distinct_relation(relation: Relation) -> Relation:
@@ -26,11 +23,9 @@ def distinct_relation(relation: Relation) -> Relation:
 
 
 def _distinct(rendered: Rendered, row: QType) -> Rendered:
-    names = ", ".join(quote(name) for name, _ in columns_of(row))
-    if not rendered.order:
-        return Rendered(f"{rendered.text}\n|> AGGREGATE GROUP BY {names}")
-    step, first = first_of(rendered.order)
-    return Rendered(f"{rendered.text}{step}\n|> AGGREGATE {first} AS `$first` GROUP BY {names}", (OrderTerm("$first"),))
+    names = [quote(name) for name, _ in columns_of(row)]
+    step, first, order = first_places(rendered.order, {name: name for name in names})
+    return Rendered(f"{rendered.text}{step}\n|> AGGREGATE {', '.join(first)} GROUP BY {', '.join(names)}", order)
 
 
 def set_relation(lowering: Any, e: cxl.Binary, left: Relation, right: Relation) -> Relation:
@@ -46,32 +41,24 @@ def set_relation(lowering: Any, e: cxl.Binary, left: Relation, right: Relation) 
 
 
 def _union(left: Relation, right: Relation, row: QType, ordered: bool) -> Rendered:
-    sides = [_aligned(side, row, number, ordered) for number, side in enumerate((left, right))]
-    order = (OrderTerm(_SIDE), OrderTerm(_PLACE, plain=True)) if ordered else ()
-    return Rendered(f"{sides[0]}\n|> UNION ALL ({sides[1]})", order)
+    """One after the other: neither side is sorted or numbered for it, the order stays a list of terms."""
+    first, second = left.build(ordered), right.build(ordered)
+    order, *hidden = united(first.order, second.order) if ordered else ((), [], [])
+    texts = [
+        _aligned(text, side.row, row, places)
+        for text, side, places in zip((first.text, second.text), (left, right), hidden, strict=True)
+    ]
+    return Rendered(f"{texts[0]}\n|> UNION ALL ({texts[1]})", order)
 
 
-def _aligned(side: Relation, row: QType, number: int, ordered: bool) -> str:
-    """One side with the columns of both, in one order."""
-    rendered = side.build(ordered)
-    have = dict(columns_of(side.row))
+def _aligned(text: str, own: QType, row: QType, places: list[str]) -> str:
+    """One side with the columns of both, and with those that order it."""
+    have = dict(columns_of(own))
     listed = []
     for name, t in columns_of(row):
-        text = quote(name) if name in have else "NULL"
-        listed.append(f"CAST({text} AS {ddl(t)}) AS {quote(name)}" if have.get(name) != t else quote(name))
-    step = ""
-    if ordered:
-        # The sides' places may differ in number and type, so each side has its rows numbered in its own order.
-        step, places = packed(rendered.order)
-        place = "0L"
-        if len(places) == 1 and step:
-            place = quote(places[0])
-        elif places:
-            order = ", ".join(quote(p) for p in places)
-            step = f"\n|> EXTEND CAST(row_number() OVER (ORDER BY {order}) AS BIGINT) AS {quote(_PLACE)}"
-            place = quote(_PLACE)
-        listed += [f"{number} AS {quote(_SIDE)}", f"CAST({place} AS BIGINT) AS {quote(_PLACE)}"]
-    return f"{rendered.text}{step}\n|> SELECT {', '.join(listed)}"
+        value = quote(name) if name in have else "NULL"
+        listed.append(f"CAST({value} AS {ddl(t)}) AS {quote(name)}" if have.get(name) != t else quote(name))
+    return f"{text}\n|> SELECT {', '.join([*listed, *places])}"
 
 
 def _filtered(lowering: Any, op: str, left: Relation, right: Relation, ordered: bool) -> Rendered:

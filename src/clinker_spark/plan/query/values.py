@@ -9,6 +9,7 @@ from typing import Any
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.query.types import (
+    ANY,
     GroupType,
     ListType,
     QType,
@@ -23,6 +24,8 @@ class Column:
 
     text: str
     type: QType
+    query: str = field(default="", compare=False)
+    """The query that gives this value as its only row. Asked by itself it runs as it is, not as a sub-query."""
 
 
 class Presence:
@@ -62,16 +65,17 @@ class Record:
 
 @dataclass(frozen=True)
 class OrderTerm:
-    """A hidden column that says where a row stands. `plain` ones ascend and are never null."""
+    """SQL that says where a row stands, mostly a column, hidden or not. `plain` ones ascend and are never null."""
 
-    column: str
+    text: str
     descending: bool = False
     plain: bool = True
+    type: QType = ANY
 
     def sql(self) -> str:
         if self.plain:
-            return quote(self.column)
-        return f"{quote(self.column)} {'DESC' if self.descending else 'ASC'} NULLS LAST"
+            return self.text
+        return f"{self.text} {'DESC' if self.descending else 'ASC'} NULLS LAST"
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,11 @@ class Rendered:
         """The whole query, its rows in order and without hidden columns."""
         if not self.order:
             return self.text
-        names = ", ".join(quote(name) for name, _ in columns_of(row))
+        names = [quote(name) for name, _ in columns_of(row)]
         order = "" if self.in_order else f"\n|> ORDER BY {', '.join(t.sql() for t in self.order)}"
-        return f"{self.text}{order}\n|> SELECT {names}"
+        if all(t.text in names for t in self.order):
+            return f"{self.text}{order}"
+        return f"{self.text}{order}\n|> SELECT {', '.join(names)}"
 
 
 def indent(text: str) -> str:

@@ -1,4 +1,8 @@
-"""Query nodes: the lowered text over views of the input streams. A value that it cannot go on with ends the run."""
+"""Query nodes: the lowered text over views of the input streams.
+
+Records that fail in a clause that looks at them one by one are set aside before. Any other value that the query cannot
+go on with ends the run.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType
 
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.query.node import NodeInput, QueryPlan
 from clinker_spark.spark.operators.stream import (
     LETTER_COLUMN,
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
 
 def build_query(builder: Builder, node: QueryPlan) -> Stream:
     """The rows of the query, each a new record: it has no place in a file of its own."""
-    streams = builder.inputs(node)
+    streams = [_settled(builder, node, i, stream) for i, stream in enumerate(builder.inputs(node))]
     text = node.ordered_text if builder.plan.needs[node.name].arrival else node.text
     tag = f"{id(builder)}_{builder.plan.nodes.index(node)}"
     for scan in node.scans:
@@ -34,7 +39,7 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
             if quote(name) in text:
                 content = scan.content
                 frame = (
-                    _visible(streams[content.position].frame, ordered)
+                    _visible(streams[content.position].frame, ordered, node.arrays)
                     if isinstance(content, NodeInput)
                     else scan_frame(builder.spark, content, ordered)
                 )
@@ -49,6 +54,19 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
     return builder.mark(node, Stream(frame, in_place=False))
 
 
-def _visible(frame: DataFrame, ordered: bool) -> DataFrame:
-    names = [n for n in frame.columns if not n.startswith("$") or (ordered and n == ARRIVAL_COLUMN)]
-    return frame.select(*[F.col(quote(n)) for n in names])
+def _settled(builder: Builder, node: QueryPlan, position: int, stream: Stream) -> Stream:
+    """An input without the records that fail in the query, which are set aside at this node."""
+    error = node.errors.get(position)
+    if error is None:
+        return stream
+    frame = stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({error} AS {ERROR_TYPE})"))
+    return builder.settle(node, builder.mark(node, stream.over(frame)), f": {node.inputs[position].node}")
+
+
+def _visible(frame: DataFrame, ordered: bool, arrays: bool) -> DataFrame:
+    columns = [F.col(quote(n)) for n in frame.columns if not n.startswith("$")]
+    if ordered:
+        arrival = F.col(quote(ARRIVAL_COLUMN))
+        alone = not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType)
+        columns.append(F.array(arrival).alias(ARRIVAL_COLUMN) if arrays and alone else arrival)
+    return frame.select(*columns)

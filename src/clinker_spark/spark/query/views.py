@@ -1,0 +1,32 @@
+"""Sources of queries as views of the session."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from clinker_spark.plan.query.files import FileSource
+from clinker_spark.spark.query.frames import scan_frame
+
+
+def view_of(spark: SparkSession, name: str, content: Any, ordered: bool) -> str:
+    """Makes a view of a source, and gives its name.
+
+    The view of a file that has not changed since is used again: listing files and making a view costs a query more
+    than parsing it does. A file that has changed has another name, and a plan that reads the old one is left alone.
+    """
+    if isinstance(content, FileSource) and content.rows is None:
+        name = f"clinker_file_{_fingerprint(content, ordered)}"
+        if spark.catalog.tableExists(name):
+            return name
+    scan_frame(spark, content, ordered).createOrReplaceTempView(name)
+    return name
+
+
+def _fingerprint(source: FileSource, ordered: bool) -> str:
+    """All that a view of a file depends on: how it is read, and the state of each file."""
+    states = [(s.st_mtime_ns, s.st_size, s.st_ino) for s in map(os.stat, source.paths)]
+    return hashlib.sha256(repr((source, ordered, states)).encode()).hexdigest()[:24]
