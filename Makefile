@@ -25,7 +25,7 @@ types: env-dev ## Check types.
 	@$(PY) -m mypy
 
 unit: env-dev ## Run the tests in two processes; choose some with ARGS="-k name".
-	@$(WITH_JAVA) $(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	@$(WITH_JAVA) $(PY) -m pytest -n 2 --dist worksteal $(ARGS)
 
 fmt: env-dev ## Format the code and apply the safe fixes.
 	@$(PY) -m ruff check --fix --quiet . || true
