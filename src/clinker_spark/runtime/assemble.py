@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -74,15 +76,16 @@ def cut_lines(parts: list[Path], lines: np.ndarray, records: int) -> bool:
     """Take lines (sorted, counted from 0 over all parts) out of the parts, in place.
 
     False, and nothing is done, when records are not lines: there are `records` of them."""
-    counts = [_line_count(part) for part in parts]
-    if sum(counts) != records:
-        return False
-    first = 0
-    for part, count in zip(parts, counts, strict=True):
-        mine = lines[np.searchsorted(lines, first) : np.searchsorted(lines, first + count)] - first
-        if len(mine):
-            _rewrite_without(part, mine)
-        first += count
+    with ThreadPoolExecutor() as pool:
+        counts = list(pool.map(_line_count, parts))
+        if sum(counts) != records:
+            return False
+        ends = np.cumsum([0, *counts])
+        mine = [
+            lines[np.searchsorted(lines, start) : np.searchsorted(lines, end)] - start for start, end in pairwise(ends)
+        ]
+        for _ in pool.map(_rewrite_without, parts, mine):
+            pass
     return True
 
 
@@ -93,6 +96,8 @@ def _line_count(part: Path) -> int:
 
 def _rewrite_without(part: Path, lines: np.ndarray) -> None:
     """Write what stays beside the part, and put it in its place."""
+    if not len(lines):
+        return
     beside = part.with_name(f".{part.name}.cut")
     at = 0  # the line that a block begins in
     with open(part, "rb") as file, open(beside, "wb") as out:

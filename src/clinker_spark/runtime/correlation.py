@@ -29,6 +29,8 @@ from clinker_spark.spark.operators import correlated as ops
 from clinker_spark.spark.operators.letters import letters
 from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.operators.source import ONE_IN
+from clinker_spark.spark.session import is_local
+from clinker_spark.spark.sources.chosen import Chosen, save_chosen
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.run import _Run
@@ -55,6 +57,9 @@ class Groups:
         self.taken: list[Any] = []
         """Source records that were taken back with a group of an aggregate, or with their own group."""
         self.removed: dict[str, Any] = {}
+        self.all_removed: Saved | None = None
+        self.chosen: dict[str, Chosen] = {}
+        """What readers leave out themselves, instead of `removed`."""
         self.indexes: dict[str, Any] = {}
         self.few = True
         self.most_dirty = 0
@@ -89,6 +94,9 @@ class Groups:
     def _prepared(self, builder: Builder) -> None:
         """A builder that leaves out what was taken back."""
         builder.removed = self.removed
+        builder.chosen = self.chosen
+        if self.chosen:
+            builder.progress = None  # the readers' counts are those of all records, and stay so
         builder.few = self.few
         builder.indexes = self.indexes
         if self.triggers:
@@ -164,14 +172,18 @@ class Groups:
 
     def _remove(self, frames: Iterable[Any], turn: int) -> None:
         rows = _union([frame.select("source", "file", "row") for frame in frames]).where("source IS NOT NULL")
-        known = [frame.select("source", "file", "row") for frame in self.removed.values()]
-        everything = self._save(_union([rows, *known]).distinct(), f"removed-{turn}")
+        known = [] if self.all_removed is None else [self.all_removed.frame]
+        self.all_removed = everything = self._save(_union([rows, *known]).distinct(), f"removed-{turn}")
         counts = {source: count for (source,), count in everything.tally("source").items()}
-        self.removed = {
-            node.name: everything.frame.where(f"source = {node.index}")
-            for node in self.plan.sources
-            if counts.get(node.index)
-        }
+        self.removed, self.chosen = {}, {}
+        for node in self.plan.sources:
+            count = counts.get(node.index, 0)
+            if count and node.config.type == "csv" and count <= FEW and is_local(self.spark):
+                place = Path(self.folder) / f"left-out-{node.index}-{turn}"
+                save_chosen(place, everything.places_of(node.index))
+                self.chosen[node.name] = Chosen(str(place), (), keep=False)
+            elif count:
+                self.removed[node.name] = everything.frame.where(f"source = {node.index}")
         self.counters["output_rows_retracted_total"] = sum(counts.values())
         if self.few and (self.most_dirty > FEW or max(counts.values(), default=0) > FEW):
             # Records no longer stay where they were read: outputs sort them.

@@ -303,6 +303,7 @@ class _Run:
             if "rows" not in counts:  # without them nobody knows whether records failed
                 raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
             report.records = counts["rows"]
+            builder.job_done()
             thresholds.check_output_rows(self.plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))
             report.dropped = counts.get("dropped", 0)
             self.report.outputs.append(report)

@@ -52,6 +52,12 @@ class Saved:
                 places = before[mine["file"].to_numpy()] + mine["row"].to_numpy() - 1
                 yield places, mine["trigger"].to_numpy(zero_copy_only=False)
 
+    def places_of(self, source: int) -> pa.Table:
+        """`file` and `row` of all records of a source."""
+        schema = pa.schema([("source", pa.int32()), ("file", pa.int32()), ("row", pa.int64())])
+        table = pa.Table.from_batches([batch.cast(schema) for batch in self.batches(*schema.names)], schema)
+        return table.filter(pc.equal(table["source"], source)).select(["file", "row"])
+
     def built_places(self, source: int, offsets: Sequence[int]) -> Iterator[np.ndarray]:
         """The records of a source that a combine matched with a record that failed then."""
         before = np.array(offsets or (0,), dtype=np.int64)

@@ -102,6 +102,10 @@ class Builder:
     failures: list[tuple[DataFrame, PlanNode, Stream]] = field(default_factory=list)
     stored: list[DataFrame] = field(default_factory=list)
     """What is kept while it is read twice; whoever owns the builder lets it go."""
+    watching: set[str] = field(default_factory=set)
+    """The sources whose groups are watched by the jobs that are built now."""
+    watched: set[str] = field(default_factory=set)
+    """Those of which a job has seen all groups."""
     scans: dict[str, Any] = field(default_factory=dict)
     _built: dict[str, Ports] = field(default_factory=dict)
     _source_counts: dict[str, int] = field(default_factory=dict)
@@ -151,6 +155,13 @@ class Builder:
         if follows or (last and len(made) == 1):
             return made
         return {port: self.settle(node, stream) for port, stream in made.items()}
+
+    def job_done(self) -> None:
+        """Sources need not be watched twice: what the next job reads of them is built without that."""
+        if self.watching:
+            self.watched |= self.watching
+            self.watching.clear()
+            self._built.clear()
 
     def mark(self, node: PlanNode, stream: Stream) -> Stream:
         """Note at which node records failed that had not failed before."""

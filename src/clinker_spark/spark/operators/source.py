@@ -87,8 +87,9 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         limit=builder.limit,
         progress=progress,
         cells=cells,
-        only_flags=builder.writes,
+        only_flags=builder.writes or (builder.letters and not builder.texts),
         aside=progress if builder.sets_aside else None,
+        known_counts=builder.measured.setdefault("record counts", {}) if builder.limit is None else None,
         chosen=builder.chosen.get(node.name),
     )
     scan = read(builder.spark, node.config.type, request)
@@ -100,6 +101,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         builder.stored.append(scan.frame)
     builder.scans[node.name] = scan
     if watched:
+        builder.watching.add(node.name)
         scan = replace(scan, frame=_watch_groups(builder, node, scan.frame))
     if unsorted and need.arrival:
         scan = replace(scan, frame=repaired(scan.frame, node, builder.unsorted[node.name]))
@@ -121,7 +123,7 @@ def watches_groups(builder: Builder, node: SourcePlan) -> bool:
     most = builder.plan.file.error_handling.max_group_buffer
     possible = sum(file.size for file in builder.files[node.name]) // 2  # a record has a byte and a line end at least
     first = not builder.letters and builder.dirty is None and not builder.stamp and builder.limit is None
-    first = first and not builder.chosen
+    first = first and not builder.chosen and node.name not in builder.watched
     return bool(node.config.correlation_key) and first and most >= LEAST_SAMPLED and possible > most
 
 

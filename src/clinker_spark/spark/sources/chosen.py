@@ -28,18 +28,18 @@ class Chosen:
     keys: tuple[str, ...]
     keep: bool
 
-    def mask(self, file: int, first_row: int, rows: int, typed: Mapping[str, pa.Array]) -> pa.Array:
-        """Which records of a block stay; `typed` has the values of the keys."""
+    def stay(self, file: int, rows: np.ndarray, keys: Mapping[str, pa.Array]) -> np.ndarray:
+        """Which of some neighbouring records stay: their rows, and the values of their keys."""
         places, groups = _sets(self.folder)
-        found = np.zeros(rows, dtype=bool)
+        found = np.zeros(len(rows), dtype=bool)
         mine = places.get(file)
-        if mine is not None:
-            start, end = np.searchsorted(mine, (first_row, first_row + rows))
-            found[mine[start:end] - first_row] = True
-        if len(groups) and all(name in typed for name in self.keys):
-            keys = group_texts([typed[name] for name in self.keys])
-            found |= pc.is_in(keys, value_set=groups).to_numpy(zero_copy_only=False)
-        return pa.array(found if self.keep else ~found)
+        if mine is not None and len(rows):
+            start, end = np.searchsorted(mine, (rows[0], rows[-1] + 1))
+            found[mine[start:end] - rows[0]] = True
+        if len(groups) and all(name in keys for name in self.keys):
+            texts = group_texts([keys[name] for name in self.keys])
+            found |= pc.is_in(texts, value_set=groups).to_numpy(zero_copy_only=False)
+        return found if self.keep else ~found
 
 
 def group_texts(keys: Sequence[pa.Array]) -> pa.Array:
@@ -53,11 +53,12 @@ def group_texts(keys: Sequence[pa.Array]) -> pa.Array:
 
 
 def save_chosen(folder: Path, table: pa.Table) -> None:
-    """Choose the records of a table with `file`, `row` and a column for each key, and all that share their keys."""
+    """Choose the records of a table with `file`, `row` and, if whole groups are chosen, a column for each key."""
     folder.mkdir(parents=True, exist_ok=True)
     places = table.select(["file", "row"]).sort_by([("file", "ascending"), ("row", "ascending")])
     feather.write_feather(places, str(folder / PLACES), compression="uncompressed")
-    groups = group_texts([column.combine_chunks() for column in table.columns[2:]]).unique()
+    keys = [column.combine_chunks() for column in table.columns[2:]]
+    groups = group_texts(keys).unique() if keys else pa.array([], pa.string())
     there = groups.filter(pc.is_valid(groups))
     feather.write_feather(pa.table({"group": there}), str(folder / GROUPS), compression="uncompressed")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Any
 
 from clinker_spark.plan.ready_cells import CellRun
 from clinker_spark.spark.sources.chosen import Chosen
@@ -79,7 +80,8 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
     plan = replace(plan, splits=tuple(splits))
     if request.limit is not None:
         plan = _limited(plan, request.limit)
-    return _numbered(plan) if request.positions or request.chosen is not None else plan
+    known = request.known_counts if request.known_counts is not None else {}
+    return _numbered(plan, known) if request.positions or request.chosen is not None else plan
 
 
 def _limited(plan: CsvPlan, limit: int) -> CsvPlan:
@@ -95,10 +97,14 @@ def _limited(plan: CsvPlan, limit: int) -> CsvPlan:
     return replace(plan, splits=tuple(kept))
 
 
-def _numbered(plan: CsvPlan) -> CsvPlan:
+def _numbered(plan: CsvPlan, known: dict[Any, int]) -> CsvPlan:
     """The splits with the number of their first record. Nothing is numbered after the last split: it is not counted."""
+    keys = [(plan.files[split.file].path, split.start, split.end, split.skip) for split in plan.splits[:-1]]
+    new = [i for i, key in enumerate(keys) if key not in known]
     with ThreadPoolExecutor() as pool:
-        counts = [*pool.map(lambda split: count_records(plan, split), plan.splits[:-1]), 0]
+        found = pool.map(lambda i: count_records(plan, plan.splits[i]), new)
+        known.update((keys[i], count) for i, count in zip(new, found, strict=True))
+    counts = [*(known[key] for key in keys), 0]
     totals = [0] * len(plan.files)
     numbered: list[CsvSplit] = []
     for split, records in zip(plan.splits, counts, strict=False):

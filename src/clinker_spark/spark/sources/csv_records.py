@@ -13,6 +13,7 @@ from clinker_spark.core.types import STRING
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.plan.ready_cells import CELLS_COLUMN, CellRun
 from clinker_spark.spark.sources.cell_texts import joined_cells
+from clinker_spark.spark.sources.chosen import Chosen
 from clinker_spark.spark.sources.csv_blocks import BLOCK, Block, RaggedRow, parsed_batches
 from clinker_spark.spark.sources.csv_header import CsvFile
 from clinker_spark.spark.sources.csv_plan import CsvPlan, CsvSplit
@@ -59,12 +60,34 @@ def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Itera
         if plan.aside is not None:
             keeper = stack.enter_context(LetterKeeper(plan.aside, plan.splits.index(split), len(plan.columns)))
         for block in parsed_batches(plan, split, [*needed, *(place for _, place in file.undeclared)], block_size):
-            yield _batch(plan, file, split.file, block, row, keeper)
+            numbers = np.arange(row, row + block.rows, dtype=np.int64)
             row += block.rows
+            if plan.chosen is not None:
+                block, numbers = _chosen(plan, plan.chosen, split.file, block, numbers)
+            if block.rows:
+                yield _batch(plan, file, split.file, block, numbers, keeper)
+
+
+def _chosen(
+    plan: CsvPlan, chosen: Chosen, file_index: int, block: Block, numbers: np.ndarray
+) -> tuple[Block, np.ndarray]:
+    """The chosen records of a block, and their numbers. Only their keys were looked at, the rest is still text."""
+    file = plan.files[file_index]
+    readable = _without_marks(plan, file, block, {}) if block.marked else block
+    keys: dict[str, pa.Array] = {}
+    for column, place in zip(plan.columns, file.places, strict=True):
+        if column.name in chosen.keys and place is not None:
+            keys[column.name] = column.convert(readable.columns[place]).values
+    rows = np.flatnonzero(chosen.stay(file_index, numbers, keys))
+    if len(rows) == block.rows:
+        return block, numbers
+    columns = {place: text.take(pa.array(rows)) for place, text in block.columns.items()}
+    ragged = {at: block.ragged[row] for at, row in enumerate(rows.tolist()) if row in block.ragged}
+    return Block(len(rows), columns, ragged, block.marked), numbers[rows]
 
 
 def _batch(
-    plan: CsvPlan, file: CsvFile, file_index: int, block: Block, first_row: int, keeper: LetterKeeper | None
+    plan: CsvPlan, file: CsvFile, file_index: int, block: Block, numbers: np.ndarray, keeper: LetterKeeper | None
 ) -> pa.RecordBatch:
     errors: dict[int, Error] = {row: _ragged_error(what, file) for row, what in block.ragged.items()}
     if block.marked:
@@ -76,7 +99,7 @@ def _batch(
         selected = column.name in plan.selected
         if place is None:
             values = pa.nulls(block.rows, column.arrow)
-        elif selected or column.checked or (plan.chosen is not None and column.name in plan.chosen.keys):
+        elif selected or column.checked:
             text = block.columns[place]
             converted = column.convert(text)
             values = typed[column.name] = converted.values
@@ -98,15 +121,13 @@ def _batch(
     if plan.positions:
         names += [FILE_COLUMN, ROW_COLUMN]
         arrays.append(pa.array(np.full(block.rows, file_index, dtype=np.int32)))
-        arrays.append(pa.array(np.arange(first_row, first_row + block.rows, dtype=np.int64)))
+        arrays.append(pa.array(numbers))
     if plan.record:
         names.append(RECORD_COLUMN)
         arrays.append(_record(plan, file, block))
     if not names:  # there must be some column to say how many records there are
         names, arrays = [FAILED_COLUMN], [_failed_column({}, block.rows)]
     batch = pa.RecordBatch.from_arrays(arrays, names)
-    if plan.chosen is not None:
-        batch = batch.filter(plan.chosen.mask(file_index, first_row, block.rows, typed))
     if keeper is None:
         return batch
     keeper.add(block.rows, errors, _record(plan, file, block).take(pa.array(sorted(errors))) if errors else None)

@@ -70,6 +70,8 @@ class ReadRequest:
     aside: str | None = None
     """Where readers that can do so keep the records with errors, which they do not give then (`kept_letters`)."""
 
+    known_counts: dict[Any, int] | None = None
+    """How many records parts of files have, as far as earlier reads of a run counted them; readers add to it."""
     chosen: Chosen | None = None
     """Only some records, or all but some: only the CSV reader can do that."""
 
