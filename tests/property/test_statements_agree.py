@@ -1,6 +1,7 @@
 """Statements that drop, multiply or group records, and windows: interpreter against `Program.apply` on real DataFrames.
 
-Written programs first, one for each promise, over 1, 2 and 7 partitions each; then generated ones, over these in turn.
+Written programs first, one for each promise; then generated ones. They run over 1, 2 and 7 partitions in turn, the
+written ones over each of these with CLINKER_CASES=all.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tests.property.campaign import interpreted
 from tests.property.statement_programs import group_cases, row_cases, window_cases
 
 SEED = int(os.environ.get("CXL_SEED", "20261115"))
+EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
 PARTITIONS = (1, 2, 7)
 RECORDS = 30
 GENERATED = 24  # of windows, of aggregates
@@ -60,7 +62,8 @@ Runs = Sequence[tuple[Any, int]]
 
 
 def everywhere(cases: Sequence[Any]) -> Runs:
-    return [(case, n) for n in PARTITIONS for case in cases]
+    """Over every number of partitions, if all cases are asked for, or else over one after the other."""
+    return [(case, n) for n in PARTITIONS for case in cases] if EVERYTHING else in_turn(cases)
 
 
 def in_turn(cases: Iterable[Any]) -> Runs:

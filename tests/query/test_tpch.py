@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,11 +14,14 @@ from clinker_spark.query.values import Dataset
 from clinker_spark.runtime.query import QueryEngine, prepare
 
 SCALE = 0.005
+EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
+CHOSEN = NUMBERS if EVERYTHING else (1, 2, 4, 7, 13, 15, 16, 18, 20, 21, 22)
+"""Between them: joins of all kinds, correlated aggregates, exists, in, having, distinct, views."""
 
 
-def test_all_queries_agree_with_duckdb(quick: SparkSession, tmp_path: Path) -> None:
+def test_queries_agree_with_duckdb(quick: SparkSession, tmp_path: Path) -> None:
     folder = generate(tmp_path / "tpch", SCALE)
-    answers = {number: duckdb_runner(folder)(sql(number, SCALE)) for number in NUMBERS}
+    answers = {number: duckdb_runner(folder)(sql(number, SCALE)) for number in CHOSEN}
 
     def wrong(number: int) -> str | None:
         engine = QueryEngine(lambda: quick)
@@ -28,4 +32,4 @@ def test_all_queries_agree_with_duckdb(quick: SparkSession, tmp_path: Path) -> N
         return None if problem is None else f"q{number}: {problem}"
 
     with ThreadPoolExecutor(3) as pool:
-        assert [problem for problem in pool.map(wrong, NUMBERS) if problem] == []
+        assert [problem for problem in pool.map(wrong, CHOSEN) if problem] == []
