@@ -54,9 +54,12 @@ class Saved:
 
     def places_of(self, source: int) -> pa.Table:
         """`file` and `row` of all records of a source."""
-        schema = pa.schema([("source", pa.int32()), ("file", pa.int32()), ("row", pa.int64())])
-        table = pa.Table.from_batches([batch.cast(schema) for batch in self.batches(*schema.names)], schema)
-        return table.filter(pc.equal(table["source"], source)).select(["file", "row"])
+        schema = pa.schema([("file", pa.int32()), ("row", pa.int64())])
+        found = []
+        for batch in self.batches("source", "file", "row"):
+            mine = batch.filter(pc.fill_null(pc.equal(batch["source"], source), False))
+            found.append(mine.select(schema.names).cast(schema))
+        return pa.Table.from_batches(found, schema)
 
     def built_places(self, source: int, offsets: Sequence[int]) -> Iterator[np.ndarray]:
         """The records of a source that a combine matched with a record that failed then."""

@@ -17,6 +17,7 @@ from clinker_spark.plan.needs import source_columns
 from clinker_spark.plan.nodes import SourcePlan
 from clinker_spark.plan.ready_cells import source_runs, typed_columns
 from clinker_spark.spark.operators.source_order import repaired
+from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import (
     DOCUMENT_COLUMN,
     EVENT_COLUMN,
@@ -146,18 +147,7 @@ def _without(frame: DataFrame, removed: DataFrame, *, few: bool) -> DataFrame:
 
 def count_source(builder: Builder, node: SourcePlan) -> int:
     """How many records a source has, good or bad."""
-    request = ReadRequest(
-        source=node.name,
-        files=builder.files[node.name],
-        columns=node.columns,
-        options=node.config.options,
-        compression=node.config.compression,
-        on_unmapped="drop",
-        date_formats=tuple(builder.plan.file.settings.date_formats),
-        wanted=frozenset(),
-        limit=builder.limit,
-    )
-    return read(builder.spark, node.config.type, request).frame.count()
+    return read(builder.spark, node.config.type, columns_only(builder, node, frozenset())).frame.count()
 
 
 def _hidden(

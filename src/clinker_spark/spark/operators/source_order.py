@@ -19,9 +19,10 @@ from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.plan.nodes import SourcePlan
+from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import direction
 from clinker_spark.spark.sources.formats import read
-from clinker_spark.spark.sources.request import FILE_COLUMN, ROW_COLUMN, ReadRequest
+from clinker_spark.spark.sources.request import FILE_COLUMN, ROW_COLUMN
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -66,18 +67,8 @@ def split_points(builder: Builder, node: SourcePlan) -> Points:
 
 def _good(builder: Builder, node: SourcePlan) -> DataFrame:
     """The columns of the order, and where the records stand."""
-    request = ReadRequest(
-        source=node.name,
-        files=builder.files[node.name],
-        columns=node.columns,
-        options=node.config.options,
-        compression=node.config.compression,
-        on_unmapped="drop",
-        date_formats=tuple(builder.plan.file.settings.date_formats),
-        wanted=frozenset(item.field for item in node.config.sort_order),
-        positions=True,
-        limit=builder.limit,
-    )
+    wanted = frozenset(item.field for item in node.config.sort_order)
+    request = columns_only(builder, node, wanted, positions=True)
     frame = read(builder.spark, node.config.type, request).frame
     return frame.where(F.col(quote(ERROR_COLUMN)).isNull()) if ERROR_COLUMN in frame.columns else frame
 
