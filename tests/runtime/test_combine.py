@@ -199,3 +199,19 @@ def test_steps_begin_with_the_smallest_connected_input(tmp_path: Any) -> None:
     (tmp_path / "pipeline.yaml").write_text(text)
     steps = prepare(tmp_path / "pipeline.yaml")["both"].steps
     assert [(s.build, s.strategy) for s in steps] == [("q", "broadcast"), ("p", "broadcast")]
+
+
+@pytest.mark.parametrize(
+    ("where", "strategy"),
+    [
+        ("o.qty >= p.packs", "range"),
+        ("o.qty > p.packs and o.id > p.packs", "range"),
+        ("o.product == p.code and o.qty >= p.packs", "broadcast"),
+    ],
+)
+def test_a_comparison_alone_needs_no_nested_loop(tmp_path: Any, where: str, strategy: str) -> None:
+    (tmp_path / "orders.csv").write_text(ORDERS)
+    (tmp_path / "products.csv").write_text(PRODUCTS)
+    (tmp_path / "p.yaml").write_text(pipeline(where=where))
+    [step] = prepare(tmp_path / "p.yaml")["both"].steps
+    assert step.strategy == strategy
