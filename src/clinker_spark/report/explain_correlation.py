@@ -27,6 +27,8 @@ def key_lines(plan: Plan) -> list[str]:
         lines.append(f"output '{output.name}': {what}")
     lines.append(f"groups of more than {handling.max_group_buffer:,} records are dead letters")
     lines += ["clean data: one pass", *_dirty_lines(plan)]
+    if len(plan.outputs) > 1:
+        lines.append("  outputs after the one that a record failed on the way to are written only then")
     return lines
 
 

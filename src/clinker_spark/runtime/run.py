@@ -291,6 +291,8 @@ class _Run:
     def _write(self, name: str) -> None:
         node = next(output for output in self.plan.outputs if output.name == name)
         place, builder = self.targets[name], self.builder
+        if self._can_wait(node):
+            return
         with self._timed(node.name):
             self.tell("output_started", {"output": node.name})
             prepared = prepare_output(builder, node)
@@ -311,6 +313,20 @@ class _Run:
             if self.again or not is_held_together(self):  # else lines may be cut out, or it is written again
                 self._finish(node.name)
 
+    def _can_wait(self, node: OutputPlan) -> bool:
+        """Have records failed on the way to an output before this one? Then all outputs are written without their
+        groups, and before that this one has nothing to tell but the records of sources that nobody read yet."""
+        if self.again or not self.unfinished or not is_held_together(self):
+            return False
+        read = {source for name in self.unfinished for source in self._sources_of(name)}
+        if not read.issuperset(self._sources_of(node.name)):
+            return False
+        kept_bad = self._kept_letters()
+        return self._failed() > 0 or (kept_bad is not None and bool(kept_bad.counts))
+
+    def _sources_of(self, output: str) -> list[str]:
+        return [node.name for node in self.plan.upstream(output) if isinstance(node, SourcePlan)]
+
     def _finish(self, output: str) -> None:
         """Make the files of an output of its parts."""
         made = self.unfinished.pop(output)
@@ -319,8 +335,7 @@ class _Run:
 
     def _watched(self, output: str) -> Watch:
         assert self.progress is not None
-        names = [n.name for n in self.plan.upstream(output) if isinstance(n, SourcePlan)]
-        return Watch(Path(self.progress), names, lambda found: self.tell("progress", {"output": output, **found}))
+        return Watch(Path(self.progress), self._sources_of(output), lambda found: self.tell("progress", {"output": output, **found}))
 
     def _folder(self, node: OutputPlan, place: Target) -> Path:
         beside = place.path if place.template is None else self.base / place.template.split("{")[0] / "x"
