@@ -27,7 +27,8 @@ from pyspark.sql import functions as F
 from clinker_spark.plan.nodes import StreamRef
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discovery import discover
-from clinker_spark.runtime.run import Options, contexts, run
+from clinker_spark.runtime.options import Options, contexts
+from clinker_spark.runtime.run import run
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.session import session
 

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.run import Options, run
+from clinker_spark.runtime.options import Options
+from clinker_spark.runtime.run import run
 from clinker_spark.spark.sources import csv_source
 
 Record = dict[str, Any]

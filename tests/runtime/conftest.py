@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime.options import Options
 from clinker_spark.runtime.report import RunReport
-from clinker_spark.runtime.run import Options, run
+from clinker_spark.runtime.run import run
 
 
 class Workbench:

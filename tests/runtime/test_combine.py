@@ -10,7 +10,9 @@ import pytest
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.errors import DataError
-from clinker_spark.runtime.run import Options, _Run, run
+from clinker_spark.runtime.options import Options
+from clinker_spark.runtime.run import run
+from clinker_spark.runtime.state import RunState
 
 PIPELINE = """
 pipeline: {{ name: demo }}
@@ -134,15 +136,15 @@ def test_every_way_to_join_gives_the_same_bytes(shop: Any, match: str, monkeypat
     shop.file("orders.csv", "id,product,qty\n" + rows)
     shop.file("pipeline.yaml", pipeline(match=match, on_miss="null_fields"))
     found = set()
-    build = _Run._builder
+    build = RunState.new_builder
     for forced in (None, "sort_merge", "grace_hash", "nested_loop"):
 
-        def forcing(self: _Run, forced: str | None = forced, **options: Any) -> Any:
+        def forcing(self: RunState, forced: str | None = forced, **options: Any) -> Any:
             builder = build(self, **options)
             builder.forced_join = forced
             return builder
 
-        monkeypatch.setattr(_Run, "_builder", forcing)
+        monkeypatch.setattr(RunState, "new_builder", forcing)
         plan = prepare(shop.folder / "pipeline.yaml")
         if forced is not None:  # what moves records must not claim to keep them in place
             step = plan["both"].steps[0]

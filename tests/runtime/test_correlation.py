@@ -179,7 +179,7 @@ def test_streaming_does_not_go_with_retraction(tmp_path: Any) -> None:
 def test_where_records_go_their_own_way_lines_are_cut_out_of_the_output(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clinker_spark.runtime.run._Run._write_again", None)  # nothing is written twice
+    monkeypatch.setattr("clinker_spark.runtime.outputs.Outputs.write_again", None)  # nothing is written twice
     rows = "".join(f"{'ABCD'[i % 4]},{'bad' if i == 6 else i},n{i}\n" for i in range(12))
     bench.file("staff.csv", "employee_id,amount,note\n" + rows + "E\n,bad,x\n,13,y\n")
     text = HEAD + source("staff", "employee_id", "employee_id: string, amount: string, note: string")

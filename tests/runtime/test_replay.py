@@ -12,8 +12,9 @@ from clinker_spark.cli.main import clinker
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.letter_files import read_letters, reasons
+from clinker_spark.runtime.options import Options
 from clinker_spark.runtime.replay import replay_files, replay_plan
-from clinker_spark.runtime.run import Options, run
+from clinker_spark.runtime.run import run
 
 PIPELINE = """
 pipeline: { name: test }

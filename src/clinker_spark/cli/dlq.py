@@ -75,8 +75,9 @@ def replay(pipeline: str, file: str, **options: Any) -> int:
     from clinker_spark.plan.prepare import prepare
     from clinker_spark.report.progress import reporter
     from clinker_spark.runtime.letter_files import read_letters
+    from clinker_spark.runtime.options import Options
     from clinker_spark.runtime.replay import replay_files, replay_plan
-    from clinker_spark.runtime.run import Options, run
+    from clinker_spark.runtime.run import run
 
     stop_on_sigterm()
     original = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])

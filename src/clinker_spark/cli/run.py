@@ -83,7 +83,8 @@ def _run(pipeline: str, plan: Any, options: dict[str, Any]) -> int:
     from clinker_spark.cli.run_session import open_session, stop_on_sigterm
     from clinker_spark.plan.prepare import prepare
     from clinker_spark.report.progress import reporter
-    from clinker_spark.runtime.run import Options, run
+    from clinker_spark.runtime.options import Options
+    from clinker_spark.runtime.run import run
 
     stop_on_sigterm()
     run_options = Options(batch_id=options["batch_id"], force=options["force"])

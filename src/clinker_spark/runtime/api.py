@@ -13,9 +13,10 @@ from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.plan.nodes import OutputPlan, Plan, RoutePlan, StreamRef
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.memory import memory_settings
+from clinker_spark.runtime.options import Options, contexts
 from clinker_spark.runtime.remote_copies import found_files
 from clinker_spark.runtime.report import RunReport
-from clinker_spark.runtime.run import Options, contexts, run
+from clinker_spark.runtime.run import run
 from clinker_spark.runtime.source_order import with_known_order
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.spark.operators.build import Builder

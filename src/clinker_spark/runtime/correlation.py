@@ -12,7 +12,7 @@ All of it stays in Spark: what is found lies in files of the attempt, and nothin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from clinker_spark.plan.correlation import AGGREGATE, is_correlated, relaxed_aggregates
+from clinker_spark.plan.correlation import AGGREGATE, relaxed_aggregates
 from clinker_spark.plan.needs import needs
 from clinker_spark.plan.nodes import SourcePlan, StreamRef
 from clinker_spark.runtime.errors import DataError
@@ -33,7 +33,8 @@ from clinker_spark.spark.session import is_local
 from clinker_spark.spark.sources.chosen import Chosen, save_chosen
 
 if TYPE_CHECKING:
-    from clinker_spark.runtime.run import _Run
+    from clinker_spark.runtime.outputs import Outputs
+    from clinker_spark.runtime.state import RunState
     from clinker_spark.spark.operators.build import Builder
 
 MOST_TURNS = 50
@@ -44,13 +45,14 @@ FEW = 200_000
 class Groups:
     """The groups of one run."""
 
-    def __init__(self, run: _Run) -> None:
-        self.run = run
-        self.plan = run.plan
-        self.spark = run.spark
-        self.handling = run.handling
+    def __init__(self, state: RunState, outputs: Outputs) -> None:
+        self.state = state
+        self.outputs = outputs
+        self.plan = state.plan
+        self.spark = state.spark
+        self.handling = state.handling
         first = self.plan.outputs[0]
-        self.folder = run.attempt.folder(run.targets[first.name].path, "correlation")
+        self.folder = state.attempt.folder(outputs.targets[first.name].path, "correlation")
         self.triggers: list[Any] = []
         self.untraced: Any = None
         """Failures of the last turn that nothing can be taken back for."""
@@ -68,14 +70,13 @@ class Groups:
         self.counters: Counter[str] = Counter()
         """What happened, in numbers, for the report."""
 
-    def settle(self, oversize: list[str], write_again: Callable[[Callable[[Builder], None]], int]) -> Saved:
-        """Hold back what must be; gives all dead letters. `write_again` writes the outputs with a builder that is
-        prepared by the function it gets, and says how many records failed."""
+    def settle(self, oversize: list[str]) -> Saved:
+        """Hold back what must be; gives all dead letters."""
         for turn in range(MOST_TURNS):
             self.counters["turns"] = turn + 1
             traceable = self._find(turn, oversize if turn == 0 else [])
             # What a query made cannot be traced to its records: it fails again, and is left out as it is.
-            if (turn and not traceable) or write_again(self._prepared) == 0:
+            if (turn and not traceable) or self.outputs.write_again(self._prepared) == 0:
                 return self._all_letters()
         raise DataError([self.plan.outputs[0].diagnostic("E411", f"records keep failing after {MOST_TURNS} turns")])
 
@@ -83,7 +84,7 @@ class Groups:
         """By source: the last record that is no dead letter."""
         rows = {
             node.name: last_clean_row(
-                stored, node.index, self.offsets.get(node.name, ()), self.run.source_records(node.name)
+                stored, node.index, self.offsets.get(node.name, ()), self.state.source_records(node.name)
             )
             for node in self.plan.sources
         }
@@ -103,7 +104,7 @@ class Groups:
             builder.dirty = self._dirty()
 
     def _letters_builder(self, *, dirty: bool) -> Builder:
-        builder = self.run._builder(letters=True)
+        builder = self.state.new_builder(letters=True)
         self._prepared(builder)
         if not dirty:
             builder.dirty = None
@@ -188,7 +189,7 @@ class Groups:
         if self.few and (self.most_dirty > FEW or max(counts.values(), default=0) > FEW):
             # Records no longer stay where they were read: outputs sort them.
             self.few = False
-            self.run.plan = self.plan = replace(self.plan, needs=needs(self.plan, moved=True))
+            self.state.plan = self.plan = replace(self.plan, needs=needs(self.plan, moved=True))
 
     # ------------------------------------------------------------ at the end
 
@@ -210,32 +211,27 @@ class Groups:
         return None if found is None else self._save(found, "held").frame
 
 
-def oversize_sources(run: _Run) -> list[str]:
+def oversize_sources(state: RunState) -> list[str]:
     """The sources that have a group with more records than `max_group_buffer`."""
-    plan, most = run.plan, run.handling.max_group_buffer
+    plan, most = state.plan, state.handling.max_group_buffer
     found = []
     for node in plan.sources:
-        if node.config.correlation_key and _may_exceed(run, node, most):
-            builder = run._builder(letters=False)
+        if node.config.correlation_key and _may_exceed(state, node, most):
+            builder = state.new_builder(letters=False)
             builder.stamp = True
             if ops.has_oversize_group(builder, node, most):
                 found.append(node.name)
     return found
 
 
-def _may_exceed(run: _Run, node: SourcePlan, most: int) -> bool:
+def _may_exceed(state: RunState, node: SourcePlan, most: int) -> bool:
     """Could a group be too large? Says no only where that is certain, without a pass of its own for large limits."""
-    if sum(file.size for file in run.files[node.name]) // 2 <= most or run.source_records(node.name) <= most:
+    if sum(file.size for file in state.files[node.name]) // 2 <= most or state.source_records(node.name) <= most:
         return False
-    found: Any = run.builder.counted(f"{node.name}: groups").get("largest")
+    found: Any = state.builder.counted(f"{node.name}: groups").get("largest")
     if found is None:
         return True
     return max((row["count"] for row in found if row["item"] is not None), default=0) * ONE_IN > most / 2
-
-
-def is_held_together(run: _Run) -> bool:
-    """Does this run hold back groups? A run that stops at the first failure does not."""
-    return is_correlated(run.plan) and run.handling.strategy == "continue"
 
 
 def _failed_groups(failures: Saved) -> Counter[str | None]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clinker_spark.plan.nodes import Plan
+from clinker_spark.runtime.options import Options, contexts
 from clinker_spark.runtime.remote_copies import found_files
-from clinker_spark.runtime.run import Options, contexts
 from clinker_spark.runtime.source_order import with_known_order
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.spark.operators.build import Builder

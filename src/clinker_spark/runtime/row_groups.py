@@ -8,7 +8,6 @@ a line, the lines of the groups are cut out of them, and only otherwise they are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +26,8 @@ from clinker_spark.spark.session import is_local
 from clinker_spark.spark.sources.chosen import Chosen, save_chosen
 
 if TYPE_CHECKING:
-    from clinker_spark.runtime.run import _Run
+    from clinker_spark.runtime.outputs import Outputs
+    from clinker_spark.runtime.state import RunState
     from clinker_spark.spark.operators.build import Builder
 
 MOST_FAILURES = 2_000_000
@@ -36,39 +36,40 @@ MOST_LINES = 4_000_000
 """Up to so many lines are cut out of an output."""
 
 
-def can_settle_rows(run: _Run, kept_bad: SourceLetters | None) -> bool:
+def can_settle_rows(state: RunState, kept_bad: SourceLetters | None) -> bool:
     """Is this the simple case? The readers must have seen all bad records, and be able to choose records."""
-    if kept_bad is None or not by_rows(run.plan) or not is_local(run.spark):
+    if kept_bad is None or not by_rows(state.plan) or not is_local(state.spark):
         return False
-    if run.unsorted:  # the lines of the output do not stand as the records do in the file
+    if state.unsorted:  # the lines of the output do not stand as the records do in the file
         return False
-    return run._failed() + sum(count.count for count in kept_bad.counts) <= MOST_FAILURES
+    return state.failed() + sum(count.count for count in kept_bad.counts) <= MOST_FAILURES
 
 
 class RowGroups:
     """The groups of one run."""
 
-    def __init__(self, run: _Run) -> None:
-        self.run = run
-        self.plan = run.plan
-        self.source = run.plan.sources[0]
-        self.folder = run.attempt.folder(run.targets[run.plan.outputs[0].name].path, "correlation")
+    def __init__(self, state: RunState, outputs: Outputs) -> None:
+        self.state = state
+        self.outputs = outputs
+        self.plan = state.plan
+        self.source = state.plan.sources[0]
+        self.folder = state.attempt.folder(outputs.targets[state.plan.outputs[0].name].path, "correlation")
         self.counters: Counter[str] = Counter()
 
-    def settle(self, oversize: list[str], write_again: Callable[[Callable[[Builder], None]], int]) -> Saved:
+    def settle(self, oversize: list[str]) -> Saved:
         """Hold back what must be; gives all dead letters. See `Groups.settle`; no group is too large here."""
         failed = self._failures()
         save_chosen(self.folder / "chosen", failed)
         places = failed.select(["file", "row"]).group_by(["file", "row"]).aggregate([])
         self.counters.update(turns=1, output_rows_retracted_total=places.num_rows)
         found = self._letters()
-        if not self._cut(found) and write_again(self._without):
+        if not self._cut(found) and self.outputs.write_again(self._without):
             raise DataError([self.plan.outputs[0].diagnostic("E411", "records fail that did not fail before")])
         return found
 
     def cursors(self, stored: Saved) -> dict[str, int]:
         """The last record of the source that is no dead letter."""
-        row = last_clean_row(stored, self.source.index, self.offsets, self.run.source_records(self.source.name))
+        row = last_clean_row(stored, self.source.index, self.offsets, self.state.source_records(self.source.name))
         return {self.source.name: row} if row > 0 else {}
 
     # ------------------------------------------------------------ passes
@@ -97,7 +98,7 @@ class RowGroups:
                 frame.unpersist()
 
     def _letters_builder(self, *, texts: bool, chosen: bool = False) -> Builder:
-        builder = self.run._builder(letters=True)
+        builder = self.state.new_builder(letters=True)
         builder.texts = texts
         if chosen:
             builder.all_held = True
@@ -127,7 +128,7 @@ class RowGroups:
         failed, held = self._marked(found)
         if len(held) > MOST_LINES:
             return False
-        return self.run._cut_lines(self.plan.outputs[0], held - np.searchsorted(failed, held))
+        return self.outputs.cut_lines(self.plan.outputs[0], held - np.searchsorted(failed, held))
 
     def _marked(self, found: Saved) -> tuple[np.ndarray, np.ndarray]:
         """The places of failed and of held records, counted over all files from 0."""

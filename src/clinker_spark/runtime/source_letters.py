@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from clinker_spark.plan.nodes import Plan, SourcePlan
 from clinker_spark.runtime.assemble import Made
+from clinker_spark.runtime.state import RunState
 from clinker_spark.spark.operators.letters import LetterCount, letter_header
 from clinker_spark.spark.sources.cell_texts import quoted_where_needed
 from clinker_spark.spark.sources.kept_letters import ERROR_FIELDS, first_rows, kept_files, read_kept
@@ -75,6 +76,16 @@ class SourceLetters:
                     cells += [own.get(name, _same(None, batch)) for name in columns]
                 _write_lines(out, cells)
         return Made(place, place.stat().st_size)
+
+
+def kept_by_readers(state: RunState) -> SourceLetters | None:
+    """The bad records that readers kept; None when it is not known whether there are any."""
+    assert state.progress is not None
+    found = kept_letters(state.plan, state.builder.scans, Path(state.progress))
+    if found is not None:
+        for report in state.report.sources:
+            report.records = found.records.get(report.name, report.records)
+    return found
 
 
 def kept_letters(plan: Plan, scans: Mapping[str, Scan], progress: Path) -> SourceLetters | None:

@@ -1,0 +1,169 @@
+"""Dead letters: what readers kept, or a second pass for the failures; with correlation keys, whole groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from clinker_spark.plan.nodes import OutputPlan, PlanNode
+from clinker_spark.runtime import assemble, thresholds
+from clinker_spark.runtime.correlation import Groups, oversize_sources
+from clinker_spark.runtime.errors import DataError
+from clinker_spark.runtime.outputs import Outputs
+from clinker_spark.runtime.replay import replay_path
+from clinker_spark.runtime.report import LetterReport
+from clinker_spark.runtime.row_groups import RowGroups, can_settle_rows
+from clinker_spark.runtime.saved_letters import count_saved
+from clinker_spark.runtime.source_letters import SourceLetters, kept_by_readers
+from clinker_spark.runtime.state import RunState
+from clinker_spark.spark.operators.combine import MISS
+from clinker_spark.spark.operators.letters import (
+    LetterCount,
+    count_letters,
+    first_letters,
+    kept,
+    layout,
+    letter_lines,
+    letters,
+    of_sources,
+    write_letters,
+)
+from clinker_spark.spark.operators.output import prepare_output
+
+
+class DeadLetters:
+    """The dead letters of one run."""
+
+    def __init__(self, state: RunState, outputs: Outputs) -> None:
+        self.state = state
+        self.outputs = outputs
+
+    def settle(self) -> None:
+        """Find and write them, after the outputs were written."""
+        if self.state.holds_groups:
+            self._hold_back()
+        else:
+            self._collect()
+
+    def _collect(self) -> None:
+        found = kept_by_readers(self.state)
+        failed = self.state.failed()
+        if found is not None and not found.counts and not failed:
+            return
+        with self.state.timed("dead letters"):
+            self.state.tell("dead_letters_started", {})
+            if found is not None and not failed:
+                self._note(list(found.counts))
+                self._check_letters(list(found.counts), found.first)
+                self._write_letters(found, list(found.counts))
+                return
+            builder = self.state.new_builder(letters=True, suspects=self._suspects(found))
+            for node in self.state.plan.outputs:
+                prepare_output(builder, node)
+            frame = letters(builder)
+            assert frame is not None
+            with kept(frame) as stored:
+                self._deliver(stored, count_letters(stored))
+
+    def _deliver(self, stored: Any, counts: list[LetterCount]) -> None:
+        """Dead letters: compared with the limits, and written."""
+        self._note(counts)
+        misses = [c.stage for c in counts if c.category == MISS]
+        thresholds.check_combines(self.state.plan, stored, self.state.files, misses)
+        self._check_letters(counts, lambda: first_letters(stored, 1)[0])
+        if counts:
+            self._write_letters(stored, counts)
+
+    def _hold_back(self) -> None:
+        """Groups with a failure are held back, and totals are made without what failed."""
+        kept_bad = kept_by_readers(self.state)
+        for report in self.state.report.sources:
+            report.records = self.state.source_records(report.name)
+        oversize = oversize_sources(self.state)
+        if not self.state.failed() and not oversize and kept_bad is not None and not kept_bad.counts:
+            counts = {node.name: self.state.source_records(node.name) for node in self.state.plan.sources}
+            self.state.report.rollback_cursors = {name: count for name, count in counts.items() if count}
+            for name in list(self.outputs.unfinished):
+                self.outputs.finish(name)
+            return
+        with self.state.timed("dead letters"):
+            self.state.tell("dead_letters_started", {})
+            if not oversize and can_settle_rows(self.state, kept_bad):
+                groups: RowGroups | Groups = RowGroups(self.state, self.outputs)
+            else:
+                groups = Groups(self.state, self.outputs)
+            stored = groups.settle(oversize)
+            self._deliver(stored.frame, count_saved(stored))
+            self.state.report.rollback_cursors = groups.cursors(stored)
+            self.state.report.retraction = groups.counters
+
+    def _suspects(self, found: SourceLetters | None) -> frozenset[str] | None:
+        """The nodes at which a second pass finds failures; None when nobody knows."""
+        if found is None:
+            return None
+        names = {name for name in self.state.builder.counts if self.state.builder.counted(name).get("failed")}
+        for count in found.counts:
+            assert count.source is not None
+            node: PlanNode = self.state.plan.sources[count.source]
+            while node.name not in self.state.builder.settled and not isinstance(node, OutputPlan):
+                readers = self.state.plan.readers(node.name)
+                if len(readers) != 1:
+                    return None
+                node = readers[0]
+            names.add(node.name)
+        return frozenset(names)
+
+    def _check_letters(self, counts: list[LetterCount], first: Callable[[], Any]) -> None:
+        if self.state.handling.strategy == "fail_fast" and counts:
+            raise DataError([thresholds.first_failure(self.state.plan, first(), self.state.files, counts)])
+        thresholds.check(self.state.plan, counts, self.state.records)
+
+    def _note(self, counts: list[LetterCount]) -> None:
+        for count in counts:
+            source = "<merged>" if count.source is None else self.state.plan.sources[count.source].name
+            stage = self.state.plan.nodes[count.stage].stage
+            self.state.report.letters.append(LetterReport(source, stage, count.category, count.count))
+            if count.source is not None:
+                self.state.report.sources[count.source].dead_letters += count.count
+
+    def _write_letters(self, found: Any, counts: list[LetterCount]) -> None:
+        dlq = self.state.handling.dlq
+        own = {name: setting.path for name, setting in dlq.per_source.items() if setting.path is not None}
+        places: list[tuple[str, list[int], list[LetterCount]]] = []
+        positions = {node.name: node.index for node in self.state.plan.sources}
+        for name, path in own.items():
+            mine = [c for c in counts if c.source == positions[name]]
+            if mine:
+                places.append((path, [positions[name]], mine))
+        apart = [positions[name] for name in own]
+        others = [i for i in positions.values() if i not in apart]
+        rest = [c for c in counts if c.source not in apart]
+        if dlq.path is not None and rest:
+            places.append((dlq.path, others, rest))
+        for i, (path, sources, mine) in enumerate(places):
+            place = self.state.base / path
+            if self.state.options.replay is not None:
+                place = replay_path(place)
+            folder = self.state.attempt.folder(place, f"dead-letters-{i}")
+            columns = layout(self.state.plan, mine)
+            if isinstance(found, SourceLetters):
+                made = found.write(folder / "final", sources, columns, self.state.files, self.state.options.now, dlq)
+            else:
+                # Letters of no source, those of groups, are in the common file.
+                common = path == dlq.path and mine is rest
+                chosen = of_sources(found, apart if common else sources, others=common)
+                now = self.state.options.now
+                lines, rendering = letter_lines(self.state.plan, chosen, columns, self.state.files, now, dlq)
+                write_letters(lines, str(folder / "parts"))
+                made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
+            self.state.attempt.rename(made.path, place)
+            self.state.report.letter_paths.append(str(place))
+
+    def remove_old(self) -> None:
+        """Dead letters belong to one run: those of an earlier one would be taken for this one's."""
+        dlq = self.state.handling.dlq
+        if self.state.handling.strategy != "continue" or self.state.options.replay is not None:
+            return
+        for path in (dlq.path, *(own.path for own in dlq.per_source.values())):
+            if path is not None and str(self.state.base / path) not in self.state.report.letter_paths:
+                self.state.attempt.remove(self.state.base / path)

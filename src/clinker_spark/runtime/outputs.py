@@ -1,0 +1,270 @@
+"""Outputs: parts that Spark writes into the attempt, and the files that are made of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from clinker_spark.config.model.schema import Column
+from clinker_spark.config.model.schema import layout as field_layout
+from clinker_spark.plan.nodes import OutputPlan
+from clinker_spark.runtime import assemble, thresholds
+from clinker_spark.runtime.errors import DataError, IoError
+from clinker_spark.runtime.parquet_files import SeveralParquet, one_parquet
+from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, target
+from clinker_spark.runtime.progress import Watch
+from clinker_spark.runtime.replay import appendable, replay_path
+from clinker_spark.runtime.report import OutputReport
+from clinker_spark.runtime.source_letters import kept_by_readers
+from clinker_spark.runtime.state import RunState
+from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.output import Prepared, prepare_output, write_parts
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """An output whose records are written, in parts."""
+
+    prepared: Prepared
+    parts: Path
+    folder: Path
+    place: Target
+    report: OutputReport
+
+
+class Outputs:
+    """The outputs of one run."""
+
+    def __init__(self, state: RunState) -> None:
+        self.state = state
+        self.unfinished: dict[str, Unfinished] = {}
+        """Those of which there are only parts."""
+        self.again = False
+        """Are they written once more, without what was taken back?"""
+
+    @cached_property
+    def targets(self) -> dict[str, Target]:
+        """Where the files of each output go."""
+        digest = hashlib.sha256(self.state.plan.file.source.text.encode()).hexdigest()
+        stamp = self.state.options.now.strftime("%Y-%m-%dT%H-%M-%SZ")
+        names = Names(self.state.options.execution_id, self.state.batch_id, stamp, digest)
+        files = {name: tuple(f.name for f in found) for name, found in self.state.files.items()}
+        result = {}
+        taken: dict[Path, str] = {}
+        for node in self.state.plan.outputs:
+            place = target(self.state.plan, node, self.state.base, names, files)
+            if self.state.options.replay == "append":
+                reason = appendable(self.state.plan, node)
+                if reason is not None:
+                    message = f"cannot add to '{node.config.path}': {reason}"
+                    help_text = "replay without --append"
+                    raise IoError([node.diagnostic("E020", message, "config", "path", help=help_text)])
+            elif self.state.options.replay is not None:
+                beside = None if place.template is None else str(replay_path(Path(place.template)))
+                place = Target(replay_path(place.path), place.folder, beside)
+            if place.template is None and node.config.split is None and self.state.options.replay != "append":
+                numbered = None if place.numbered is None else _path_of(place.numbered)
+                place = Target(free_path(node, place.path, self.state.options.force, numbered), place.folder)
+            other = taken.setdefault(place.path.absolute(), node.name)
+            if other != node.name:
+                message = f"'{node.name}' and '{other}' write the same file"
+                raise IoError(
+                    [node.diagnostic("E322", message, "config", "path", help="give each output its own path")]
+                )
+            result[node.name] = place
+        return result
+
+    def write(self, name: str) -> None:
+        """Run the job of an output; its files are made at once, unless groups may have to be taken out of them."""
+        node = next(output for output in self.state.plan.outputs if output.name == name)
+        place, builder = self.targets[name], self.state.builder
+        if self._can_wait(node):
+            return
+        with self.state.timed(node.name):
+            self.state.tell("output_started", {"output": node.name})
+            prepared = prepare_output(builder, node)
+            folder = self._folder(node, place)
+            parts = folder / "parts"
+            with self._watched(node.name):
+                write_parts(prepared, str(parts))
+            report = OutputReport(node.output_name)
+            counts = builder.counted(node.name, patience=120)
+            if "rows" not in counts:  # without them nobody knows whether records failed
+                raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
+            report.records = counts["rows"]
+            builder.job_done()
+            plan = self.state.plan
+            thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))
+            report.dropped = counts.get("dropped", 0)
+            self.state.report.outputs.append(report)
+            self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
+            if self.again or not self.state.holds_groups:  # else lines may be cut out, or it is written again
+                self.finish(node.name)
+
+    def _can_wait(self, node: OutputPlan) -> bool:
+        """Have records failed on the way to an output before this one? Then all outputs are written without their
+        groups, and before that this one has nothing to tell but the records of sources that nobody read yet."""
+        if self.again or not self.unfinished or not self.state.holds_groups:
+            return False
+        read = {source for name in self.unfinished for source in self.state.sources_of(name)}
+        if not read.issuperset(self.state.sources_of(node.name)):
+            return False
+        kept_bad = kept_by_readers(self.state)
+        return self.state.failed() > 0 or (kept_bad is not None and bool(kept_bad.counts))
+
+    def finish(self, output: str) -> None:
+        """Make the files of an output of its parts."""
+        made = self.unfinished.pop(output)
+        self._assemble(made.prepared, made.parts, made.folder, made.place, made.report)
+        done = {"output": output, "records": made.report.records, "bytes": made.report.bytes}
+        self.state.tell("output_written", done)
+
+    def _watched(self, output: str) -> Watch:
+        state = self.state
+        assert state.progress is not None
+        names = state.sources_of(output)
+        return Watch(Path(state.progress), names, lambda found: state.tell("progress", {"output": output, **found}))
+
+    def _folder(self, node: OutputPlan, place: Target) -> Path:
+        beside = place.path if place.template is None else self.state.base / place.template.split("{")[0] / "x"
+        try:
+            return self.state.attempt.folder(beside, node.name)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            help_text = f"check '{error.filename or beside.parent}'"
+            message = f"cannot write '{node.config.path}': {reason}"
+            raise IoError([node.diagnostic("E401", message, "config", "path", help=help_text)]) from None
+
+    def _assemble(self, prepared: Prepared, parts: Path, folder: Path, place: Target, report: OutputReport) -> None:
+        node, rendering = prepared.node, prepared.rendering
+        found = assemble.part_files(parts)
+        several = node.config.split is not None or place.template is not None
+        if rendering is None and not several:
+            made = self._parquet(node, found, folder, place, report)
+        elif place.folder and rendering is not None:
+            final = folder / "final"
+            final.mkdir()
+            made = assemble.part_folder(found, rendering, final, _suffix(node))
+            self._rename(final, place.path, node, report)
+        elif several or rendering is None:
+            made = self._several(prepared, found, folder, place, report)
+        else:
+            before = place.path if self.state.options.replay == "append" and place.path.exists() else None
+            made = [assemble.one_file(found, rendering, folder / "final", _record_bytes(node.declared), before)]
+            self._rename(made[0].path, place.path, node, report)
+        report.bytes = sum(m.size for m in made)
+        if node.config.write_meta:
+            self._meta(node, place.path, folder, report)
+
+    def _rename(self, made: Path, place: Path, node: OutputPlan, report: OutputReport) -> None:
+        self.state.attempt.rename(made, place)
+        report.paths.append(str(place))
+
+    def _parquet(
+        self, node: OutputPlan, found: list[Path], folder: Path, place: Target, report: OutputReport
+    ) -> list[assemble.Made]:
+        if place.folder:
+            final = folder / "final"
+            final.mkdir()
+            for i, part in enumerate(found):
+                part.rename(final / f"part-{i:05}.parquet")
+            self._rename(final, place.path, node, report)
+            return [assemble.Made(p, p.stat().st_size) for p in final.iterdir()]
+        made = one_parquet(found, folder / "final.parquet", node.config.options.compression)
+        self._rename(made.path, place.path, node, report)
+        return [made]
+
+    def _several(
+        self, prepared: Prepared, found: list[Path], folder: Path, place: Target, report: OutputReport
+    ) -> list[assemble.Made]:
+        node, rendering = prepared.node, prepared.rendering
+        split = node.config.split
+        writer: SeveralParquet | assemble.SeveralFiles
+        if rendering is None:
+            writer = SeveralParquet(split, node.config.options.compression, lambda n, key: folder / f"final-{n}")
+        else:
+            writer = assemble.SeveralFiles(rendering, split, prepared.keyed, lambda n, key: folder / f"final-{n}")
+        made = writer.write(found)
+        for number, item in enumerate(made, 1):
+
+            def named(place: Target, number: int = number, item: assemble.Made = item) -> Path:
+                if place.template is not None:
+                    return per_file_path(self.state.base, place.template, self._file_name(item.key))
+                assert split is not None
+                return split_name(place.path, split.naming, number)
+
+            path = named(place)
+            numbered = None if place.numbered is None else _path_of(place.numbered, named)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._rename(item.path, free_path(node, path, self.state.options.force, numbered), node, report)
+        if writer.oversize and split is not None and split.oversize_group != "allow":
+            shown = ", ".join(repr(key) for key in writer.oversize[:3])
+            message = f"{len(writer.oversize)} group(s) do not fit one file: {shown}"
+            code = "E408" if split.oversize_group == "error" else "W408"
+            finding = node.diagnostic(code, message, "config", "split", help="allow larger files, or another group_key")
+            if code == "E408":
+                raise DataError([finding])
+            self.state.report.warnings.append(finding)
+        return made
+
+    def _file_name(self, key: str | None) -> str:
+        if key is None:
+            return "none"
+        number = int(key)
+        return self.state.files[self.state.plan.sources[number >> 32].name][number & 0xFFFFFFFF].name
+
+    def _meta(self, node: OutputPlan, place: Path, folder: Path, report: OutputReport) -> None:
+        data = {
+            "output": node.output_name,
+            "pipeline": self.state.report.pipeline,
+            "execution_id": self.state.report.execution_id,
+            "batch_id": self.state.batch_id,
+            "written_at": self.state.report.started,
+            "records": report.records,
+            "bytes": report.bytes,
+            "columns": [name for name, _ in node.columns],
+            "sources": {name: [f.name for f in found] for name, found in self.state.files.items()},
+        }
+        made = folder / "meta.json"
+        made.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        self.state.attempt.rename(made, place.with_name(place.name + ".meta.json"))
+
+    def cut_lines(self, node: OutputPlan, lines: Any) -> bool:
+        """Finish an output without some of its lines, which are counted from 0; False when that cannot be done."""
+        made = self.unfinished[node.name]
+        assert made.report.records is not None
+        if not assemble.cut_lines(assemble.part_files(made.parts), lines, made.report.records):
+            return False
+        made.report.records -= len(lines)
+        self.finish(node.name)
+        return True
+
+    def write_again(self, prepare: Callable[[Builder], None]) -> int:
+        """All outputs once more; gives the number of records that failed."""
+        self.again = True
+        self.state.attempt.renames.clear()
+        self.state.report.outputs.clear()
+        prepare(self.state.pass_without())
+        for node in self.state.plan.outputs:
+            shutil.rmtree(self._folder(node, self.targets[node.name]))
+            self.write(node.name)
+        return self.state.failed()
+
+
+def _path_of(numbered: Callable[[int], Target], named: Callable[[Target], Path] | None = None) -> Callable[[int], Path]:
+    """The path of the place with a number."""
+    return lambda number: numbered(number).path if named is None else named(numbered(number))
+
+
+def _suffix(node: OutputPlan) -> str:
+    return {"csv": ".csv", "json": ".json", "xml": ".xml", "fixed_width": ".txt"}.get(node.config.type, "")
+
+
+def _record_bytes(columns: tuple[Column, ...] | None) -> int | None:
+    return max((end for _, end in field_layout(columns)), default=None) if columns else None

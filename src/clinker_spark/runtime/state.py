@@ -1,0 +1,108 @@
+"""What the stages of one run share: the plan, what was found out so far, and how to build a pass over the data."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from clinker_spark.plan.correlation import is_correlated
+from clinker_spark.plan.nodes import Plan, SourcePlan
+from clinker_spark.runtime.options import Listener, Options, contexts
+from clinker_spark.runtime.progress import records_read
+from clinker_spark.runtime.publish import Attempt
+from clinker_spark.runtime.report import RunReport
+from clinker_spark.runtime.variables import Values, with_values
+from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.source_order import Points
+from clinker_spark.spark.session import SparkSession, is_local
+from clinker_spark.spark.sources.request import SourceFile
+
+
+class RunState:
+    """One run."""
+
+    def __init__(self, plan: Plan, spark: SparkSession, options: Options, listener: Listener) -> None:
+        self.plan = plan
+        self.spark = spark
+        self.options = options
+        self.tell = listener
+        self.base = options.base or plan.file.folder
+        self.batch_id = options.batch_id or options.execution_id
+        self.attempt = Attempt(options.execution_id)
+        started = options.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.report = RunReport(plan.file.settings.name, options.execution_id, self.batch_id, started)
+        self.files: dict[str, tuple[SourceFile, ...]] = {}
+        self.handling = plan.file.error_handling
+        self.values = Values()
+        self.progress: str | None = None
+        self.measured: dict[str, Any] = {}
+        self.unsorted: dict[str, Points] = {}
+
+    @property
+    def holds_groups(self) -> bool:
+        """Are groups with a failure held back? A run that stops at the first failure does not."""
+        return is_correlated(self.plan) and self.handling.strategy == "continue"
+
+    @cached_property
+    def builder(self) -> Builder:
+        """The first pass."""
+        builder = self.new_builder(letters=False)
+        builder.writes = True
+        builder.sets_aside = is_local(self.spark)
+        return builder
+
+    def pass_without(self) -> Builder:
+        """A first pass once more; whoever asks says what it leaves out."""
+        builder = self.builder = self.new_builder(letters=False)
+        builder.writes = True
+        return builder
+
+    def new_builder(self, *, letters: bool, suspects: frozenset[str] | None = None) -> Builder:
+        """A pass over the data; one with `letters` looks for failures, at `suspects` only if these are known."""
+        known = {
+            name: with_values(context, self.values.pipeline)
+            for name, context in contexts(self.plan, self.options).items()
+        }
+        builder = Builder(self.spark, self.plan, known, self.files, letters, suspects)
+        builder.file_values = self.values.files
+        builder.progress = self.progress
+        builder.measured = self.measured
+        builder.unsorted = self.unsorted
+        return builder
+
+    def failed(self) -> int:
+        """How many records failed in the jobs that wrote outputs, apart from those that readers kept."""
+        return sum(self.builder.counted(name).get("failed", 0) for name in self.builder.counts)
+
+    def sources_of(self, output: str) -> list[str]:
+        """The sources whose records come to an output."""
+        return [node.name for node in self.plan.upstream(output) if isinstance(node, SourcePlan)]
+
+    def source_records(self, name: str) -> int:
+        """How many records a source has."""
+        assert self.progress is not None
+        [report] = [source for source in self.report.sources if source.name == name]
+        if report.records is None:
+            report.records = records_read(Path(self.progress), name)
+        return self.records(name)
+
+    def records(self, source: str | None) -> int:
+        """How many records a source (or all of them) has: an extra pass that only pipelines with limits pay for."""
+        total = 0
+        for node, report in zip(self.plan.sources, self.report.sources, strict=True):
+            if source in (None, node.name):
+                if report.records is None:
+                    report.records = self.builder.source_count(node)
+                total += report.records
+        return total
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Note in the report how long something took."""
+        began = time.monotonic()
+        yield
+        self.report.stage_seconds[name] = round(time.monotonic() - began, 3)
