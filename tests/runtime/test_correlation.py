@@ -86,6 +86,31 @@ def test_groups_that_are_too_large_are_dead_letters(bench: Any) -> None:
     assert report.rollback_cursors == {"staff": 4}
 
 
+JSON_LINE = '{{"employee_id":"{}","amount":"{}"}}\n'
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_large_groups_are_noticed_while_records_are_read(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    pattern, header = ("{},{}\n", "employee_id,amount\n") if kind == "csv" else (JSON_LINE, "")
+    staff = EMPLOYEES.replace("type: csv", f"type: {kind}").replace("staff.csv", f"staff.{kind}")
+    text = HEAD + staff + output("out", "staff") + handling(", max_group_buffer: 20000")
+    keys = ["A" if i % 3 else f"B{i}" for i in range(30_100)]
+    bench.file(f"staff.{kind}", header + "".join(pattern.format(key, i) for i, key in enumerate(keys)))
+    report = bench.run(text)
+    found = Counter((letter.category, letter.count) for letter in report.letters)
+    assert found == {("group_size_exceeded", 1): 1, ("correlated", 20065): 1}
+
+    def counted(*_: Any) -> bool:
+        raise AssertionError("no group comes near the limit, and yet they are counted")
+
+    monkeypatch.setattr("clinker_spark.runtime.correlation.ops.has_oversize_group", counted)
+    bench.file(f"staff.{kind}", header + "".join(pattern.format(f"A{i // 10}", i) for i in range(30_100)))
+    report = bench.run(text)
+    assert report.exit_code == 0 and report.outputs[0].records == 30_100
+
+
 ORDERS = source("orders", "order_id", "order_id: string, dept: string, amount: string")
 TYPED = transform("typed", "orders", "emit amount = amount.to_int()")
 TOTALS = aggregate("totals", "typed", "dept", "emit dept = dept\nemit total = sum(amount)")

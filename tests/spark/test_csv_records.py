@@ -15,6 +15,7 @@ from clinker_spark.config.model.source_formats import CsvRead
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.sources.csv_plan import make_plan
 from clinker_spark.spark.sources.csv_records import read_split
+from clinker_spark.spark.sources.group_sizes import ONE_IN, largest_group
 from clinker_spark.spark.sources.request import ReadRequest, SourceFile
 
 ID, NAME = Column(name="id", type="int"), Column(name="name", type="string")
@@ -255,3 +256,19 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_columns_that_no_csv_file_can_hold(tmp_path: Path) -> None:
     file = write(tmp_path, "id,tags\n1,x\n")
     assert problems(request(file, (ID, Column(name="tags", type="array(string)"))))[0][0] == "E226"
+
+
+@pytest.mark.parametrize("pieces", [1, 5])
+def test_readers_guess_how_large_groups_are(tmp_path: Path, pieces: int) -> None:
+    # Groups come in turn, as often as samples are taken: a fixed step would see one of them and no other.
+    ids = [f"{'0' * (i % 3)}7" if i % ONE_IN == 3 else str(100 + i % ONE_IN) for i in range(64_000)]
+    ids += [str(1000 + i) for i in range(20_000)] + [""] * 3000
+    file = write(tmp_path, "id,name\n" + "".join(f"{key},n\n" for key in ids))
+    prefix = str(tmp_path / "s@")
+    req = request(file, (QTY.model_copy(update={"name": "id"}), NAME), aside=prefix, watched=("id",))
+    plan = make_plan(req, parallelism=1, target=-(-Path(file.path).stat().st_size // pieces), smallest=1)
+    assert largest_group(prefix, len(plan.splits)) is None
+    for split in plan.splits:
+        assert sum(batch.num_rows for batch in read_split(plan, split)) > 0
+    largest = largest_group(prefix, len(plan.splits))
+    assert largest is not None and 1000 <= largest <= 3000

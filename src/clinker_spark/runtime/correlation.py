@@ -28,7 +28,7 @@ from clinker_spark.runtime.saved_letters import Saved, last_clean_row, save
 from clinker_spark.spark.operators import correlated as ops
 from clinker_spark.spark.operators.letters import letters
 from clinker_spark.spark.operators.output import prepare_output
-from clinker_spark.spark.operators.source import ONE_IN
+from clinker_spark.spark.operators.source import watched_size
 from clinker_spark.spark.session import is_local
 from clinker_spark.spark.sources.chosen import Chosen, save_chosen
 
@@ -228,10 +228,8 @@ def _may_exceed(state: RunState, node: SourcePlan, most: int) -> bool:
     """Could a group be too large? Says no only where that is certain, without a pass of its own for large limits."""
     if sum(file.size for file in state.files[node.name]) // 2 <= most or state.source_records(node.name) <= most:
         return False
-    found: Any = state.builder.counted(f"{node.name}: groups").get("largest")
-    if found is None:
-        return True
-    return max((row["count"] for row in found if row["item"] is not None), default=0) * ONE_IN > most / 2
+    largest = watched_size(state.builder, node)
+    return largest is None or largest > most / 2
 
 
 def _failed_groups(failures: Saved) -> Counter[str | None]:

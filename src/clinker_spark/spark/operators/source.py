@@ -30,6 +30,7 @@ from clinker_spark.spark.operators.stream import (
 )
 from clinker_spark.spark.operators.time_windows import event_time
 from clinker_spark.spark.sources.formats import read
+from clinker_spark.spark.sources.group_sizes import ONE_IN, largest_group
 from clinker_spark.spark.sources.request import (
     FILE_COLUMN,
     RECORD_COLUMN,
@@ -44,7 +45,6 @@ from clinker_spark.spark.sources.scans import progress_path
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
-ONE_IN = 64
 LEAST_SAMPLED = 20_000
 """Limits of groups below this are too small to be watched in a sample: they are always counted."""
 PER_FILE = ("file", "path", "row")
@@ -69,6 +69,10 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         unread = {name: physical(node.schema[name]) for name in wanted - typed_columns(builder.plan, node) - keys}
         wanted = wanted - unread.keys()
     watched = watches_groups(builder, node)
+    if watched and builder.sets_aside and node.config.type == "csv":
+        watched, by_readers = False, tuple(node.config.correlation_key)
+    else:
+        by_readers = ()
     if builder.stamps or watched:
         wanted |= set(node.config.correlation_key or ())
     if unsorted:
@@ -90,6 +94,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         cells=cells,
         only_flags=builder.writes or (builder.letters and not builder.texts),
         aside=progress if builder.sets_aside else None,
+        watched=by_readers,
         known_counts=builder.measured.setdefault("record counts", {}) if builder.limit is None else None,
         chosen=builder.chosen.get(node.name),
     )
@@ -134,6 +139,18 @@ def _watch_groups(builder: Builder, node: SourcePlan, frame: DataFrame) -> DataF
     sampled = f"xxhash64({quote(ARRIVAL_COLUMN)}) & {ONE_IN - 1} = 0"
     largest = f"approx_top_k(CASE WHEN {sampled} THEN xxhash64({keys}) END, 2, 4096)"  # null may be one of the two
     return builder.count(f"{node.name}: groups", frame, largest=F.expr(largest))
+
+
+def watched_size(builder: Builder, node: SourcePlan) -> int | None:
+    """About how many records the largest group of a source has, as the first pass saw it; None if nobody looked."""
+    scan = builder.scans.get(node.name)
+    if scan is not None and scan.watches:
+        assert builder.progress is not None and scan.split_files is not None
+        return largest_group(progress_path(Path(builder.progress), node.name), len(scan.split_files))
+    found: Any = builder.counted(f"{node.name}: groups").get("largest")
+    if found is None:
+        return None
+    return max((row["count"] for row in found if row["item"] is not None), default=0) * ONE_IN
 
 
 def _without(frame: DataFrame, removed: DataFrame, *, few: bool) -> DataFrame:

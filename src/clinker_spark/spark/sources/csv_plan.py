@@ -47,6 +47,7 @@ class CsvPlan:
     cells: tuple[CellRun, ...] = ()
     only_flags: bool = False
     aside: str | None = None
+    watched: tuple[str, ...] = ()
     chosen: Chosen | None = None
 
 
@@ -66,6 +67,7 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
         cells=request.cells,
         only_flags=request.only_flags,
         aside=request.aside,
+        watched=request.watched if request.aside is not None else (),
         chosen=request.chosen,
     )
     splits: list[CsvSplit] = []

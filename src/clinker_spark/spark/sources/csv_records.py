@@ -17,6 +17,7 @@ from clinker_spark.spark.sources.chosen import Chosen
 from clinker_spark.spark.sources.csv_blocks import BLOCK, Block, RaggedRow, parsed_batches
 from clinker_spark.spark.sources.csv_header import CsvFile
 from clinker_spark.spark.sources.csv_plan import CsvPlan, CsvSplit
+from clinker_spark.spark.sources.group_sizes import GroupSizes
 from clinker_spark.spark.sources.kept_letters import LetterKeeper
 from clinker_spark.spark.sources.request import FAILED_COLUMN, FILE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
 from clinker_spark.spark.sources.text_streams import MARK, REPLACEMENT
@@ -56,16 +57,30 @@ def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Itera
     ]
     row = split.first_row
     with ExitStack() as stack:
-        keeper = None
+        keeper, sizes = None, None
         if plan.aside is not None:
             keeper = stack.enter_context(LetterKeeper(plan.aside, plan.splits.index(split), len(plan.columns)))
+        if plan.aside is not None and plan.watched:
+            sizes = stack.enter_context(GroupSizes(plan.aside, plan.splits.index(split)))
         for block in parsed_batches(plan, split, [*needed, *(place for _, place in file.undeclared)], block_size):
             numbers = np.arange(row, row + block.rows, dtype=np.int64)
             row += block.rows
             if plan.chosen is not None:
                 block, numbers = _chosen(plan, plan.chosen, split.file, block, numbers)
+            if sizes is not None:
+                _look_at_groups(plan, file, block, sizes)
             if block.rows:
                 yield _batch(plan, file, split.file, block, numbers, keeper)
+
+
+def _look_at_groups(plan: CsvPlan, file: CsvFile, block: Block, sizes: GroupSizes) -> None:
+    rows = sizes.sample(block.rows)
+    keys = []
+    for column, place in zip(plan.columns, file.places, strict=True):
+        if column.name in plan.watched:
+            text = pa.nulls(len(rows), pa.string()) if place is None else block.columns[place].take(rows)
+            keys.append(column.convert(text).values)
+    sizes.add(keys)
 
 
 def _chosen(

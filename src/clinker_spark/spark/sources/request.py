@@ -69,7 +69,8 @@ class ReadRequest:
     """Nobody reads the errors, only whether there is one: their texts may be left out."""
     aside: str | None = None
     """Where readers that can do so keep the records with errors, which they do not give then (`kept_letters`)."""
-
+    watched: tuple[str, ...] = ()
+    """The key of groups whose sizes are guessed by readers that keep records (`group_sizes`)."""
     known_counts: dict[Any, int] | None = None
     """How many records parts of files have, as far as earlier reads of a run counted them; readers add to it."""
     chosen: Chosen | None = None
@@ -96,3 +97,5 @@ class Scan:
     """With positions: how many records the files before each file have."""
     split_files: tuple[int, ...] | None = None
     """The file of each split, when readers set the records with errors aside."""
+    watches: bool = False
+    """Do readers guess the sizes of groups?"""
