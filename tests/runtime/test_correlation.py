@@ -11,6 +11,7 @@ import pytest
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime import outputs
 from clinker_spark.runtime.assemble import cut_lines
 
 HEAD = "pipeline: { name: demo }\nnodes:\n"
@@ -116,7 +117,15 @@ TYPED = transform("typed", "orders", "emit amount = amount.to_int()")
 TOTALS = aggregate("totals", "typed", "dept", "emit dept = dept\nemit total = sum(amount)")
 
 
-def test_totals_can_lose_the_whole_group(bench: Any) -> None:
+def test_totals_can_lose_the_whole_group(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    write = outputs.write_parts
+
+    def noted(prepared: Any, folder: str) -> None:
+        written.append(prepared.node.name)
+        write(prepared, folder)
+
+    monkeypatch.setattr(outputs, "write_parts", noted)
     bench.file("orders.csv", "order_id,dept,amount\nO1,HR,10\nO2,HR,20\nO3,HR,bad\nO3,HR,7\nO4,ENG,100\nO5,ENG,200\n")
     text = HEAD + ORDERS + TYPED + TOTALS + output("out", "totals") + output("lines", "typed")
     # That a scope of single records keeps the rest of the group is shown by example 24, and so are strict totals.
@@ -124,6 +133,34 @@ def test_totals_can_lose_the_whole_group(bench: Any) -> None:
     assert "O3" not in bench.text("lines.csv")
     assert bench.text("out.csv") == "dept,total\nHR,30\nENG,300\n"
     assert [row["_cxl_dlq_source_row"] for row in bench.letters()] == ["3", "4"]
+    assert written == ["out", "out", "lines"]  # after the failure there was no reason to write the lines at first
+
+
+def test_what_a_query_made_fails_alone(bench: Any) -> None:
+    """A query says nothing of where its records come from: one that fails takes nothing back, and is left out."""
+    bench.file("orders.csv", "order_id,dept,amount\nO1,HR,10\nO2,HR,20\nO3,ENG,bad\nO3,ENG,7\nO4,ENG,100\n")
+    query = """
+  - type: query
+    name: made
+    inputs: [typed]
+    config:
+      query: |
+        from o in typed
+        group by o.dept into g
+        select { dept: g.key, total: sum(from x in g select x.amount) }
+"""
+    checked = transform("checked", "made", 'emit ok = if total < 60 then "low".to_int() else 1')
+    text = HEAD + ORDERS + TYPED + query + checked + output("out", "checked") + output("lines", "typed")
+    report = bench.run(text + handling())
+    assert bench.text("out.csv") == "dept,total,ok\nENG,107,1\n"
+    assert [line.split(",")[0] for line in bench.text("lines.csv").split()] == ["order_id", "O1", "O2", "O4"]
+    letters = [(r["_cxl_dlq_source_row"], r["_cxl_dlq_stage"], r["_cxl_dlq_trigger"]) for r in bench.letters()]
+    assert letters == [
+        ("3", "transform:typed", "true"),
+        ("4", "output:lines", "false"),
+        ("", "transform:checked", "true"),
+    ]
+    assert report.exit_code == 2
 
 
 def test_what_fails_after_the_totals_takes_back_what_they_were_made_of(bench: Any) -> None:
