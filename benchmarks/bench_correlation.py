@@ -1,6 +1,9 @@
 """What correlation keys cost: the same pipeline without keys, with keys on clean data, and with groups that fail.
 
 python benchmarks/bench_correlation.py [--rows 10000000] [--groups 1000000] [--runs 2] [--dirty 0.001]
+
+Does it hold when a third of all groups fail, with a heap of 1 GiB? One run of the dirty pipelines, without warm-up:
+python benchmarks/bench_correlation.py --dirty 0.3 --memory 1g
 """
 
 from __future__ import annotations
@@ -80,12 +83,14 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--dirty", type=float, default=0.001)
+    parser.add_argument("--memory", help="only the dirty pipelines, once, with a heap of this size")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="clinker-bench-"))
     try:
-        generate(folder / "clean.csv", given.rows, given.groups, 0)
         generate(folder / "dirty.csv", given.rows, given.groups, given.dirty)
-        spark = session("local[*]")
+        if not given.memory:
+            generate(folder / "clean.csv", given.rows, given.groups, 0)
+        spark = session("local[*]", conf={"spark.driver.memory": given.memory} if given.memory else None)
         cases = {
             "lines, no keys": ("clean.csv", "", LINES),
             "lines, keys": ("clean.csv", "correlation_key: order_id", LINES),
@@ -93,19 +98,23 @@ def main() -> None:
             "totals, no keys": ("clean.csv", "", TOTALS),
             "totals, keys, dirty": ("dirty.csv", "correlation_key: order_id", TOTALS),
         }
+        if given.memory:
+            cases = {name: case for name, case in cases.items() if name.endswith("dirty")}
         best: dict[str, tuple[float, float]] = {}
-        for i in range(given.runs + 1):
+        for i in range(1 if given.memory else given.runs + 1):
             for name, (data, key, rest) in cases.items():
                 path = folder / f"{name.replace(' ', '-').replace(',', '')}.yaml"
                 path.write_text(PIPELINE.format(data=data, key=key, rest=rest))
                 plan = prepare(path)
                 clock, cpu, memory = timed(lambda plan=plan: run(plan, spark))  # type: ignore[misc]
-                label = "warm-up" if i == 0 else f"run {i}"
+                label = "once" if given.memory else "warm-up" if i == 0 else f"run {i}"
                 print(f"  {label:8} {name:22} {clock:7.2f} s  {cpu:7.2f} s CPU  {memory / 1e6:6.0f} MB", flush=True)
                 if i:
                     before = best.get(name, (clock, cpu))
                     best[name] = (min(clock, before[0]), min(cpu, before[1]))
         print(f"{given.rows:,} rows, {given.groups:,} groups, {given.dirty:.2%} of them with a failure: clock, CPU")
+        if given.memory:
+            return
         for name, base in (
             ("lines, keys", "lines, no keys"),
             ("lines, keys, dirty", "lines, no keys"),

@@ -81,8 +81,8 @@ def _stream(case: Case, found: list[Got]) -> str | None:
 # ------------------------------------------------------------------------ Spark
 
 
-def run_spark(cases: list[Case], spark: Any) -> Failures:
-    """(id, difference) of each case that fails."""
+def run_spark(cases: list[Case], spark: Any, one_by_one: Any = None) -> Failures:
+    """(id, difference) of each case that fails. `one_by_one` is a session for cases that need a job of their own."""
     failures: Failures = []
     batch: list[tuple[Case, Program]] = []
     for case in cases:
@@ -93,7 +93,7 @@ def run_spark(cases: list[Case], spark: Any) -> Failures:
             if case.mode == "row" and not has_statement(program.typed.statements, (TEach, TDistinct)):
                 batch.append((case, program))
             else:
-                problem = _run_alone(case, program, spark)
+                problem = _run_alone(case, program, one_by_one or spark)
                 if problem is not None:
                     failures.append((case.id, problem))
     for start in range(0, len(batch), 300):
@@ -140,9 +140,6 @@ def _run_alone(case: Case, program: Program, spark: Any) -> str | None:
     from clinker_spark.spark.values import from_row
     from tests.support.batch import frame
 
-    def rows_of(df: Any) -> list[dict[str, Any]]:
-        return [{n: from_row(row[n], t) for n, t in program.output.items()} for row in df.collect()]
-
     schema = _schema(case)
     raw = next((case.raw[key] for key in ("rows", "partition", "input") if key in case.raw), {})  # rows may be []
     records = [coerce_record(r, schema) for r in (raw if isinstance(raw, list) else [raw])]
@@ -152,11 +149,13 @@ def _run_alone(case: Case, program: Program, spark: Any) -> str | None:
         rejected = [] if failed is None else failed.collect()
         if rejected:  # a row that failed before it could be grouped
             return difference(case, program, Got(error=rejected[0]["$error"]["kind"]))
+        found = groups.collect()
         if "$error" in groups.columns:
-            errors = [r["$error"]["kind"] for r in groups.collect() if r["$error"] is not None]
+            errors = [r["$error"]["kind"] for r in found if r["$error"] is not None]
             if errors:
                 return difference(case, program, Got(error=errors[0]))
-        return difference(case, program, Got(rows=rows_of(groups)))
+        rows = [{n: from_row(row[n], t) for n, t in program.output.items()} for row in found]
+        return difference(case, program, Got(rows=rows))
     window = Window((), tuple(case.raw.get("sort_by", ()))) if case.mode == "window" else None
     out = apply(program, df, context=context(), window=window, include_unmapped=False)
     found = out.collect()

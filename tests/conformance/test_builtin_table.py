@@ -28,8 +28,9 @@ from tests.conformance.cases import plain
 from tests.property import records
 from tests.property.agreement import disagreements, identical
 from tests.property.batches import frame
-from tests.property.campaign import BATCH, CONTEXT, interpreted
+from tests.property.campaign import BATCH, CONTEXT
 from tests.property.programs import COUNTED, COUNTS, LITERALS, SPECIAL
+from tests.support.sessions import quick
 
 ROWS = 130
 LITERALS_EACH = 3
@@ -171,8 +172,8 @@ def calls(builtin: Builtin, overload: Overload) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def interpreted_spark(spark: SparkSession) -> SparkSession:
-    return interpreted(spark)
+def quick_spark(spark: SparkSession) -> SparkSession:
+    return quick(spark)
 
 
 def _compiled(texts: Iterator[str] | list[str]) -> list[tuple[str, Program]]:
@@ -197,7 +198,7 @@ def _reached(program: Program) -> set[tuple[str, int]]:
     return found
 
 
-def test_every_overload_agrees(interpreted_spark: SparkSession) -> None:
+def test_every_overload_agrees(quick_spark: SparkSession) -> None:
     programs = _compiled(
         text for builtin in all_builtins() for overload in builtin.overloads for text in calls(builtin, overload)
     )
@@ -205,7 +206,7 @@ def test_every_overload_agrees(interpreted_spark: SparkSession) -> None:
     everything = {(b.name, i) for b in all_builtins() for i in range(len(b.overloads))}
     assert not everything - reached, "overloads that no call selects"
     data = list(rows())
-    df = frame(interpreted_spark, types(), data)
+    df = frame(quick_spark, types(), data)
     problems, values = [], 0
     batches = [programs[start : start + BATCH] for start in range(0, len(programs), BATCH)]
     with ThreadPoolExecutor(2) as pool:  # Spark plans a query on one core
@@ -243,7 +244,7 @@ def test_every_example_is_true(spark: SparkSession, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(overloads, "fold", unfolded)
     examples = _examples()
     programs = [compile(f"emit v = {text}", {}) for text, _ in examples]
-    df = frame(interpreted(spark), {"none": ANY}, [{"none": None}])
+    df = frame(quick(spark), {"none": ANY}, [{"none": None}])
     found, results = disagreements(programs, [{}], df, CONTEXT)
     assert [f"{examples[d.program][0]}\n{d}" for d in found] == []
     wrong = []

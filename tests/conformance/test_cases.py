@@ -14,6 +14,7 @@ from clinker_spark.cxl.builtins.windows import WINDOWS
 from clinker_spark.cxl.errors import ErrorKind
 from tests.conformance.cases import Case, read_cases
 from tests.conformance.engines import Failures, run_interpreter, run_spark
+from tests.support.sessions import quick
 
 OWN = Path(__file__).parent / "own_cases.jsonl"
 GIVEN = Path(__file__).parents[3] / "shared" / "reference" / "cxl_cases.jsonl"
@@ -37,7 +38,7 @@ def test_interpreter(file: Path) -> None:
 
 @pytest.mark.parametrize("file", [OWN, GIVEN], ids=["own", "given"])
 def test_spark(file: Path, spark: SparkSession) -> None:
-    failures = run_spark(_cases(file), spark)
+    failures = run_spark(_cases(file), spark, one_by_one=quick(spark) if file == OWN else None)
     assert not failures, _shown(failures)
 
 

@@ -7,11 +7,12 @@ import time
 
 from clinker_spark.spark.session import session
 from tests.property import campaign
+from tests.support.sessions import quick
 
 
 def main() -> int:
     seed, count = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 2000
-    spark = campaign.interpreted(session("local[2]"))
+    spark = quick(session("local[2]"))
     started = time.monotonic()
     findings, coverage = campaign.run(spark, seed, count)
     print(f"{count} programs in {time.monotonic() - started:.0f} s: {coverage}", flush=True)

@@ -34,14 +34,6 @@ pay for their start."""
 CONTEXT = default_context("property", dt.datetime(2026, 1, 15, 12))
 
 
-def interpreted(spark: SparkSession) -> SparkSession:
-    """A session that does not compile its expressions to Java: for a few rows, compiling is all the time there is."""
-    session = spark.newSession()
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    return session
-
-
 @dataclass
 class Coverage:
     """What the programs of a run consist of, and what came of them."""

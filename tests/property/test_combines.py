@@ -248,23 +248,6 @@ def run_cases(spark: SparkSession, folder: Path, cases: list[tuple[Shape, str, s
         assert got == want, f"{shape.name}, {match}, {on_miss}, {forced}, {pattern}"
 
 
-@pytest.fixture(autouse=True)
-def few_partitions(spark: SparkSession) -> Iterator[None]:
-    """Hundreds of joins of a few records: with many partitions, generated code and plans that adapt, Spark would be
-    busy with itself."""
-    settings = {
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.adaptive.enabled": "false",
-    }
-    before = {key: spark.conf.get(key) for key in settings}
-    for key, value in settings.items():
-        spark.conf.set(key, value)
-    yield
-    for key, value in before.items():
-        spark.conf.set(key, str(value))
-
-
 def groups(items: list[Any], size: int) -> Iterator[list[Any]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]

@@ -22,8 +22,8 @@ from clinker_spark.cxl.builtins.windows import WINDOWS
 from clinker_spark.cxl.program import Program, compile
 from clinker_spark.spark.columns import Window
 from tests.property import statements as st
-from tests.property.campaign import interpreted
 from tests.property.statement_programs import group_cases, row_cases, window_cases
+from tests.support.sessions import quick
 
 SEED = int(os.environ.get("CXL_SEED", "20261115"))
 EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
@@ -36,9 +36,8 @@ JOB = 12  # programs in one Spark job
 
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> SparkSession:
-    session = interpreted(spark)
-    # For a few records planning is most of the time: no stage is planned twice, no order is sampled first.
-    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session = quick(spark)
+    # For a few records planning is most of the time: no order is sampled first.
     session.conf.set("spark.sql.shuffle.partitions", "1")
     return session
 

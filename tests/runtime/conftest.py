@@ -13,6 +13,7 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.options import Options
 from clinker_spark.runtime.report import RunReport
 from clinker_spark.runtime.run import run
+from tests.support.sessions import quick
 
 
 class Workbench:
@@ -42,6 +43,11 @@ class Workbench:
     def left_over(self) -> list[str]:
         """Attempt folders that should be gone."""
         return [str(p) for p in self.folder.rglob(".clinker-*")]
+
+
+@pytest.fixture(scope="session")
+def spark(spark: Any) -> Any:
+    return quick(spark)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.ready_cells import source_runs, typed_columns
-from clinker_spark.runtime import run as runs
+from clinker_spark.runtime import state
 
 SOURCE = """
 pipeline: { name: test }
@@ -73,7 +73,7 @@ def test_cells_and_letters_are_the_same_as_in_two_passes(bench: Any, monkeypatch
     assert quick == WRITTEN
     assert [letter.count for letter in report.letters] == [1, 2]
     assert report.sources[0].dead_letters == 3
-    monkeypatch.setattr(runs, "is_local", lambda _: False)
+    monkeypatch.setattr(state, "is_local", lambda _: False)
     again = bench.run(SOURCE + OUT + OTHER + LETTERS)
     assert bench.text("out.csv") == quick
     assert engine_free(bench.text("dead.csv")) == engine_free(letters)
