@@ -163,10 +163,11 @@ def test_what_a_query_made_fails_alone(bench: Any) -> None:
     assert report.exit_code == 2
 
 
-def test_what_fails_after_the_totals_takes_back_what_they_were_made_of(bench: Any) -> None:
-    bench.file(
-        "orders.csv", "order_id,dept,amount\nO1,HR,10\nO2,HR,20\nO3,OPS,bad\nO4,ENG,100\nO5,ENG,200\nO6,OPS,50\n"
-    )
+def test_what_fails_after_the_totals_takes_back_what_they_were_made_of(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 'O1,HR,10\n"O2, ""x""",HR,20\nO3,OPS,bad\nO4,ENG,100\nO5,ENG,200\nO6,OPS,50\n'
+    bench.file("orders.csv", "order_id,dept,amount\n" + rows)
     checked = transform("checked", "totals", 'emit ok = if total < 60 then "low".to_int() else 1')
     over = aggregate("over", "checked", "", "emit all = sum(total)")
     text = HEAD + ORDERS + TYPED + TOTALS + checked + over + output("out", "over")
@@ -174,7 +175,11 @@ def test_what_fails_after_the_totals_takes_back_what_they_were_made_of(bench: An
     assert bench.text("out.csv") == "all\n300\n"
     letters = bench.letters()
     assert kinds(letters) == {("type_coercion_failure", "true"): 3, ("correlated", "false"): 3}
-    assert {r["order_id"] for r in letters if r["_cxl_dlq_trigger"] == "false"} == {"O1", "O2", "O6"}
+    assert {r["order_id"] for r in letters if r["_cxl_dlq_trigger"] == "false"} == {"O1", 'O2, "x"', "O6"}
+    written = [line.split(",", 2)[2] for line in bench.text("dead.csv").splitlines()]
+    monkeypatch.setattr("clinker_spark.runtime.dead_letters.FEW_LETTERS", 0)  # more are written by Spark
+    bench.run(text + handling())
+    assert [line.split(",", 2)[2] for line in bench.text("dead.csv").splitlines()] == written
 
 
 def test_a_failure_of_one_source_spares_the_records_of_the_other(bench: Any) -> None:

@@ -13,15 +13,13 @@ from clinker_spark.runtime.outputs import Outputs
 from clinker_spark.runtime.replay import replay_path
 from clinker_spark.runtime.report import LetterReport
 from clinker_spark.runtime.row_groups import RowGroups, can_settle_rows
-from clinker_spark.runtime.saved_letters import count_saved
+from clinker_spark.runtime.saved_letters import FEW_LETTERS, Saved, count_saved, save
 from clinker_spark.runtime.source_letters import SourceLetters, kept_by_readers
 from clinker_spark.runtime.state import RunState
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.operators.letters import (
     LetterCount,
-    count_letters,
     first_letters,
-    kept,
     layout,
     letter_lines,
     letters,
@@ -62,15 +60,16 @@ class DeadLetters:
                 prepare_output(builder, node)
             frame = letters(builder)
             assert frame is not None
-            with kept(frame) as stored:
-                self._deliver(stored, count_letters(stored))
+            place = self.outputs.targets[self.state.plan.outputs[0].name].path
+            self._deliver(save(frame, self.state.attempt.folder(place, "dead-letters") / "found"))
 
-    def _deliver(self, stored: Any, counts: list[LetterCount]) -> None:
+    def _deliver(self, stored: Saved) -> None:
         """Dead letters: compared with the limits, and written."""
+        counts = count_saved(stored)
         self._note(counts)
         misses = [c.stage for c in counts if c.category == MISS]
-        thresholds.check_combines(self.state.plan, stored, self.state.files, misses)
-        self._check_letters(counts, lambda: first_letters(stored, 1)[0])
+        thresholds.check_combines(self.state.plan, stored.frame, self.state.files, misses)
+        self._check_letters(counts, lambda: first_letters(stored.frame, 1)[0])
         if counts:
             self._write_letters(stored, counts)
 
@@ -93,7 +92,7 @@ class DeadLetters:
             else:
                 groups = Groups(self.state, self.outputs)
             stored = groups.settle(oversize)
-            self._deliver(stored.frame, count_saved(stored))
+            self._deliver(stored)
             self.state.report.rollback_cursors = groups.cursors(stored)
             self.state.report.retraction = groups.counters
 
@@ -126,7 +125,7 @@ class DeadLetters:
             if count.source is not None:
                 self.state.report.sources[count.source].dead_letters += count.count
 
-    def _write_letters(self, found: Any, counts: list[LetterCount]) -> None:
+    def _write_letters(self, found: SourceLetters | Saved, counts: list[LetterCount]) -> None:
         dlq = self.state.handling.dlq
         own = {name: setting.path for name, setting in dlq.per_source.items() if setting.path is not None}
         places: list[tuple[str, list[int], list[LetterCount]]] = []
@@ -145,15 +144,19 @@ class DeadLetters:
             if self.state.options.replay is not None:
                 place = replay_path(place)
             folder = self.state.attempt.folder(place, f"dead-letters-{i}")
-            columns = layout(self.state.plan, mine)
+            columns, now = layout(self.state.plan, mine), self.state.options.now
+            # Letters of no source, those of groups, are in the common file.
+            common = path == dlq.path and mine is rest
+            chosen = apart if common else sources
             if isinstance(found, SourceLetters):
-                made = found.write(folder / "final", sources, columns, self.state.files, self.state.options.now, dlq)
+                made = found.write(folder / "final", sources, columns, self.state.files, now, dlq)
+            elif found.rows() <= FEW_LETTERS:
+                made = found.write(
+                    folder / "final", self.state.plan, chosen, columns, self.state.files, now, dlq, others=common
+                )
             else:
-                # Letters of no source, those of groups, are in the common file.
-                common = path == dlq.path and mine is rest
-                chosen = of_sources(found, apart if common else sources, others=common)
-                now = self.state.options.now
-                lines, rendering = letter_lines(self.state.plan, chosen, columns, self.state.files, now, dlq)
+                frame = of_sources(found.frame, chosen, others=common)
+                lines, rendering = letter_lines(self.state.plan, frame, columns, self.state.files, now, dlq)
                 write_letters(lines, str(folder / "parts"))
                 made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
             self.state.attempt.rename(made.path, place)

@@ -6,8 +6,9 @@ bit for each record of a source.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -18,7 +19,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from clinker_spark.spark.operators.letters import LetterCount
+from clinker_spark.plan.nodes import Plan
+from clinker_spark.runtime.assemble import Made
+from clinker_spark.runtime.letter_lines import write_lines
+from clinker_spark.spark.operators.letters import MERGED, LetterCount, letter_header
+from clinker_spark.spark.sources.request import SourceFile
+
+FEW_LETTERS = 50_000
+"""Up to so many are written without a Spark job."""
+_ORDER = ("source", "file", "row", "stage", "tie")
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,69 @@ class Saved:
             found, file, row = (pc.struct_field(origins, name) for name in ("source", "file", "row"))
             mine = pc.fill_null(pc.equal(found, source), False)
             yield before[file.filter(mine).to_numpy()] + row.filter(mine).to_numpy() - 1
+
+    def write(
+        self,
+        place: Path,
+        plan: Plan,
+        sources: Sequence[int],
+        columns: Sequence[str],
+        files: Mapping[str, tuple[SourceFile, ...]],
+        now: dt.datetime,
+        handling: Any,
+        *,
+        others: bool,
+    ) -> Made:
+        """The letters of some sources, or of all others and of none, as a CSV file: in source and row order, what was
+        made of several records last. For letters that are few."""
+        names = [*_ORDER, "route", "category", "field", "value", "message", "trigger", "letter"]
+        table = pads.dataset(self.place, format="parquet").to_table(columns=names)
+        mine = pc.is_in(table["source"], value_set=pa.array(sources, table["source"].type))
+        table = table.filter(pc.invert(mine) if others else mine)
+        made = pc.is_null(table["source"]).to_pylist()
+        keys = list(zip(made, *(_sortable(table[name].to_pylist()) for name in _ORDER), strict=True))
+        table = table.take(pa.array(sorted(range(len(keys)), key=keys.__getitem__), pa.int64()))
+        with open(place, "wb") as out:
+            out.write(letter_header(columns, handling))
+            if table.num_rows:
+                maps = [{} if pairs is None else dict(pairs) for pairs in table["letter"].to_pylist()]
+                record = [pa.array([texts.get(name) for texts in maps], pa.string()) for name in columns]
+                engine = _engine_columns(plan, table, files)
+                write_lines(out, engine, record if handling.include_source_row else [], now, handling)
+        return Made(place, place.stat().st_size)
+
+
+def _sortable(values: list[Any]) -> list[Any]:
+    """Keys to sort by: nothing comes first, also within lists."""
+    return [
+        (value is not None, [(v is not None, v) for v in value] if isinstance(value, list) else value)
+        for value in values
+    ]
+
+
+def _engine_columns(plan: Plan, table: pa.Table, files: Mapping[str, tuple[SourceFile, ...]]) -> dict[str, pa.Array]:
+    paths: list[str] = []
+    names: list[str] = []
+    for source, file in zip(table["source"].to_pylist(), table["file"].to_pylist(), strict=True):
+        node = None if source is None else plan.sources[source]
+        names.append(MERGED if node is None else node.source_name)
+        paths.append(MERGED if node is None or file is None else files[node.name][file].name)
+    return {
+        "source_file": pa.array(paths, pa.string()),
+        "source_name": pa.array(names, pa.string()),
+        "source_row": _texts(table["row"]),
+        "triggering_field": _texts(table["field"]),
+        "triggering_value": _texts(table["value"]),
+        "error_category": _texts(table["category"]),
+        "error_detail": _texts(table["message"]),
+        "stage": pa.array([plan.nodes[stage].stage for stage in table["stage"].to_pylist()], pa.string()),
+        "route": _texts(table["route"]),
+        "trigger": _texts(table["trigger"]),
+    }
+
+
+def _texts(column: pa.ChunkedArray) -> pa.Array:
+    return pc.cast(column, pa.string()).combine_chunks()
 
 
 def save(frame: Any, place: Path) -> Saved:

@@ -6,7 +6,6 @@ They are few, they are in order already, and Python writes them: a Spark job wou
 from __future__ import annotations
 
 import datetime as dt
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +17,10 @@ import pyarrow.compute as pc
 
 from clinker_spark.plan.nodes import Plan, SourcePlan
 from clinker_spark.runtime.assemble import Made
+from clinker_spark.runtime.letter_lines import text_column, write_lines
 from clinker_spark.runtime.state import RunState
 from clinker_spark.spark.operators.letters import LetterCount, letter_header
-from clinker_spark.spark.sources.cell_texts import quoted_where_needed
+from clinker_spark.spark.operators.source import RECORD_COUNTS
 from clinker_spark.spark.sources.kept_letters import ERROR_FIELDS, first_rows, kept_files, read_kept
 from clinker_spark.spark.sources.request import Scan, SourceFile
 from clinker_spark.spark.sources.scans import progress_path
@@ -44,6 +44,8 @@ class SourceLetters:
     counts: tuple[LetterCount, ...]
     records: Mapping[str, int]
     """How many records the sources have that keep their letters, good and bad."""
+    split_records: Mapping[Any, int]
+    """The same for each part of their files: a later pass need not count them to number its records."""
 
     def batches(self, sources: Sequence[int]) -> Iterator[tuple[SourcePlan, KeptSplit, pa.RecordBatch]]:
         for source, split in self.splits:
@@ -70,11 +72,10 @@ class SourceLetters:
         with open(place, "wb") as out:
             out.write(letter_header(columns, handling))
             for source, split, batch in self.batches(sources):
-                cells = _engine_cells(source, split, batch, files[source.name][split.file].name, now, handling)
-                if handling.include_source_row:
-                    own = {column.name: batch[f"c{i}"] for i, column in enumerate(source.columns)}
-                    cells += [own.get(name, _same(None, batch)) for name in columns]
-                _write_lines(out, cells)
+                engine = _engine_columns(source, split, batch, files[source.name][split.file].name)
+                own = {column.name: batch[f"c{i}"] for i, column in enumerate(source.columns)}
+                record = [own.get(name, text_column(None, batch.num_rows)) for name in columns]
+                write_lines(out, engine, record if handling.include_source_row else [], now, handling)
         return Made(place, place.stat().st_size)
 
 
@@ -85,6 +86,7 @@ def kept_by_readers(state: RunState) -> SourceLetters | None:
     if found is not None:
         for report in state.report.sources:
             report.records = found.records.get(report.name, report.records)
+        state.measured.setdefault(RECORD_COUNTS, {}).update(found.split_records)
     return found
 
 
@@ -93,6 +95,7 @@ def kept_letters(plan: Plan, scans: Mapping[str, Scan], progress: Path) -> Sourc
     splits: list[tuple[SourcePlan, KeptSplit]] = []
     counts: Counter[tuple[SourcePlan, str]] = Counter()
     records: dict[str, int] = {}
+    split_records: dict[Any, int] = {}
     for source in plan.sources:
         scan = scans.get(source.name)
         if scan is None or scan.split_files is None:
@@ -101,6 +104,7 @@ def kept_letters(plan: Plan, scans: Mapping[str, Scan], progress: Path) -> Sourc
         if found is None:
             return None
         records[source.name] = sum(count for _, count in found)
+        split_records.update(zip(scan.split_keys, (count for _, count in found), strict=True))
         rows = first_rows([count for _, count in found], scan.split_files)
         for (path, _), file, first_row in zip(found, scan.split_files, rows, strict=True):
             splits.append((source, KeptSplit(path, file, first_row)))
@@ -108,46 +112,21 @@ def kept_letters(plan: Plan, scans: Mapping[str, Scan], progress: Path) -> Sourc
                 counts[source, entry["values"]] += entry["counts"]
     listed = [LetterCount(source.index, plan.nodes.index(source), kind, n) for (source, kind), n in counts.items()]
     listed.sort(key=lambda c: (c.source or 0, c.stage, c.category))
-    return SourceLetters(plan, tuple(splits), tuple(listed), records)
+    return SourceLetters(plan, tuple(splits), tuple(listed), records, split_records)
 
 
-def _engine_cells(
-    source: SourcePlan, split: KeptSplit, batch: pa.RecordBatch, file: str, now: dt.datetime, handling: Any
-) -> list[pa.Array]:
-    reason = [batch["kind"], batch["message"]] if handling.include_reason else []
+def _engine_columns(source: SourcePlan, split: KeptSplit, batch: pa.RecordBatch, file: str) -> dict[str, pa.Array]:
+    rows = batch.num_rows
     own = pc.fill_null(pc.starts_with(batch["field"], "$"), False)  # not our own columns
-    return [
-        pa.array(_identifiers(now, batch.num_rows), pa.string()),
-        _same(now.strftime("%Y-%m-%dT%H:%M:%SZ"), batch),
-        _same(file, batch),
-        _same(source.source_name, batch),
-        pc.cast(pc.add(batch["place"], split.first_row), pa.string()),
-        pc.if_else(own, pa.scalar(None, pa.string()), batch["field"]),
-        batch["value"],
-        *reason,
-        _same(source.stage, batch),
-        _same(None, batch),
-        _same("true", batch),
-    ]
-
-
-def _same(text: str | None, batch: pa.RecordBatch) -> pa.Array:
-    return pa.repeat(pa.scalar(text, pa.string()), batch.num_rows)
-
-
-def _write_lines(out: Any, cells: Sequence[pa.Array]) -> None:
-    quoted = [quoted_where_needed(cell, ",") for cell in cells]
-    lines = pc.binary_join_element_wise(*quoted, ",", null_handling="replace", null_replacement="")
-    out.write("".join(line + "\n" for line in lines.to_pylist()).encode())
-
-
-def _identifiers(now: dt.datetime, count: int) -> list[str]:
-    """Identifiers that sort by time (version 7)."""
-    stamp = f"{int(now.replace(tzinfo=dt.UTC).timestamp() * 1000):012x}"
-    start = f"{stamp[:8]}-{stamp[8:]}-7"
-    digits = os.urandom(10 * count).hex()
-    found = []
-    for at in range(0, 20 * count, 20):
-        variant = "89ab"[int(digits[at + 3], 16) & 3]
-        found.append(f"{start}{digits[at : at + 3]}-{variant}{digits[at + 4 : at + 7]}-{digits[at + 7 : at + 19]}")
-    return found
+    return {
+        "source_file": text_column(file, rows),
+        "source_name": text_column(source.source_name, rows),
+        "source_row": pc.cast(pc.add(batch["place"], split.first_row), pa.string()),
+        "triggering_field": pc.if_else(own, pa.scalar(None, pa.string()), batch["field"]),
+        "triggering_value": batch["value"],
+        "error_category": batch["kind"],
+        "error_detail": batch["message"],
+        "stage": text_column(source.stage, rows),
+        "route": text_column(None, rows),
+        "trigger": text_column("true", rows),
+    }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
@@ -96,16 +94,6 @@ def _category(plan: Plan, stage: Column, kind: Column, source: Column) -> Column
     )
 
 
-@contextmanager
-def kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """The letters, computed once for everything that is done with them."""
-    stored = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield stored
-    finally:
-        stored.unpersist()
-
-
 def in_order(frame: DataFrame) -> DataFrame:
     """In source and row order; what was made of several records comes last."""
     return frame.orderBy(F.col("source").asc_nulls_last(), "file", "row", "stage", "tie")
@@ -125,13 +113,6 @@ def of_sources(frame: DataFrame, sources: Sequence[int], *, others: bool = False
 def write_letters(lines: DataFrame, folder: str) -> None:
     """Run the job: parts in `folder`."""
     lines.write.mode("overwrite").text(folder)
-
-
-def count_letters(frame: DataFrame) -> list[LetterCount]:
-    """The counts by source, stage and category: a handful of rows."""
-    rows = frame.groupBy("source", "stage", "category").count().collect()
-    found = [LetterCount(row["source"], row["stage"], row["category"], row["count"]) for row in rows]
-    return sorted(found, key=lambda c: (c.source is None, c.source or 0, c.stage, c.category))
 
 
 def layout(plan: Plan, counts: Sequence[LetterCount]) -> list[str]:

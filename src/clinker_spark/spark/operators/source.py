@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 LEAST_SAMPLED = 20_000
 """Limits of groups below this are too small to be watched in a sample: they are always counted."""
+RECORD_COUNTS = "record counts"
+"""What the passes of a run know of the parts of files (`ReadRequest.known_counts`)."""
 PER_FILE = ("file", "path", "row")
 """Members of $source that differ from record to record."""
 
@@ -95,7 +97,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         only_flags=builder.writes or (builder.letters and not builder.texts),
         aside=progress if builder.sets_aside else None,
         watched=by_readers,
-        known_counts=builder.measured.setdefault("record counts", {}) if builder.limit is None else None,
+        known_counts=builder.measured.setdefault(RECORD_COUNTS, {}) if builder.limit is None else None,
         chosen=builder.chosen.get(node.name),
     )
     scan = read(builder.spark, node.config.type, request)

@@ -50,6 +50,10 @@ class CsvPlan:
     watched: tuple[str, ...] = ()
     chosen: Chosen | None = None
 
+    def key(self, split: CsvSplit) -> tuple[Any, ...]:
+        """What a split is, for passes that may cut files in other places."""
+        return self.files[split.file].path, split.start, split.end, split.skip
+
 
 def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, smallest: int = SMALLEST) -> CsvPlan:
     """Read the headers and cut the files. Raises InputError for files that cannot be used."""
@@ -101,7 +105,7 @@ def _limited(plan: CsvPlan, limit: int) -> CsvPlan:
 
 def _numbered(plan: CsvPlan, known: dict[Any, int]) -> CsvPlan:
     """The splits with the number of their first record. Nothing is numbered after the last split: it is not counted."""
-    keys = [(plan.files[split.file].path, split.start, split.end, split.skip) for split in plan.splits[:-1]]
+    keys = [plan.key(split) for split in plan.splits[:-1]]
     new = [i for i, key in enumerate(keys) if key not in known]
     with ThreadPoolExecutor() as pool:
         found = pool.map(lambda i: count_records(plan, plan.splits[i]), new)

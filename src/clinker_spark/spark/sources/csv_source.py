@@ -44,6 +44,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
         widened=plan.widened,
         row_offsets=plan.row_offsets,
         split_files=split_files,
+        split_keys=tuple(plan.key(split) for split in plan.splits),
         watches=bool(plan.watched),
     )
 

@@ -97,5 +97,7 @@ class Scan:
     """With positions: how many records the files before each file have."""
     split_files: tuple[int, ...] | None = None
     """The file of each split, when readers set the records with errors aside."""
+    split_keys: tuple[Any, ...] = ()
+    """By what `ReadRequest.known_counts` knows the splits."""
     watches: bool = False
     """Do readers guess the sizes of groups?"""

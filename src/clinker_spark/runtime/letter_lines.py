@@ -1,0 +1,48 @@
+"""Dead letters as lines of CSV, written by Python: a Spark job for a few of them would only have to be compiled.
+
+Both kinds of letters come here, those that readers kept and those that a pass found.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clinker_spark.spark.sources.cell_texts import quoted_where_needed
+
+REASON = ("error_category", "error_detail")
+
+
+def text_column(text: str | None, rows: int) -> pa.Array:
+    """The same text in every row."""
+    return pa.repeat(pa.scalar(text, pa.string()), rows)
+
+
+def write_lines(
+    out: BinaryIO, engine: Mapping[str, pa.Array], record: Sequence[pa.Array], now: dt.datetime, handling: Any
+) -> None:
+    """The lines of some letters. `engine` are columns of texts by their names without prefix, all but the identifier
+    and the time, in the order of the file; `record` are the columns of the records as they were read."""
+    rows = len(engine["source_file"])
+    chosen = [column for name, column in engine.items() if handling.include_reason or name not in REASON]
+    stamps = [pa.array(_identifiers(now, rows), pa.string()), text_column(now.strftime("%Y-%m-%dT%H:%M:%SZ"), rows)]
+    cells = [quoted_where_needed(cell, ",") for cell in (*stamps, *chosen, *record)]
+    lines = pc.binary_join_element_wise(*cells, ",", null_handling="replace", null_replacement="")
+    out.write("".join(line + "\n" for line in lines.to_pylist()).encode())
+
+
+def _identifiers(now: dt.datetime, count: int) -> list[str]:
+    """Identifiers that sort by time (version 7)."""
+    stamp = f"{int(now.replace(tzinfo=dt.UTC).timestamp() * 1000):012x}"
+    start = f"{stamp[:8]}-{stamp[8:]}-7"
+    digits = os.urandom(10 * count).hex()
+    found = []
+    for at in range(0, 20 * count, 20):
+        variant = "89ab"[int(digits[at + 3], 16) & 3]
+        found.append(f"{start}{digits[at : at + 3]}-{variant}{digits[at + 4 : at + 7]}-{digits[at + 7 : at + 19]}")
+    return found
