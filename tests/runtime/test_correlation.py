@@ -11,6 +11,7 @@ import pytest
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.report.explain import explain
 from clinker_spark.runtime import outputs
 from clinker_spark.runtime.assemble import cut_lines
 
@@ -180,6 +181,41 @@ def test_what_fails_after_the_totals_takes_back_what_they_were_made_of(
     monkeypatch.setattr("clinker_spark.runtime.dead_letters.FEW_LETTERS", 0)  # more are written by Spark
     bench.run(text + handling())
     assert [line.split(",", 2)[2] for line in bench.text("dead.csv").splitlines()] == written
+
+
+def test_totals_that_fail_only_without_what_was_taken_back_are_noticed(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What several outputs read is kept while they are written again; its failures count all the same."""
+    kept: list[tuple[str, bool]] = []
+    write = outputs.write_parts
+
+    def noted(prepared: Any, folder: str) -> None:
+        kept.append(
+            (prepared.node.name, "InMemoryTableScan" in prepared.frame._jdf.queryExecution().executedPlan().toString())
+        )
+        write(prepared, folder)
+
+    monkeypatch.setattr(outputs, "write_parts", noted)
+    bench.file("orders.csv", "order_id,dept,amount\nO1,OPS,50\nO2,OPS,70\nO3,ENG,100\nO4,ENG,200\n")
+    risky = transform("risky", "typed", "emit q = 10 / (amount - 70)")
+    checked = transform("checked", "totals", 'emit ok = if total < 60 then "low".to_int() else 1')
+    over = aggregate("over", "checked", "", "emit all = sum(total)")
+    text = HEAD + ORDERS + TYPED + risky + TOTALS + checked + over
+    text += output("first", "over") + output("lines", "risky", ", exclude: [q]") + output("second", "over") + handling()
+    report = bench.run(text)
+    assert bench.text("first.csv") == bench.text("second.csv") == "all\n300\n"
+    assert bench.text("lines.csv") == "order_id,dept,amount\nO3,ENG,100\nO4,ENG,200\n"
+    assert report.retraction["turns"] == 2
+    assert [(r["order_id"], r["_cxl_dlq_trigger"]) for r in bench.letters()] == [
+        ("O1", "false"),
+        ("O2", "true"),
+        ("", "true"),
+    ]
+    assert kept[:2] == [("first", False), ("lines", False)]  # the third one waits for what is taken back
+    assert kept[-3:] == [("first", True), ("lines", False), ("second", True)]
+    assert "kept while outputs are written again: 'over'" in explain(prepare(bench.folder / "pipeline.yaml"), "text")
+    assert not bench.spark.sparkContext._jsc.getPersistentRDDs()
 
 
 def test_a_failure_of_one_source_spares_the_records_of_the_other(bench: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from clinker_spark.cxl import ir
 from clinker_spark.plan.correlation import AGGREGATE, by_rows, is_correlated, relaxed_aggregates, writes_every_record
+from clinker_spark.plan.kept_results import kept_results
 from clinker_spark.plan.nodes import AggregatePlan, Plan, TransformPlan
 
 REVERSIBLE = ("sum", "count", "collect", "any")
@@ -40,9 +41,12 @@ def _dirty_lines(plan: Plan) -> list[str]:
             "with failures: find them, read only the records of their groups, " + finish,
             "  if more than 2,000,000 records fail, as for pipelines with totals: all is made again",
         ]
+    kept = [f"'{name}'" for name in kept_results(plan)]
+    rule = "what a shuffle made for several outputs is kept, in memory or on disk; the rest is made again"
     return [
         "with failures: find them, make everything again without them, find what is held back",
-        "  results in between are made again, not kept: what was found lies in files beside the outputs",
+        f"  kept while outputs are written again: {', '.join(kept) or 'nothing'} ({rule})",
+        "  what was found lies in files beside the outputs",
         "  up to 200,000 dirty groups or records are broadcast, more are joined by a shuffle and sorted again",
     ]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.schema import layout as field_layout
+from clinker_spark.plan.kept_results import kept_results
 from clinker_spark.plan.nodes import OutputPlan
 from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.errors import DataError, IoError
@@ -250,11 +251,16 @@ class Outputs:
         self.again = True
         self.state.attempt.renames.clear()
         self.state.report.outputs.clear()
-        prepare(self.state.pass_without())
-        for node in self.state.plan.outputs:
-            shutil.rmtree(self._folder(node, self.targets[node.name]))
-            self.write(node.name)
-        return self.state.failed()
+        builder = self.state.pass_without()
+        builder.keeps = kept_results(self.state.plan)
+        prepare(builder)
+        try:
+            for node in self.state.plan.outputs:
+                shutil.rmtree(self._folder(node, self.targets[node.name]))
+                self.write(node.name)
+            return self.state.failed()
+        finally:
+            builder.let_go()
 
 
 def _path_of(numbered: Callable[[int], Target], named: Callable[[Target], Path] | None = None) -> Callable[[int], Path]:

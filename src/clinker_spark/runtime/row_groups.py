@@ -94,8 +94,7 @@ class RowGroups:
         try:
             return save(triggers.unionByName(held), self.folder / "letters")
         finally:
-            for frame in builder.stored:
-                frame.unpersist()
+            builder.let_go()
 
     def _letters_builder(self, *, texts: bool, chosen: bool = False) -> Builder:
         builder = self.state.new_builder(letters=True)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
@@ -100,6 +101,8 @@ class Builder:
     counts: dict[str, Observation] = field(default_factory=dict)
     """By node: how many of its records failed, known after an action."""
     failures: list[tuple[DataFrame, PlanNode, Stream]] = field(default_factory=list)
+    keeps: tuple[str, ...] = ()
+    """The nodes whose records are kept when they are read for the first time."""
     stored: list[DataFrame] = field(default_factory=list)
     """What is kept while it is read twice; whoever owns the builder lets it go."""
     watching: set[str] = field(default_factory=set)
@@ -123,9 +126,23 @@ class Builder:
     def stream(self, ref: StreamRef) -> Stream:
         """The records of a node, or of one port of it."""
         if ref.node not in self._built:
-            self._built[ref.node] = self._build(self.plan[ref.node])
+            built = self._build(self.plan[ref.node])
+            if ref.node in self.keeps:
+                built = {port: self._kept(stream) for port, stream in built.items()}
+            self._built[ref.node] = built
         ports = self._built[ref.node]
         return ports[ref.port]
+
+    def _kept(self, stream: Stream) -> Stream:
+        frame = stream.frame.persist(StorageLevel.MEMORY_AND_DISK)
+        self.stored.append(frame)
+        return stream.over(frame)
+
+    def let_go(self) -> None:
+        """Of what was kept."""
+        for frame in self.stored:
+            frame.unpersist()
+        self.stored.clear()
 
     def inputs(self, node: PlanNode) -> list[Stream]:
         return [self.stream(ref) for ref in node.inputs]
