@@ -13,6 +13,7 @@ from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.spark.operators.build import Builder
 
 PIPELINE = """\
 pipeline: {{ name: demo }}
@@ -124,6 +125,20 @@ def test_a_record_that_fails_in_a_query_is_a_dead_letter(quick: SparkSession, tm
         ("3", "query:totals", "division by zero: 10 / (o.id - 3)"),
         ("9223372036854775807", "query:totals", "a number does not fit: o.id + 1"),
     ]
+
+
+def test_failures_that_nobody_counted_are_found_all_the_same(
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark Connect does not bring back what was counted behind the views that a query reads."""
+    counted = Builder.counted
+    monkeypatch.setattr("clinker_spark.runtime.state.is_connect", lambda spark: True)
+
+    def counted_after_the_query(self: Builder, name: str, patience: float = 2.0) -> dict[str, int]:
+        return counted(self, name, patience) if name == "report" else {}
+
+    monkeypatch.setattr(Builder, "counted", counted_after_the_query)
+    test_a_record_that_fails_in_a_query_is_a_dead_letter(quick, tmp_path)
 
 
 def test_a_group_that_fails_ends_the_run(quick: SparkSession, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ class Groups:
             self.counters["turns"] = turn + 1
             traceable = self._find(turn, oversize if turn == 0 else [])
             # What a query made cannot be traced to its records: it fails again, and is left out as it is.
-            if (turn and not traceable) or self.outputs.write_again(self._prepared) == 0:
+            if (turn and not traceable) or (self.outputs.write_again(self._prepared) == 0 and not self.state.unsure):
                 return self._all_letters()
         raise DataError([self.plan.outputs[0].diagnostic("E411", f"records keep failing after {MOST_TURNS} turns")])
 

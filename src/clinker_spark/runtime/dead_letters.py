@@ -46,11 +46,11 @@ class DeadLetters:
     def _collect(self) -> None:
         found = kept_by_readers(self.state)
         failed = self.state.failed()
-        if found is not None and not found.counts and not failed:
+        if found is not None and not found.counts and not failed and not self.state.unsure:
             return
         with self.state.timed("dead letters"):
             self.state.tell("dead_letters_started", {})
-            if found is not None and not failed:
+            if found is not None and not failed and not self.state.unsure:
                 self._note(list(found.counts))
                 self._check_letters(list(found.counts), found.first)
                 self._write_letters(found, list(found.counts))
@@ -79,7 +79,8 @@ class DeadLetters:
         for report in self.state.report.sources:
             report.records = self.state.source_records(report.name)
         oversize = oversize_sources(self.state)
-        if not self.state.failed() and not oversize and kept_bad is not None and not kept_bad.counts:
+        clean = kept_bad is not None and not kept_bad.counts and not self.state.failed() and not self.state.unsure
+        if clean and not oversize:
             counts = {node.name: self.state.source_records(node.name) for node in self.state.plan.sources}
             self.state.report.rollback_cursors = {name: count for name, count in counts.items() if count}
             for name in list(self.outputs.unfinished):
@@ -98,7 +99,7 @@ class DeadLetters:
 
     def _suspects(self, found: SourceLetters | None) -> frozenset[str] | None:
         """The nodes at which a second pass finds failures; None when nobody knows."""
-        if found is None:
+        if found is None or self.state.unsure:
             return None
         names = {name for name in self.state.builder.counts if self.state.builder.counted(name).get("failed")}
         for count in found.counts:

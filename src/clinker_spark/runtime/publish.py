@@ -31,7 +31,7 @@ class Attempt:
 
     def folder(self, beside: Path, name: str) -> Path:
         """A folder for the parts of an output whose place is `beside`."""
-        parent = beside.parent
+        parent = beside.parent.absolute()  # a Spark that runs elsewhere may work in another folder
         parent.mkdir(parents=True, exist_ok=True)
         sweep(parent)
         top = parent / f"{PREFIX}{self.execution_id}"

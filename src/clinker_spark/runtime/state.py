@@ -11,6 +11,7 @@ from typing import Any
 
 from clinker_spark.plan.correlation import is_correlated
 from clinker_spark.plan.nodes import Plan, SourcePlan
+from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.runtime.options import Listener, Options, contexts
 from clinker_spark.runtime.progress import records_read
 from clinker_spark.runtime.publish import Attempt
@@ -18,7 +19,7 @@ from clinker_spark.runtime.report import RunReport
 from clinker_spark.runtime.variables import Values, with_values
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.source_order import Points
-from clinker_spark.spark.session import SparkSession, is_local
+from clinker_spark.spark.session import SparkSession, is_connect, is_local
 from clinker_spark.spark.sources.request import SourceFile
 
 
@@ -73,6 +74,12 @@ class RunState:
         builder.measured = self.measured
         builder.unsorted = self.unsorted
         return builder
+
+    @property
+    def unsure(self) -> bool:
+        """May records have failed that nobody counted? A query reads views, and Spark Connect does not bring back what
+        was counted behind them: failures are looked for in any case then."""
+        return is_connect(self.spark) and bool(self.plan.of_kind(QueryPlan))
 
     def failed(self) -> int:
         """How many records failed in the jobs that wrote outputs, apart from those that readers kept."""

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-__all__ = ["SparkSession", "is_local", "session"]
+__all__ = ["SparkSession", "is_connect", "is_local", "session"]
 
 # Results must not depend on the machine's zone or on its habits.
 _ALWAYS = {
@@ -59,6 +59,11 @@ def is_local(spark: SparkSession) -> bool:
         return re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master or "") is not None
     except PySparkException:  # Spark Connect has no context
         return False
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Is this a session of Spark Connect?"""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def session(
