@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -139,6 +141,19 @@ def test_failures_that_nobody_counted_are_found_all_the_same(
 
     monkeypatch.setattr(Builder, "counted", counted_after_the_query)
     test_a_record_that_fails_in_a_query_is_a_dead_letter(quick, tmp_path)
+
+
+@pytest.mark.parametrize("key", ["", "correlation_key: id, "])
+def test_where_nothing_can_fail_nothing_is_found(
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setattr("clinker_spark.runtime.state.is_connect", lambda spark: True)
+    pq.write_table(pa.table({"id": [1, 2], "city": ["Ulm", "Bonn"], "total": [1.5, 2.5]}), tmp_path / "orders.parquet")
+    text = PIPELINE.format(query="from o in orders select {id: o.id}") + LETTERS
+    text = text.replace("type: csv, path: orders.csv, ", f"type: parquet, path: orders.parquet, {key}")
+    (tmp_path / "p.yaml").write_text(text)
+    report = clinker_spark.load(tmp_path / "p.yaml").run()
+    assert report.exit_code == 0 and (tmp_path / "out.csv").read_text() == "id\n1\n2\n"
 
 
 def test_a_group_that_fails_ends_the_run(quick: SparkSession, tmp_path: Path) -> None:

@@ -259,7 +259,7 @@ def test_columns_that_no_csv_file_can_hold(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pieces", [1, 5])
-def test_readers_guess_how_large_groups_are(tmp_path: Path, pieces: int) -> None:
+def test_readers_guess_how_large_groups_are(tmp_path: Path, pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Groups come in turn, as often as samples are taken: a fixed step would see one of them and no other.
     ids = [f"{'0' * (i % 3)}7" if i % ONE_IN == 3 else str(100 + i % ONE_IN) for i in range(64_000)]
     ids += [str(1000 + i) for i in range(20_000)] + [""] * 3000
@@ -272,3 +272,10 @@ def test_readers_guess_how_large_groups_are(tmp_path: Path, pieces: int) -> None
         assert sum(batch.num_rows for batch in read_split(plan, split)) > 0
     largest = largest_group(prefix, len(plan.splits))
     assert largest is not None and 1000 <= largest <= 3000
+    # With room for a few groups only, the guess may grow but never shrink.
+    monkeypatch.setattr("clinker_spark.spark.sources.group_sizes.MOST_COMPARED", 80)
+    assert largest <= (largest_group(prefix, len(plan.splits)) or 0) <= largest + pieces * 10 * ONE_IN
+    monkeypatch.setattr("clinker_spark.spark.sources.group_sizes.MOST_NAMED", 80)
+    for split in plan.splits:
+        assert sum(batch.num_rows for batch in read_split(plan, split)) > 0
+    assert largest <= (largest_group(prefix, len(plan.splits)) or 0) <= largest + pieces * 10 * ONE_IN

@@ -30,6 +30,11 @@ AGGREGATE = "$ck.aggregate."
 ONE_TEXT = (Kind.INT, Kind.STRING, Kind.DATE, Kind.BOOL)
 """Keys of these kinds are equal if their texts are: 0.0 and -0.0 are one key with two."""
 
+FEW = 200_000
+"""Up to so many taken back records, or dirty groups, are held by every task."""
+MOST_FAILURES = 2_000_000
+"""Up to so many failed records, their places and keys are handed to the readers."""
+
 
 @dataclass(frozen=True)
 class Keys:

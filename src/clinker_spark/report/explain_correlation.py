@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from clinker_spark.cxl import ir
-from clinker_spark.plan.correlation import AGGREGATE, by_rows, is_correlated, relaxed_aggregates, writes_every_record
+from clinker_spark.plan.correlation import (
+    AGGREGATE,
+    FEW,
+    MOST_FAILURES,
+    by_rows,
+    is_correlated,
+    relaxed_aggregates,
+    writes_every_record,
+)
 from clinker_spark.plan.kept_results import kept_results
 from clinker_spark.plan.nodes import AggregatePlan, Plan, TransformPlan
 
@@ -39,7 +47,7 @@ def _dirty_lines(plan: Plan) -> list[str]:
         finish = "cut their lines out of the output" if writes_every_record(plan) else "write again without them"
         return [
             "with failures: find them, read only the records of their groups, " + finish,
-            "  if more than 2,000,000 records fail, as for pipelines with totals: all is made again",
+            f"  if more than {MOST_FAILURES:,} records fail, as for pipelines with totals: all is made again",
         ]
     kept = [f"'{name}'" for name in kept_results(plan)]
     rule = "what a shuffle made for several outputs is kept, in memory or on disk; the rest is made again"
@@ -47,7 +55,7 @@ def _dirty_lines(plan: Plan) -> list[str]:
         "with failures: find them, make everything again without them, find what is held back",
         f"  kept while outputs are written again: {', '.join(kept) or 'nothing'} ({rule})",
         "  what was found lies in files beside the outputs",
-        "  up to 200,000 dirty groups or records are broadcast, more are joined by a shuffle and sorted again",
+        f"  up to {FEW:,} dirty groups or records are broadcast, more are joined by a shuffle and sorted again",
     ]
 
 

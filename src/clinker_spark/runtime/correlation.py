@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from clinker_spark.plan.correlation import AGGREGATE, relaxed_aggregates
+from clinker_spark.plan.correlation import AGGREGATE, FEW, relaxed_aggregates
 from clinker_spark.plan.needs import needs
 from clinker_spark.plan.nodes import SourcePlan, StreamRef
 from clinker_spark.runtime.errors import DataError
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 MOST_TURNS = 50
-FEW = 200_000
-"""Up to so many taken back records, or dirty groups, are held by every task."""
 
 
 class Groups:

@@ -55,13 +55,18 @@ class DeadLetters:
                 self._check_letters(list(found.counts), found.first)
                 self._write_letters(found, list(found.counts))
                 return
-            builder = self.state.new_builder(letters=True, suspects=self._suspects(found))
-            for node in self.state.plan.outputs:
-                prepare_output(builder, node)
-            frame = letters(builder)
-            assert frame is not None
+            frame = self._found(self._suspects(found))
+            if frame is None:  # nothing can fail, and only for want of counts it was looked for
+                return
             place = self.outputs.targets[self.state.plan.outputs[0].name].path
             self._deliver(save(frame, self.state.attempt.folder(place, "dead-letters") / "found"))
+
+    def _found(self, suspects: frozenset[str] | None) -> Any:
+        """The failures that a second pass finds; None when nothing can fail."""
+        builder = self.state.new_builder(letters=True, suspects=suspects)
+        for node in self.state.plan.outputs:
+            prepare_output(builder, node)
+        return letters(builder)
 
     def _deliver(self, stored: Saved) -> None:
         """Dead letters: compared with the limits, and written."""
@@ -79,8 +84,8 @@ class DeadLetters:
         for report in self.state.report.sources:
             report.records = self.state.source_records(report.name)
         oversize = oversize_sources(self.state)
-        clean = kept_bad is not None and not kept_bad.counts and not self.state.failed() and not self.state.unsure
-        if clean and not oversize:
+        clean = kept_bad is not None and not kept_bad.counts and not self.state.failed() and not oversize
+        if clean and (not self.state.unsure or self._found(None) is None):
             counts = {node.name: self.state.source_records(node.name) for node in self.state.plan.sources}
             self.state.report.rollback_cursors = {name: count for name, count in counts.items() if count}
             for name in list(self.outputs.unfinished):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from clinker_spark.plan.correlation import PREFIX, by_rows, key_columns, writes_every_record
+from clinker_spark.plan.correlation import MOST_FAILURES, PREFIX, by_rows, key_columns, writes_every_record
 from clinker_spark.plan.nodes import TransformPlan
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.saved_letters import Saved, last_clean_row, save
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from clinker_spark.runtime.state import RunState
     from clinker_spark.spark.operators.build import Builder
 
-MOST_FAILURES = 2_000_000
-"""Up to so many failed records, their places and keys are handed to the readers."""
 MOST_LINES = 4_000_000
 """Up to so many lines are cut out of an output."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 
 import numpy as np
@@ -22,9 +22,27 @@ from clinker_spark.spark.sources.chosen import group_texts
 ONE_IN = 64
 MOST_NAMED = 16_384
 """So many groups of a split are named in its file."""
+MOST_COMPARED = 262_144
+"""So many groups of all splits are held by the driver at once."""
 _FOLDED = 262_144
 _SIZES = "groups-"
 _REST = b"rest"
+
+
+class _Frequent:
+    """The most frequent of many groups. What a group had when it was dropped is at most `rest`, all times together."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.rest = 0
+
+    def add(self, groups: Iterable[str], counts: Iterable[int], most: int) -> None:
+        for group, count in zip(groups, counts, strict=True):
+            self.counts[group] = self.counts.get(group, 0) + count
+        if len(self.counts) > most:
+            ranked = sorted(self.counts.items(), key=lambda item: -item[1])
+            self.counts = dict(ranked[:most])
+            self.rest += ranked[most][1]
 
 
 class GroupSizes:
@@ -35,8 +53,7 @@ class GroupSizes:
         self._chance = np.random.default_rng(split)
         self._seen: list[pa.Array] = []
         self._waiting = 0
-        self._counts: dict[str, int] = {}
-        self._rest = 0
+        self._found = _Frequent()
 
     def __enter__(self) -> GroupSizes:
         return self
@@ -56,16 +73,9 @@ class GroupSizes:
             self._fold()
 
     def _fold(self) -> None:
-        """Keep the most frequent groups. What is dropped had at most `_rest` records then."""
-        if not self._seen:
-            return
-        for entry in pc.value_counts(pa.chunked_array(self._seen)).to_pylist():
-            if entry["values"] is not None:  # a record without a key is a group of its own
-                self._counts[entry["values"]] = self._counts.get(entry["values"], 0) + entry["counts"]
-        if len(self._counts) > MOST_NAMED:
-            ranked = sorted(self._counts.items(), key=lambda item: -item[1])
-            self._counts = dict(ranked[:MOST_NAMED])
-            self._rest += ranked[MOST_NAMED][1]
+        # A record without a key is a group of its own.
+        counted = pc.value_counts(pa.chunked_array(self._seen, pa.string()).drop_null())
+        self._found.add(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), MOST_NAMED)
         self._seen, self._waiting = [], 0
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
@@ -73,25 +83,26 @@ class GroupSizes:
             return
         self._fold()
         table = pa.table(
-            {"group": pa.array(self._counts, pa.string()), "count": pa.array(self._counts.values(), pa.int64())}
+            {
+                "group": pa.array(self._found.counts, pa.string()),
+                "count": pa.array(self._found.counts.values(), pa.int64()),
+            }
         )
         own = f"{self._path}.{os.getpid()}"
         with contextlib.suppress(OSError):  # a task on another machine may have no such folder
-            feather.write_feather(table.replace_schema_metadata({_REST: str(self._rest).encode()}), own)
+            feather.write_feather(table.replace_schema_metadata({_REST: str(self._found.rest).encode()}), own)
             os.replace(own, f"{self._path}.arrow")
 
 
 def largest_group(prefix: str, splits: int) -> int | None:
     """About how many records the largest group can have; None when a split did not say."""
-    counts: dict[str, int] = {}
-    rest = 0
+    found = _Frequent()
     for split in range(splits):
         try:
             table = feather.read_table(f"{prefix}{_SIZES}{split}.arrow")
         except OSError:
             return None
         metadata: Mapping[bytes, bytes] = table.schema.metadata
-        rest += int(metadata[_REST])
-        for group, count in zip(table["group"].to_pylist(), table["count"].to_pylist(), strict=True):
-            counts[group] = counts.get(group, 0) + count
-    return (max(counts.values(), default=0) + rest) * ONE_IN
+        found.rest += int(metadata[_REST])
+        found.add(table["group"].to_pylist(), table["count"].to_pylist(), MOST_COMPARED)
+    return (max(found.counts.values(), default=0) + found.rest) * ONE_IN
