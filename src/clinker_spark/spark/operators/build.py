@@ -74,6 +74,8 @@ class Builder:
     """The nodes at which failures, if there are any, are set aside."""
     progress: str | None = None
     """A folder into which readers write how far they are."""
+    meter: str | None = None
+    """A folder into which readers write how many bytes they have read, in every pass."""
     values_of: str | None = None
     """A transform whose shared variables stay in its records, to be looked at."""
     file_values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
