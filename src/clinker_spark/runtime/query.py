@@ -8,7 +8,7 @@ from typing import Any
 
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.engine import PlanningEngine, SparkDataset, element_type, plan, prepare
-from clinker_spark.plan.query.files import format_of
+from clinker_spark.plan.query.files import FileSource, format_of
 from clinker_spark.plan.query.pieces import render
 from clinker_spark.plan.query.values import Column
 from clinker_spark.query import ast
@@ -106,7 +106,22 @@ class QueryEngine(PlanningEngine):
             found = failure(error, self.origins)
             if found is None:
                 raise
-            raise found from None
+            raise self._located(found) from None
+
+    def _located(self, found: Failed) -> Failed:
+        """The failure, with the file and the record that it is about if it is about one."""
+        from clinker_spark.spark.query.csv_frames import first_broken
+
+        if found.code != "E712":
+            return found
+        for scan in self.scans:
+            read = any(scan.name(ordered) in self._views for ordered in (False, True))
+            if read and isinstance(scan.content, FileSource) and scan.content.format in ("csv", "tsv"):
+                broken = first_broken(self._spark(), scan.content)
+                if broken is not None:
+                    message = f"record {broken.row} of '{broken.file}' cannot be used: {broken.reason}"
+                    return Failed(message, found.help, code="E712")
+        return found
 
     def write(self, value: Any, path: str, options: Mapping[str, Any] | None = None) -> None:
         """The rows as a file; its ending, or an option, says how."""

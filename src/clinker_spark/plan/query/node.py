@@ -11,8 +11,9 @@ from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
-from clinker_spark.plan.nodes import PlanNode, Schema
+from clinker_spark.plan.nodes import PlanNode, Schema, StreamRef
 from clinker_spark.plan.query.engine import PlanningEngine, Scan, SparkDataset, plan, prepare
+from clinker_spark.plan.query.files import FileSource
 from clinker_spark.plan.query.order import ARRIVAL
 from clinker_spark.plan.query.pieces import STEP, view
 from clinker_spark.plan.query.values import Rendered, columns_of
@@ -47,6 +48,15 @@ class QueryPlan(PlanNode):
     scans: tuple[Scan, ...]
     reads: tuple[str, ...]
     """All columns of its inputs. Those that the query does not use are left out by Catalyst."""
+
+    @property
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        return ()
+
+    @property
+    def python_reasons(self) -> tuple[str, ...]:
+        files = [scan.content for scan in self.scans if isinstance(scan.content, FileSource)]
+        return ("CSV files are parsed by Python",) if any(file.format in ("csv", "tsv") for file in files) else ()
 
 
 def bind_query(binder: Any, node: QueryNode) -> Any:
