@@ -25,7 +25,7 @@ from clinker_spark.runtime.query import QueryEngine, prepare
     ("texts", "wanted"),
     [
         (["1", "-20", "0"], "Int"),
-        (["1", ""], "Nullable(Int)"),
+        (["1", ""], "Int?"),
         (["9223372036854775807", "-9223372036854775808"], "Int"),
         (["9223372036854775808"], "String"),
         (["12345678901234567", "1.5"], "String"),
@@ -129,7 +129,7 @@ def test_what_only_spark_sees_stops_the_query_and_is_named(
 
     declared = f'type T {{id: int, n: string}}\ncount(load "{path}" as T)'
     assert told("id,n\n1,a\nx,b\n", declared).endswith(
-        f"record 2 of '{path}' cannot be used: " + "cannot convert 'x' to Int: id: x"
+        f"record 2 of '{path}' cannot be used: " + "cannot convert 'x' to Int: column id"
     )
     assert "record 3 of" in told("id,n\n1,a\n2,b\n3,c,d\n", declared)
     assert "is not utf-8" in told("id,n\n1,\xff\n", declared)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.query.csv_files import shown_path
 from clinker_spark.plan.query.engine import PlanningEngine, SparkDataset, element_type, plan, prepare
 from clinker_spark.plan.query.files import FileSource, format_of
 from clinker_spark.plan.query.pieces import render
@@ -119,7 +120,7 @@ class QueryEngine(PlanningEngine):
             if read and isinstance(scan.content, FileSource) and scan.content.format in ("csv", "tsv"):
                 broken = first_broken(self._spark(), scan.content)
                 if broken is not None:
-                    message = f"record {broken.row} of '{broken.file}' cannot be used: {broken.reason}"
+                    message = f"record {broken.row} of '{shown_path(broken.file)}' cannot be used: {broken.reason}"
                     return Failed(message, found.help, code="E712")
         return found
 

@@ -15,6 +15,12 @@ WHOLE = 64 * 2**20
 _BLOCK = 8 * 2**20
 
 
+def shown_path(path: str) -> str:
+    """A path as people write it: relative to where they are, if it is below."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith("..") else relative
+
+
 def csv_names(paths: tuple[str, ...], delimiter: str, header: bool) -> tuple[str, ...]:
     """The columns of the files, which must be the same in all of them; their order may differ."""
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '\r\n"\0':
@@ -30,14 +36,16 @@ def csv_names(paths: tuple[str, ...], delimiter: str, header: bool) -> tuple[str
     for path, row in rows:
         if "" in row:
             help_text = "name it in the file, or read it with {header: false}"
-            raise Failed(f"column {row.index('') + 1} of '{path}' has no name", help_text, code="E707")
+            raise Failed(f"column {row.index('') + 1} of '{shown_path(path)}' has no name", help_text, code="E707")
         if len(set(row)) != len(row):
             raise ValueError("two columns have one name")
         if set(row) != set(first):
             name = sorted(set(row) ^ set(first))[0]
             which = path if name in first else rows[0][0]
             help_text = "load files with different columns one by one"
-            raise Failed(f"'{which}' has no column '{name}', but other files have it", help_text, code="E713")
+            raise Failed(
+                f"'{shown_path(which)}' has no column '{name}', but other files have it", help_text, code="E713"
+            )
     return tuple(first)
 
 
@@ -124,7 +132,7 @@ def _table(path: str, names: list[str], delimiter: str, header: bool, whole: boo
         row = min(broken, key=lambda row: row.number or 0)
         number = f" {row.number - int(header)}" if row.number is not None else ""
         values = f"{row.actual_columns} value{'' if row.actual_columns == 1 else 's'}"
-        message = f"record{number} of '{path}' has {values}, not {len(names)}: {row.text[:100]}"
+        message = f"record{number} of '{shown_path(path)}' has {values}, not {len(names)}: {row.text[:100]}"
         raise Failed(message, "mend the line, or quote what holds the delimiter", code="E712")
     return table
 
@@ -135,5 +143,5 @@ def _not_utf8(path: str) -> tuple[str, str]:
             try:
                 line.decode()
             except UnicodeDecodeError:
-                return f"line {number} of '{path}' is not UTF-8", "convert the file, for example with iconv"
-    return f"'{path}' is not UTF-8", "convert the file, for example with iconv"
+                return f"line {number} of '{shown_path(path)}' is not UTF-8", "convert the file, for example with iconv"
+    return f"'{shown_path(path)}' is not UTF-8", "convert the file, for example with iconv"

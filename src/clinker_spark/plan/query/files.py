@@ -19,7 +19,7 @@ from typing import Any
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.query.csv_files import WHOLE, csv_names, csv_row
+from clinker_spark.plan.query.csv_files import WHOLE, csv_names, csv_row, shown_path
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.types import (
     ANY,
@@ -192,7 +192,7 @@ def _json_rows(paths: tuple[str, ...], kind: str) -> tuple[Any, ...]:
 
 
 def _json_value(data: bytes, path: str, number: int | None) -> Any:
-    where = f"line {number} of '{path}'" if number is not None else f"'{path}'"
+    where = f"line {number} of '{shown_path(path)}'" if number is not None else f"'{shown_path(path)}'"
     try:
         return json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
     except UnicodeDecodeError:

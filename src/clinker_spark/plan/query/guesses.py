@@ -24,7 +24,7 @@ def guessed(texts: Any) -> QType:
     >>> import pyarrow as pa
     >>> columns = (["1", "-20"], ["1", ""], ["10.50", "3.25"], ["007"], ["1.1", "1.10"])
     >>> [str(guessed(pa.array(texts))) for texts in columns]
-    ['Int', 'Nullable(Int)', 'Float', 'String', 'String']
+    ['Int', 'Int?', 'Float', 'String', 'String']
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -45,16 +45,16 @@ def guessed(texts: Any) -> QType:
 
 
 def pattern(texts: Any, t: QType) -> str:
-    """What texts look like that can follow these in a column of numbers: nothing is lost by reading them so."""
+    """A Java pattern for the texts that can follow these in a column of numbers, and lose nothing by it."""
     import pyarrow.compute as pc
 
     if t.present() == INT:
-        return "^(?:0|-?[1-9][0-9]{0,17})$"
+        return r"^(?:0|-?[1-9][0-9]{0,17})\z"
     lengths = pc.utf8_length(_fractions(texts, pc))
     pointed = lengths.filter(pc.greater(lengths, 0))
     least, most = pc.min(pointed).as_py(), pc.max(pointed).as_py()
     fraction = f"[0-9]{{{most}}}" if least == most else "[0-9]*[1-9]"
-    return rf"^(?=(?:[^0-9]*[0-9]){{0,{SAFE_DIGITS}}}[^0-9]*$)-?(?:0|[1-9][0-9]*)(?:[.]{fraction})?$"
+    return rf"^(?=(?:[^0-9]*[0-9]){{0,{SAFE_DIGITS}}}[^0-9]*\z)-?(?:0|[1-9][0-9]*)(?:[.]{fraction})?\z"
 
 
 def _fractions(texts: Any, pc: Any) -> Any:
@@ -72,6 +72,8 @@ def _floats(texts: Any, pc: Any) -> bool:
     fractions = _fractions(texts, pc)
     lengths = pc.utf8_length(fractions)
     pointed = lengths.filter(pc.greater(lengths, 0))
+    if not len(pointed):
+        return False  # whole numbers that are no Int: too long, or -0
     uniform = pc.min(pointed).as_py() == pc.max(pointed).as_py()
     if not uniform and pc.any(pc.ends_with(fractions, "0")).as_py():
         return False

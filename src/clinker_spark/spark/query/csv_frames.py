@@ -31,8 +31,7 @@ def csv_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFra
     names = ", ".join(Path(path).name for path in source.paths[:3]) + (" ..." if len(source.paths) > 3 else "")
     frame = _scan(spark, source).frame
     error = quote(ERROR_COLUMN)
-    shown = f"concat_ws(': ', {error}.message, {error}.field, {error}.value)"
-    told = f"raise_error(concat({sql_string(f'{BROKEN}a record of {names} cannot be used: ')}, {shown}))"
+    told = f"raise_error(concat({sql_string(f'{BROKEN}a record of {names} cannot be used: ')}, {_reason(source)}))"
     # A filter stays, whatever columns the query needs.
     frame = frame.where(f"CASE WHEN {error} IS NULL THEN TRUE ELSE {told} END")
     patterns = dict(source.patterns)
@@ -59,7 +58,7 @@ def first_broken(spark: SparkSession, source: FileSource) -> BrokenRecord | None
     frame = _scan(spark, source, positions=True).frame
     error = quote(ERROR_COLUMN)
     wrong = f"{error} IS NOT NULL"
-    reason = f"concat_ws(': ', {error}.message, {error}.field, {error}.value)"
+    reason = _reason(source)
     for name, pattern in source.patterns:
         text = _column(source, name)
         told = f"concat({sql_string(_unlike(name) + ': ')}, {text})"
@@ -88,6 +87,14 @@ def _scan(spark: SparkSession, source: FileSource, *, positions: bool = False) -
         positions=positions,
     )
     return read_csv(spark, request)
+
+
+def _reason(source: FileSource) -> str:
+    """SQL for why a record cannot be used, with the column it is about or else the beginning of its line."""
+    error = quote(ERROR_COLUMN)
+    names = ", ".join(f"'c{i}', {sql_string(name)}" for i, name in enumerate(source.names))
+    column = f"concat('column ', try_element_at(map({names}), {error}.field))"
+    return f"concat_ws(': ', {error}.message, coalesce({column}, {error}.value))"
 
 
 def _spelled(t: QType) -> str:
