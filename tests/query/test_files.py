@@ -102,7 +102,27 @@ def test_a_record_that_cannot_be_used_is_named(tmp_path: Path, name: str) -> Non
     assert error.value.message.startswith(message.format(path)), error.value.message
 
 
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("jsonl", '{"n": 1}\n{"n": 12345678901234567890}\n'),
+        ("json", '[{"n": 1.5}, {"n": 9007199254740993}]'),
+        ("json", '[{"n": [{"m": 1}]}, {"n": [{"m": 0}, {"m": 9223372036854775808}]}]'),
+        ("yaml", "- {n: 1}\n- {n: 12345678901234567890}\n"),
+    ],
+)
+def test_numbers_that_a_column_would_change(tmp_path: Path, kind: str, content: str) -> None:
+    (tmp_path / f"a.{kind}").write_text(content)
+    with pytest.raises(Failed, match=r"record 2 of .*: [0-9]+ has more digits than") as error:
+        file_source(f"{tmp_path}/a.{kind}", {}, None)
+    assert error.value.code == "E712"
+
+
 def test_files_with_different_columns(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": [1], "more": [2]}), tmp_path / "b.parquet")
+    with pytest.raises(Failed, match=r"a[.]parquet' has no column 'more', but other files have it"):
+        file_source(f"{tmp_path}/*.parquet", {}, None)
     (tmp_path / "a.csv").write_text("id,n\n1,2\n")
     (tmp_path / "b.csv").write_text("id,m\n1,2\n")
     with pytest.raises(Failed, match="has no column 'm', but other files have it") as error:

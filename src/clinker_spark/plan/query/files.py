@@ -142,9 +142,9 @@ def _read(paths: tuple[str, ...], kind: str, options: Mapping[str, Any], declare
         return FileSource(paths, kind, _declared(found, declared), found.names, schema=schema)
     if kind == "yaml":
         rows = _yaml_rows(paths)
-        found = _row_type(rows)
+        found = _row_type(rows, paths)
         return FileSource(paths, kind, _declared(found, declared), found.names, rows=rows)
-    found = _row_type(_json_rows(paths, kind))
+    found = _row_type(_json_rows(paths, kind), paths)
     row = _declared(found, declared)
     return FileSource(paths, kind, row, row.names)
 
@@ -232,7 +232,7 @@ def _yaml_rows(paths: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(rows)
 
 
-def _row_type(rows: tuple[Any, ...]) -> RecordType:
+def _row_type(rows: tuple[Any, ...], paths: tuple[str, ...]) -> RecordType:
     found: QType = NULL
     for row in rows:
         if not isinstance(row, dict):
@@ -240,7 +240,34 @@ def _row_type(rows: tuple[Any, ...]) -> RecordType:
         found = type_of_value(row) if is_null(found) else unify(found, type_of_value(row))
     if not isinstance(found, RecordType):
         return RecordType(())
+    for number, row in enumerate(rows, 1):
+        lost = _lost(row, found)
+        if lost is not None:
+            where = f"'{shown_path(paths[0])}'" if len(paths) == 1 else "the files"
+            message = f"record {number} of {where}: {lost} has more digits than a column of numbers can hold"
+            raise Failed(message, "write it as a text", code="E712")
     return RecordType(tuple((n, STRING.as_nullable() if is_null(t) else t) for n, t in found.fields))
+
+
+def _lost(value: Any, t: QType) -> int | None:
+    """A whole number inside of a value that its type would change: beyond 64 bits, or rounded as a float."""
+    if isinstance(value, dict) and isinstance(t, RecordType):
+        found = (_lost(inner, f) for name, inner in value.items() if (f := t.field(name)) is not None)
+        return next((n for n in found if n is not None), None)
+    if isinstance(value, list) and isinstance(t, ListType):
+        return next((n for n in (_lost(inner, t.element) for inner in value) if n is not None), None)
+    if not isinstance(value, int) or isinstance(value, bool) or not isinstance(t, Scalar):
+        return None
+    if t.kind is Kind.INT:
+        return None if -(2**63) <= value < 2**63 else value
+    return value if t.kind is Kind.FLOAT and not _is_float(value) else None
+
+
+def _is_float(value: int) -> bool:
+    try:
+        return int(float(value)) == value
+    except OverflowError:
+        return False
 
 
 # ---------------------------------------------------------------------- parquet
@@ -254,6 +281,13 @@ def _parquet_row(paths: tuple[str, ...]) -> tuple[RecordType, str | None]:
 
     schema = pq.read_schema(paths[0])
     without_nulls = set(schema.names)
+    for path in paths[1:]:
+        others = set(pq.read_schema(path).names) ^ set(schema.names)
+        if others:
+            name = sorted(others)[0]
+            which = shown_path(path if name in schema.names else paths[0])
+            help_text = "load files with different columns one by one"
+            raise Failed(f"'{which}' has no column '{name}', but other files have it", help_text, code="E713")
     for path in paths:
         without_nulls &= _columns_without_nulls(pq.read_metadata(path))
     fields = [(f.name, _arrow_type(f.type)) for f in schema]
