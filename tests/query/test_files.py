@@ -151,8 +151,8 @@ def test_what_only_spark_sees_stops_the_query_and_is_named(
     assert told("id,n\n1,a\nx,b\n", declared).endswith(
         f"record 2 of '{path}' cannot be used: " + "cannot convert 'x' to Int: column id"
     )
-    assert "record 3 of" in told("id,n\n1,a\n2,b\n3,c,d\n", declared)
-    assert "is not utf-8" in told("id,n\n1,\xff\n", declared)
+    many = "1,a\n" * 5000
+    assert f"record 5001 of '{path}' cannot be used: the value is not utf-8" in told(f"id,n\n{many}1,\xff\n", declared)
     monkeypatch.setattr(csv_files, "WHOLE", 100)
     monkeypatch.setattr(csv_files, "_BLOCK", 1000)
     rows = "".join(f"{i},{i}.50\n" for i in range(1000, 2000))
@@ -160,7 +160,6 @@ def test_what_only_spark_sees_stops_the_query_and_is_named(
     assert f"record 1001 of '{path}' cannot be used: column 'n' has numbers at the beginning, but also: 07" in told(
         f"id,n\n{rows}1,07\n", some
     )
-    assert "but also: 1.5" in told(f"id,n\n{rows}1,1.5\n", some)
     assert "has 3 values" in told(f"id,n\n{rows}1,1.50,3\n", f'count(load "{path}")')
 
 

@@ -123,6 +123,12 @@ def test_a_text_with_a_line_end_keeps_the_dead_letters(quick: SparkSession, tmp_
     assert [(row["id"], row["_cxl_dlq_error_detail"]) for row in letters] == [("0", "division by zero: 10 / x.id")]
 
 
+def test_escapes_are_read_once() -> None:
+    for text in ("a\\u0041", "\\n", "\\\\u0041", "\U0001f980", "tab\t", "\\", 'q"\\"'):
+        assert run(compile_query(json.dumps(text))) == text
+    assert run(compile_query(r'"\u005cn \u0041"')) == r"\n A"
+
+
 def test_marks_cannot_be_written() -> None:
     from clinker_spark.cxl.builtins.sqltext import sql_string
     from clinker_spark.cxl.lower.plan import quote
