@@ -754,6 +754,25 @@ ENTRIES: tuple[Entry, ...] = (
         "A record lacks a field that its type declares, or has a value there that cannot be read as declared.",
         "Add the field, or mark it as optional with `?`.",
     ),
+    Entry(
+        "E712",
+        "record of a query's file cannot be used",
+        "A record of a file that a query loads has too many or too few values, is not UTF-8 or no JSON, or has a value "
+        "that is not of the type of its column.",
+        "Mend the named record, or declare the types with `load … as T`.",
+    ),
+    Entry(
+        "E713",
+        "files of one load have different columns",
+        "A query loads several CSV files at once, and a column of one is not in another.",
+        "Load the files one by one, and put the rows together with `union all`.",
+    ),
+    Entry(
+        "E714",
+        "no such undeclared column",
+        "The program of a combine names a column of a looked-up input that no schema declares, and no file has it.",
+        "Take the suggested spelling, or remove the column from the program.",
+    ),
     # ------------------------------------------------------------ warnings about configuration
     Entry(
         "W002",

@@ -15,6 +15,7 @@ from clinker_spark.config.yaml_tree import KeyPath
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.lower.python_calls import python_reason
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.conjuncts import Equality, Range
 
@@ -70,6 +71,17 @@ class PlanNode:
         for program in self.programs:
             yield from program.typed.expressions()
 
+    @property
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        """The inputs whose undeclared columns the records of this node carry on."""
+        return self.inputs
+
+    @property
+    def python_reasons(self) -> tuple[str, ...]:
+        """Why Python touches the records of this node, in Arrow batches; empty when all of it runs on Spark."""
+        reasons = (python_reason(part) for expression in self.expressions() for part in expression.walk())
+        return tuple(dict.fromkeys(reason for reason in reasons if reason is not None))
+
     def system_members(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The system variables that the programs read: namespace and path."""
         for expression in self.expressions():
@@ -93,6 +105,11 @@ class SourcePlan(PlanNode):
     @property
     def stage(self) -> str:
         return "source"
+
+    @property
+    def python_reasons(self) -> tuple[str, ...]:
+        kind = str(self.config.type)
+        return () if kind == "parquet" else (f"{kind} files are parsed by Python",)
 
     @property
     def several_files(self) -> bool:
@@ -173,6 +190,11 @@ class TransformPlan(PlanNode):
     record_logs: tuple[RecordLog, ...] = ()
 
     @property
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        # It may also look into other records, of which it only has what its program takes.
+        return self.inputs[:1]
+
+    @property
     def programs(self) -> tuple[Program, ...]:
         return (self.program, *(check.program for check in self.checks))
 
@@ -250,6 +272,10 @@ class AggregatePlan(PlanNode):
     """Groups over time as well."""
 
     @property
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        return ()
+
+    @property
     def programs(self) -> tuple[Program, ...]:
         return (self.program,)
 
@@ -287,6 +313,12 @@ class CombinePlan(PlanNode):
     """What each pair becomes; None when matches are collected."""
     config: Any
     driver_estimate: Estimate | None = None
+    lifted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By build: the undeclared columns of it that the program names."""
+
+    @property
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        return (self.inputs[self.qualifiers.index(self.driver)],)
 
     @property
     def programs(self) -> tuple[Program, ...]:

@@ -174,4 +174,4 @@ def can_fail(node: PlanNode) -> bool:
 
 def runs_python(node: PlanNode) -> bool:
     """Does Python touch the records, in Arrow batches?"""
-    return isinstance(node, SourcePlan) and node.config.type in ("csv", "json", "xml", "fixed_width")
+    return bool(node.python_reasons)

@@ -20,7 +20,7 @@ from clinker_spark.cxl.builtins.floatsums import float_sum
 from clinker_spark.cxl.builtins.table import Failure
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
-ARRIVAL = "$arrival"
+ARRIVAL = "`$arrival`"
 """Placeholder in partials for the column that keeps the order of arrival."""
 
 

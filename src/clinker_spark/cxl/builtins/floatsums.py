@@ -12,7 +12,8 @@ and NaN are added as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 _LIMIT = 2.0**62
 _LANE = 2.0**32
@@ -77,3 +78,19 @@ def final(start: int = 0) -> str:
         f"+ CAST({b} AS DOUBLE) * 5.421010862427522E-20D)"
     )
     return f"({big} + (coalesce({one}, {other}) + {rest}) + 0.0D)"
+
+
+def array_sum(array: str) -> str:
+    """The sum of an array without nulls, as one expression: 0 of nothing, and the same in any order of the elements."""
+    terms = [text.removeprefix("sum(").removesuffix(")") for text in partials("cxl_e")]
+    names = [f"l{i}" for i in range(len(terms))]
+    kinds = ["0L"] * 4 + ["0.0D"] * (len(terms) - 4)
+    nothing = ", ".join(f"'{name}', {zero}" for name, zero in zip(names, kinds, strict=True))
+    added = ", ".join(f"'{name}', cxl_a.{name} + {term}" for name, term in zip(names, terms, strict=True))
+    done = filled(final(), [f"cxl_a.{name}" for name in names])
+    return f"aggregate({array}, named_struct({nothing}), (cxl_a, cxl_e) -> named_struct({added}), cxl_a -> {done})"
+
+
+def filled(template: str, texts: Sequence[str]) -> str:
+    """The template with `{0}`, `{1}` ... as these texts, in which nothing is looked for."""
+    return re.sub(r"\{([0-9]+)\}", lambda m: texts[int(m[1])], template)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clinker_spark.core.span import NO_SPAN
 from clinker_spark.core.types import ANY, Kind
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.builtins.aggregates import AGGREGATES, ARRIVAL
+from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering
@@ -105,7 +105,7 @@ class _AggregateLowering:
         args = [self.before.bound(a) for a in e.args]
         self.row_failures += [(f, self._field) for a in args for f in a.failures]
         sql = row.sql([a.text for a in args], [a.type for a in e.args])
-        names = [self._partial(p.replace(ARRIVAL, quote(ARRIVAL_COLUMN))) for p in sql.partials]
+        names = [self._partial(p) for p in sql.partials]
         final = sql.final
         for i, name in enumerate(names):
             final = final.replace(f"{{{i}}}", quote(name))

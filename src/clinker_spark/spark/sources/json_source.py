@@ -17,7 +17,7 @@ from clinker_spark.spark.sources.csv_splits import SMALLEST, TARGET
 from clinker_spark.spark.sources.json_documents import decoder, records, shape_of
 from clinker_spark.spark.sources.json_lines import check_objects, count_lines, lines_of, parse_lines
 from clinker_spark.spark.sources.json_names import Names, names_of_document, names_of_lines
-from clinker_spark.spark.sources.json_values import JsonColumn, json_cell, lookup, undeclared
+from clinker_spark.spark.sources.json_values import JsonColumn, json_cell, json_text, lookup, undeclared
 from clinker_spark.spark.sources.record_batches import Error, Rows, string_array, structural, widened_array
 from clinker_spark.spark.sources.record_plan import (
     BOM,
@@ -108,9 +108,10 @@ class JsonReader:
             declared, carried = frozenset(self.places), frozenset(plan.widened)
             rows.widened = widened_array(
                 [
-                    {name: json_cell(value) for name, value in undeclared(record, declared).items() if name in carried}
+                    {name: json_text(value) for name, value in undeclared(record, declared).items() if name in carried}
                     for record in found
-                ]
+                ],
+                typed=True,
             )
         return rows
 
@@ -142,6 +143,7 @@ def json_plan(
         tuple((column.name, physical(column.data_type)) for column in request.selected),
         reader,
         widened=widened,
+        typed=True,
         positions=request.positions,
         record=request.record,
     )
