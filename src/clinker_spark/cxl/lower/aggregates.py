@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from clinker_spark.core.span import NO_SPAN
-from clinker_spark.core.types import ANY, Kind
+from clinker_spark.core.types import ANY
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES, ARRIVAL
 from clinker_spark.cxl.builtins.sqltext import sql_string
@@ -106,16 +106,15 @@ class _AggregateLowering:
         self.row_failures += [(f, self._field) for a in args for f in a.failures]
         sql = row.sql([a.text for a in args], [a.type for a in e.args])
         names = [self._partial(p.replace(ARRIVAL, quote(ARRIVAL_COLUMN))) for p in sql.partials]
-        final = sql.final
-        for i, name in enumerate(names):
-            final = final.replace(f"{{{i}}}", quote(name))
+        final = _filled(sql.final, names)
         result = Sql(final, 0, 3, simple=len(names) == 1 and sql.final == "{0}")
-        overflow = row.failures and e.args[0].type.kind in (Kind.INT, Kind.DECIMAL)
-        if not overflow:
+        if not sql.overflow and e.function != "sum":
             return result
         result = self.after.builder.bind(result)
-        f = row.failures[0]
+        f = row.failure_for([a.type for a in e.args])
         when = f"{result.text} IS NULL AND {quote(names[0])} IS NOT NULL"
+        if sql.overflow:
+            when = _filled(sql.overflow, names).replace("{r}", result.text)
         own = Failing(when, sql_string(f.kind.value), "CAST(NULL AS STRING)", sql_string(f.message), result.level)
         return combine(result.text, [result], [own])
 
@@ -125,3 +124,9 @@ class _AggregateLowering:
             name = self._known[text] = f"$a{len(self.partials)}"
             self.partials.append((name, text))
         return name
+
+
+def _filled(template: str, names: list[str]) -> str:
+    for i, name in enumerate(names):
+        template = template.replace(f"{{{i}}}", quote(name))
+    return template
