@@ -26,9 +26,15 @@ class Char:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """A condition on a position."""
+    """A condition on a position.
+
+    `kind` is `start` or `end` of the text (`\\A`, `\\z`) or of a line (`line_start`, `line_end`), or one of the word
+    boundaries `b`, `B`, `word_start`, `word_end`, `half_start` and `half_end`; `ascii` says which words those are of.
+    """
 
     text: cc.Text
+    kind: str = "start"
+    ascii: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +65,8 @@ class Repeat:
 Node = Char | Assertion | Group | Sequence | Alternatives | Repeat
 
 EMPTY = Sequence(())
-START = Assertion((r"\A", r"\A"))
-END = Assertion((r"\z", r"\Z"))
+START = Assertion((r"\A", r"\A"), "start")
+END = Assertion((r"\z", r"\Z"), "end")
 
 
 def sequence(items: Iterable[Node]) -> Node:

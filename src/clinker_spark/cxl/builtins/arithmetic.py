@@ -16,9 +16,7 @@ from clinker_spark.cxl import values
 from clinker_spark.cxl.builtins.table import Builtin, Failure, Overload, SqlCall
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
-FLOAT_OVERFLOW = (
-    "abs({r}) = double('Infinity') AND abs({0}) < double('Infinity') AND abs({1}) < double('Infinity')"
-)
+FLOAT_OVERFLOW = "abs({r}) = double('Infinity') AND abs({0}) < double('Infinity') AND abs({1}) < double('Infinity')"
 """When a float operation left the range of floats: NaN is above all in Spark, and so neither equal nor less."""
 
 _MAX_EXACT_PRODUCT_SCALE = 6  # beyond it Spark's decimal product drops digits
