@@ -7,6 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from clinker_spark.cxl.builtins.floatsums import float_sum
 from clinker_spark.query import values
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.values import Group
@@ -38,7 +39,7 @@ def numbers(value: Any) -> list[Any]:
 def total(value: Any) -> Any:
     found = numbers(value)
     if any(isinstance(v, float) for v in found):
-        return math.fsum(float(v) for v in found)
+        return float_sum(float(v) for v in found)
     return sum(found)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.engine import PlanningEngine, SparkDataset, element_type, plan, prepare
 from clinker_spark.plan.query.files import format_of
+from clinker_spark.plan.query.pieces import render
 from clinker_spark.plan.query.values import Column
 from clinker_spark.query import ast
 from clinker_spark.query.failures import Failed
@@ -42,19 +43,19 @@ class QueryEngine(PlanningEngine):
         from clinker_spark.spark.query.views import view_of
 
         spark = self._spark()
-        for scan in self.scans:
-            for ordered in (False, True):
-                name = scan.name(ordered)
-                if quote(name) not in text:
-                    continue
-                if name not in self._views:
-                    self._views[name] = view_of(spark, name, scan.content, ordered and bool(scan.order))
-                text = text.replace(quote(name), quote(self._views[name]))
-        return spark.sql(text)
+
+        def view(number: int, ordered: bool) -> str:
+            scan = self.scans[number]
+            name = scan.name(ordered)
+            if name not in self._views:
+                self._views[name] = view_of(spark, name, scan.content, ordered)
+            return quote(self._views[name])
+
+        return spark.sql(render(text, view))
 
     def dataframe(self, value: SparkDataset) -> Any:
         """The rows in order, as a DataFrame."""
-        return self.sql(self.text(value))
+        return self.sql(self.ordered(value))
 
     def scalar(self, column: Column) -> Any:
         from clinker_spark.spark.query.results import value_of

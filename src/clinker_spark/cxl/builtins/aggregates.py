@@ -20,7 +20,7 @@ from clinker_spark.cxl.builtins.floatsums import float_mean, float_sum
 from clinker_spark.cxl.builtins.table import Failure
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
-ARRIVAL = "$arrival"
+ARRIVAL = "`$arrival`"
 """Placeholder in partials for the column that keeps the order of arrival."""
 
 
@@ -57,7 +57,6 @@ class Aggregate:
 
 
 _OVERFLOW = Failure(ErrorKind.INTEGER_OVERFLOW, "integer overflow in sum", value=None)
-_INFINITE = "abs({r}) = double('Infinity')"
 
 
 def _beyond(name: str) -> Failure:
@@ -106,7 +105,7 @@ def _sum_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
         return AggregateSql(lanes, f"try_cast({_JOINED_LANES} AS BIGINT)")
     if types[0].kind is Kind.DECIMAL:
         return AggregateSql((f"try_sum({args[0]})",), f"try_cast({{0}} AS DECIMAL(29, {types[0].scale}))")
-    beyond = f"{_INFINITE} AND {floatsums.finite()}"
+    beyond = f"{floatsums.INFINITE} AND {floatsums.finite()}"
     return AggregateSql(floatsums.partials(args[0]), floatsums.final(), beyond)
 
 
@@ -124,7 +123,7 @@ def _avg_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
     if types[0].kind is Kind.DECIMAL:
         return AggregateSql((f"sum({args[0]})", f"count({args[0]})"), "({0} / nullif({1}, 0L))")
     texts = (*floatsums.partials(args[0]), f"count({args[0]})")
-    return AggregateSql(texts, floatsums.mean("{6}"), f"{_INFINITE} AND {floatsums.finite()}")
+    return AggregateSql(texts, floatsums.mean("{6}"), f"{floatsums.INFINITE} AND {floatsums.finite()}")
 
 
 def _weighted(rows: list[tuple[Any, ...]]) -> Any:
@@ -155,9 +154,7 @@ def _weighted_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
     if Kind.FLOAT not in (t.kind for t in types):
         return AggregateSql(texts[:-1], f"({total} / nullif({weights}, 0.0D))")  # no product of these is too large
     beyond = f"{{12}} OR abs({weights}) = double('Infinity') AND {floatsums.finite(6)}"
-    beyond += (
-        f" OR ({_INFINITE} OR abs({total}) = double('Infinity')) AND {floatsums.finite()} AND {floatsums.finite(6)}"
-    )
+    beyond += f" OR ({floatsums.INFINITE} OR abs({total}) = double('Infinity')) AND {floatsums.finite()} AND {floatsums.finite(6)}"
     return AggregateSql(texts, f"({total} / nullif({weights}, 0.0D))", beyond)
 
 

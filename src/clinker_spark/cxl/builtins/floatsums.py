@@ -13,7 +13,8 @@ order they come, and at the end it can be told from one with an infinity in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
@@ -115,3 +116,30 @@ def mean(count: str, start: int = 0) -> str:
 def finite(start: int = 0) -> str:
     """A template for the condition that all the values were finite."""
     return f"abs({{{start + 5}}}) < double('Infinity')"
+
+
+INFINITE = "abs({r}) = double('Infinity')"
+"""A condition on a result."""
+
+
+def or_stop(result: str, overflow: str, name: str) -> str:
+    """A template for the result that stops the query on the condition `overflow`, in which it is `{r}`."""
+    beyond = overflow.replace("{r}", f"({result})")
+    return f"CASE WHEN {beyond} THEN raise_error('float overflow in {name}') ELSE {result} END"
+
+
+def array_sum(array: str) -> str:
+    """The sum of an array without nulls, as one expression: 0 of nothing, and the same in any order of the elements.
+    A sum of finite values that is infinite stops the query."""
+    terms = [text.removeprefix("sum(").removesuffix(")") for text in partials("cxl_e")]
+    names = [f"l{i}" for i in range(len(terms))]
+    kinds = ["0L"] * 4 + ["0.0D"] * (len(terms) - 4)
+    nothing = ", ".join(f"'{name}', {zero}" for name, zero in zip(names, kinds, strict=True))
+    added = ", ".join(f"'{name}', cxl_a.{name} + {term}" for name, term in zip(names, terms, strict=True))
+    done = filled(or_stop(final(), INFINITE + " AND " + finite(), "sum"), [f"cxl_a.{name}" for name in names])
+    return f"aggregate({array}, named_struct({nothing}), (cxl_a, cxl_e) -> named_struct({added}), cxl_a -> {done})"
+
+
+def filled(template: str, texts: Sequence[str]) -> str:
+    """The template with `{0}`, `{1}` ... as these texts, in which nothing is looked for."""
+    return re.sub(r"\{([0-9]+)\}", lambda m: texts[int(m[1])], template)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from clinker_spark.core.span import NO_SPAN
 from clinker_spark.core.types import ANY
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.builtins.aggregates import AGGREGATES, ARRIVAL
+from clinker_spark.cxl.builtins.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.floatsums import filled
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering
@@ -105,8 +106,9 @@ class _AggregateLowering:
         args = [self.before.bound(a) for a in e.args]
         self.row_failures += [(f, self._field) for a in args for f in a.failures]
         sql = row.sql([a.text for a in args], [a.type for a in e.args])
-        names = [self._partial(p.replace(ARRIVAL, quote(ARRIVAL_COLUMN))) for p in sql.partials]
-        final = _filled(sql.final, names)
+        names = [self._partial(p) for p in sql.partials]
+        columns = [quote(name) for name in names]
+        final = filled(sql.final, columns)
         result = Sql(final, 0, 3, simple=len(names) == 1 and sql.final == "{0}")
         if not sql.overflow and e.function != "sum":
             return result
@@ -114,7 +116,7 @@ class _AggregateLowering:
         f = row.failure_for([a.type for a in e.args])
         when = f"{result.text} IS NULL AND {quote(names[0])} IS NOT NULL"
         if sql.overflow:
-            when = _filled(sql.overflow, names).replace("{r}", result.text)
+            when = filled(sql.overflow.replace("{r}", result.text), columns)
         own = Failing(when, sql_string(f.kind.value), "CAST(NULL AS STRING)", sql_string(f.message), result.level)
         return combine(result.text, [result], [own])
 
@@ -124,9 +126,3 @@ class _AggregateLowering:
             name = self._known[text] = f"$a{len(self.partials)}"
             self.partials.append((name, text))
         return name
-
-
-def _filled(template: str, names: list[str]) -> str:
-    for i, name in enumerate(names):
-        template = template.replace(f"{{{i}}}", quote(name))
-    return template

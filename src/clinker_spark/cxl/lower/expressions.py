@@ -30,7 +30,9 @@ from clinker_spark.cxl.system import Context
 
 _HOLE = re.compile(r"\{([0-9]|r)\}")
 _MARK = re.compile("\x01([0-9]+)\x01")
+_FILLED = re.compile("\x01([0-9]+)\x01|\\{r\\}")
 _ONCE = re.compile("⟦([^⟧]*)⟧")
+_ONCES = re.compile("(⟦[^⟧]*⟧)")
 _PLAIN_KEY = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 NO_VALUE = "CAST(NULL AS STRING)"
 
@@ -159,27 +161,30 @@ class Lowering:
             if f.value is not None and f.value < len(args):
                 uses[f.value] += 1
         shared = [self.builder.bind(a) if n > 1 else a for a, n in zip(args, uses, strict=True)]
-        result = self._compute_once(combine(_fill(template, shared), shared))
+        result = self._filled(template, shared)
         if not failures:
             return result
         result = self.builder.bind(result)
         own = tuple(self._failing(f, _when(f, builtin, literals), shared, types, result) for f in failures)
         return Sql(result.text, result.level, 1, result.failures + own, result.variables, simple=True)
 
-    def _compute_once(self, sql: Sql) -> Sql:
-        """The text with its marked parts bound to columns of their own."""
-        if "⟦" not in sql.text:
-            return sql
-        parts = [sql]
+    def _filled(self, template: str, args: Sequence[Sql]) -> Sql:
+        """The template with its arguments in place, and its marked parts bound to columns of their own.
 
-        def bind(match: re.Match[str]) -> str:
-            parts.append(self.builder.bind(Sql(match.group(1), sql.level, variables=sql.variables)))
+        Only the template is looked at: the arguments are text of the program, in which anything may stand."""
+        parts = list(args)
+
+        def once(match: re.Match[str]) -> str:
+            whole = combine("", args)
+            made = Sql(_fill(match.group(1), args), whole.level, variables=whole.variables)
+            parts.append(self.builder.bind(made))
             return parts[-1].text
 
-        return combine(_ONCE.sub(bind, sql.text), parts)
+        pieces = [once(m) if (m := _ONCE.fullmatch(piece)) else _fill(piece, args) for piece in _ONCES.split(template)]
+        return combine("".join(pieces), parts)
 
     def _failing(self, f: Failure, when: str, args: Sequence[Sql], types: Sequence[Type], result: Sql) -> Failing:
-        condition = _fill(when.replace("{r}", result.text), args)
+        condition = _fill(when, args, result.text)
         value = NO_VALUE
         if f.value is not None and f.value < len(args):
             value = sql_text(args[f.value].text, types[f.value])
@@ -335,8 +340,9 @@ def _when(f: Failure, builtin: Builtin, literals: Sequence[Any]) -> str:
     return " AND ".join(["{r} IS NULL", *present])
 
 
-def _fill(template: str, args: Sequence[Sql]) -> str:
-    return _MARK.sub(lambda m: args[int(m.group(1))].text, template)
+def _fill(template: str, args: Sequence[Sql], result: str = "") -> str:
+    """The template with its arguments in place, and `{r}`, where it stands, as the result."""
+    return _FILLED.sub(lambda m: args[int(m.group(1))].text if m.group(1) else result, template)
 
 
 def _guard(sql: Sql, guard: str, level: int) -> Sql:

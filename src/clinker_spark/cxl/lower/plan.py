@@ -157,7 +157,7 @@ class PlanBuilder:
         known = self._bound.get(sql.text)
         if known is not None:
             return replace(known, failures=sql.failures)
-        if sql.variables:
+        if any(s.variables & sql.variables for s in self._lambdas):
             return self._bind_in_lambda(sql)
         name = self.fresh()
         level = max(sql.level, self._flushed)

@@ -124,7 +124,9 @@ class ExpressionLowering(ConditionLowering):
         if e.op == "not":
             return Column(f"(NOT {self.condition(e.operand, scope, exact=True)})", BOOL)
         operand = self.column(e.operand, scope)
-        if self.guard is not None and is_kind(operand.type, Kind.INT) and not operand.text.isdigit():
+        if operand.number is not None:
+            return Local(-operand.number)
+        if self.guard is not None and is_kind(operand.type, Kind.INT):
             text = self.guard.arithmetic("-", "0", wide(operand), operand.type, self.shown(e.span))
             return Column(text, widened(operand.type))
         return Column(f"(- {wide(operand)})", widened(operand.type))
@@ -156,12 +158,12 @@ class ExpressionLowering(ConditionLowering):
         whole = is_kind(left.type, Kind.INT) and is_kind(right.type, Kind.INT)
         op = "div" if e.op == "/" and whole else e.op
         a, b = wide(left), wide(right)
-        if whole and op != "div" and left.text.isdigit() and right.text.isdigit():
-            a = f"{a}L"  # two short constants would be computed in 32 bits
+        if whole and op != "div" and left.number is not None and right.number is not None:
+            a = f"CAST({a} AS BIGINT)"  # two short constants would be computed in 32 bits
         merged = unify(left.type.present(), right.type.present())
         t = Scalar(merged.kind) if isinstance(merged, Scalar) else ANY
         if self.guard is not None:
-            text = self.guard.arithmetic(op, a, b, t, self.shown(e.span))
+            text = self.guard.arithmetic(op, a, b, t, self.shown(e.span), right.number)
             return Column(text, t.as_nullable() if nullable else t)
         self.origins[f"{a} {op} {b}"] = e.span
         return Column(f"({a} {op} {b})", t.as_nullable() if nullable else t)
@@ -179,6 +181,7 @@ class ExpressionLowering(ConditionLowering):
 
     def _match(self, e: cxl.Match, scope: Env) -> Value:
         arms: list[str] = []
+        otherwise: str | None = None
         made: QType | None = None
         with ExitStack() as others:
             for arm in e.arms:
@@ -187,17 +190,15 @@ class ExpressionLowering(ConditionLowering):
                     value = self.column(arm.value, scope)
                 made = value.type if made is None else unify(made, value.type)
                 if arm.pattern is None:
-                    arms.append(f"ELSE {wide(value)}")
+                    otherwise = wide(value)
                     break
                 arms.append(f"WHEN {test} THEN {wide(value)}")
                 others.enter_context(self.branch(f"NOT coalesce({test}, FALSE)"))
         if made is None:
             self.no_form(e.span, "a match without arms has no value")
-        if not arms[-1].startswith("ELSE"):
-            made = made.as_nullable()
-        if arms[0].startswith("ELSE"):
-            return Column(arms[0][5:], widened(made))
-        return Column(f"CASE {' '.join(arms)} END", widened(made))
+        if otherwise is None:
+            return Column(f"CASE {' '.join(arms)} END", widened(made.as_nullable()))
+        return Column(f"CASE {' '.join(arms)} ELSE {otherwise} END" if arms else otherwise, widened(made))
 
     def _test(self, e: cxl.Match, arm: cxl.MatchArm, scope: Env) -> str:
         if arm.pattern is None:
