@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from importlib.resources import files
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -77,10 +78,11 @@ def working_session(spark: SparkSession) -> SparkSession:
     """
     if spark.conf.get(_CASE, "false") == "true":
         return spark
+    given: Any = spark
     if is_connect(spark):
-        copy = spark.cloneSession()  # type: ignore[attr-defined]
+        copy: SparkSession = given.cloneSession()
     else:
-        copy = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())  # type: ignore[attr-defined]
+        copy = SparkSession(spark.sparkContext, given._jsparkSession.cloneSession())
     copy.conf.set(_CASE, "true")
     return copy
 
