@@ -16,7 +16,7 @@ import re2
 from clinker_spark.cxl import charclasses as cc
 from clinker_spark.cxl.regex_alphabet import Alphabet, alphabet_of, leaves
 from clinker_spark.cxl.regex_threads import Threads
-from clinker_spark.cxl.regex_tree import Alternatives, Assertion, Char, Group, Node, Repeat, Sequence
+from clinker_spark.cxl.regex_tree import Alternatives, Assertion, Char, Group, Node, Repeat, Sequence, has_groups
 
 Spans = tuple[tuple[int, int], ...]
 """Where a match begins and ends, and then each of its groups; (-1, -1) for a group that took no part."""
@@ -46,6 +46,11 @@ class Matcher:
             self._run = Threads(tree, self._alphabet, groups).run
         else:
             self._run = self._in_re2(compiled)
+
+    @property
+    def in_python(self) -> bool:
+        """Must Python do it, character by character?"""
+        return isinstance(getattr(self._run, "__self__", None), Threads)
 
     def search(self, text: str) -> Spans | None:
         """The first match, in the text."""
@@ -131,7 +136,22 @@ def _text(node: Node, chars: Callable[[cc.CharClass], str], group: Callable[[int
         case Repeat(body, low, high, lazy):
             text = _text(body, chars, group)
             text = text if isinstance(body, Char | Group) else f"(?:{text})"
-            return _counted(text, low, high, "?" if lazy else "", once=isinstance(body, Char))
+            sign = "?" if lazy else ""
+            if not isinstance(body, Char) and _rounds(node) > _MOST_ROUNDS and not has_groups(body):
+                return text * low + (f"{text}*{sign}" if high is None else f"{text}?{sign}" * (high - low))
+            return _counted(text, low, high, sign, once=isinstance(body, Char))
+
+
+def _rounds(node: Node) -> int:
+    """The largest number of rounds within rounds: RE2 has a limit for those that are counted."""
+    match node:
+        case Group(_, body):
+            return _rounds(body)
+        case Repeat(body, low, high):
+            return max(low, high or 0, 1) * (1 if isinstance(body, Char) else _rounds(body))
+        case Sequence(parts) | Alternatives(parts):
+            return max(map(_rounds, parts), default=1)
+    return 1
 
 
 def _counted(text: str, low: int, high: int | None, lazy: str, *, once: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clinker_spark.cxl.regex_alphabet import Alphabet
-from clinker_spark.cxl.regex_tree import Alternatives, Assertion, Char, Group, Node, Repeat, Sequence, can_be_empty
+from clinker_spark.cxl.regex_tree import Alternatives, Assertion, Char, Group, Node, Repeat, Sequence
 
 Spans = tuple[tuple[int, int], ...]
 Caps = tuple[int, ...]
@@ -60,7 +60,7 @@ class Threads:
                 self._repeat(body, low, high, lazy)
 
     def _repeat(self, body: Node, low: int, high: int | None, lazy: bool) -> None:
-        for _ in range(low if high is not None or low == 0 or can_be_empty(body) else low - 1):
+        for _ in range(low if high is not None else low - 1):
             self._emit(body)
         if high is not None:
             splits = []
@@ -69,16 +69,15 @@ class Threads:
                 self._emit(body)
             for split in splits:
                 self._code[split] = (_SPLIT, _preferred(split + 1, len(self._code), lazy))
-        elif low and not can_be_empty(body):  # at least once more: round, then choose
-            start = len(self._code)
-            self._emit(body)
-            end = self._add(_SPLIT)
-            self._code[end] = (_SPLIT, _preferred(start, end + 1, lazy))
-        else:
-            split = self._add(_SPLIT)
-            self._emit(body)
-            self._add(_SPLIT, (split,))
-            self._code[split] = (_SPLIT, _preferred(split + 1, len(self._code), lazy))
+            return
+        # At least once: a round, then choose. Rounds that may be empty mean the same to RE2 only in this form.
+        skip = None if low else self._add(_SPLIT)
+        start = len(self._code)
+        self._emit(body)
+        end = self._add(_SPLIT)
+        self._code[end] = (_SPLIT, _preferred(start, end + 1, lazy))
+        if skip is not None:
+            self._code[skip] = (_SPLIT, _preferred(start, end + 1, lazy))
 
     # ------------------------------------------------------------------ running
 

@@ -30,12 +30,29 @@ from clinker_spark.cxl.regex_tree import (
 
 _FEW = 2000
 """How many steps an attempt may take to be called short."""
+_SOON = 100
 _MOST_RANGES = 200_000
 """Where there is more to compare, the answer is no."""
 
 
-def takes_linear_time(tree: Node, *, full: bool) -> bool:
-    """May Java run the pattern, for a search or for a match of the whole text (`full`)?"""
+def leading_loop(tree: Node) -> Char | None:
+    """The character that a pattern such as `[a-z]+@` begins with any number of.
+
+    If there is no match from the first of a run of them, there is none from the others: a search may pass over these.
+    """
+    match tree:
+        case Repeat(Char() as body, _, None):
+            return body
+        case Group(_, body):
+            return leading_loop(body)
+        case Sequence((first, *_)):
+            return leading_loop(first)
+    return None
+
+
+def takes_linear_time(tree: Node, *, full: bool, passing: Char | None = None) -> bool:
+    """May Java run the pattern, for a search or for a match of the whole text (`full`)? `passing` is a leading loop of
+    which a search tries the start only."""
     if _ways(tree) * expanded(tree) <= _FEW:
         return True
     found = _Follow()
@@ -44,7 +61,10 @@ def takes_linear_time(tree: Node, *, full: bool) -> bool:
         return False
     if not found.is_settled(start) or not all(map(found.is_settled, found.after.values())):
         return False
-    return full or _begins_once(tree) or start.sure or found.loops_elsewhere(start)
+    if full or _begins_once(tree) or start.sure:
+        return True
+    loops = _Follow(count=False)
+    return loops.loops_elsewhere(loops.connected(tree, full=False), passing)
 
 
 def _ways(node: Node) -> int:
@@ -110,8 +130,10 @@ _PERHAPS = _Next((), 1, False)
 
 @dataclass
 class _Follow:
-    """The positions (characters) of a pattern, and what may come after each."""
+    """The positions (characters) of a pattern, and what may come after each. Without `count`, repetitions that end soon
+    are taken for no loops."""
 
+    count: bool = True
     chars: list[cc.Ranges] = field(default_factory=list)
     after: dict[int, _Next] = field(default_factory=dict)
     _places: dict[int, int] = field(default_factory=dict)
@@ -160,7 +182,9 @@ class _Follow:
             case Group(_, body):
                 self._connect(body, rest)
             case Repeat(body, low, high):
-                if high != 1:
+                if high is not None and not self.count and high * expanded(body) <= _SOON:
+                    rest = _Next(rest.first, rest.ends, rest.sure and low <= 1)
+                elif high != 1:
                     again = self._start(body).either(rest)
                     rest = again if low <= 1 else _Next(again.first, again.ends, False)
                 self._connect(body, rest)
@@ -182,10 +206,13 @@ class _Follow:
         ranges = sorted(r for p in following.first for r in self.chars[p])
         return all(a[1] < b[0] for a, b in pairwise(ranges))
 
-    def loops_elsewhere(self, start: _Next) -> bool:
+    def loops_elsewhere(self, start: _Next, passing: Char | None) -> bool:
         """Is what can be read in a loop before a match is certain never what a match begins with?"""
         begins = _merged(self.chars[p] for p in start.first)
-        return not any(cc.overlap(self.chars[p], begins) for p in self._in_doubtful_loops(start))
+        loops = self._in_doubtful_loops(start)
+        if passing is not None:
+            loops.discard(self._places[id(passing)])
+        return not any(cc.overlap(self.chars[p], begins) for p in loops)
 
     def _in_doubtful_loops(self, start: _Next) -> set[int]:
         doubtful = {p for p, rest in self.after.items() if not rest.sure}

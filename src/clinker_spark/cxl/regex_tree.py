@@ -178,3 +178,14 @@ def find_group(node: Node, group: int) -> Node | None:
         case Sequence(parts) | Alternatives(parts):
             return next((f for p in parts if (f := find_group(p, group)) is not None), None)
     return None
+
+
+def has_groups(node: Node) -> bool:
+    match node:
+        case Group():
+            return True
+        case Repeat(body):
+            return has_groups(body)
+        case Sequence(parts) | Alternatives(parts):
+            return any(map(has_groups, parts))
+    return False

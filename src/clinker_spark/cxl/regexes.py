@@ -24,7 +24,7 @@ from clinker_spark.cxl import charclasses as cc
 from clinker_spark.cxl.regex_loops import NotIterative, for_java
 from clinker_spark.cxl.regex_matcher import Matcher, Spans, for_columns
 from clinker_spark.cxl.regex_parser import parse
-from clinker_spark.cxl.regex_time import takes_linear_time
+from clinker_spark.cxl.regex_time import leading_loop, takes_linear_time
 from clinker_spark.cxl.regex_tree import (
     END,
     START,
@@ -37,6 +37,7 @@ from clinker_spark.cxl.regex_tree import (
     Repeat,
     Sequence,
     can_be_empty,
+    expanded,
     find_group,
     has_empty_rounds,
     is_certain,
@@ -44,6 +45,8 @@ from clinker_spark.cxl.regex_tree import (
     sequence,
 )
 
+_MOST_IN_PYTHON = 1000
+"""How many characters and assertions a pattern may have that RE2 cannot run, once its repetitions are written out."""
 _MARK = Assertion(("(?<cxl>)", ""))
 
 __all__ = ["Regex", "RegexError", "compile_regex"]
@@ -127,7 +130,7 @@ def compile_regex(pattern: str) -> Regex:
     # Java looks for an empty match between the halves of a surrogate pair too, unless the pattern has a character
     # beyond the first plane: a branch that never matches gives it one.
     beyond = r"|(?!)\x{10000}" if can_be_empty(tree) else ""
-    return Regex(
+    found = Regex(
         pattern=pattern,
         java=None if java is None else flags + _emit(java) + beyond,
         java_full=None if full is None else rf"{flags}\A{_group(full)}\z",
@@ -137,16 +140,26 @@ def compile_regex(pattern: str) -> Regex:
         _tree=tree,
         _marked={} if java is None else {g: flags + _emit(_marked(java, g)) + beyond for g in groups if g},
     )
+    if expanded(tree) > _MOST_IN_PYTHON and found._matcher.in_python:
+        message = "the pattern is too large: RE2 cannot run it, and its repetitions are counted out for every character"
+        raise RegexError(message, 0)
+    return found
 
 
 def _java(tree: Node, *, full: bool) -> Node | None:
     """The tree as Java should run it, or None. About repetitions whose rounds may be empty the engines disagree."""
-    if has_empty_rounds(tree) or not takes_linear_time(tree, full=full):
+    if has_empty_rounds(tree):
         return None
+    passing = None
+    if not takes_linear_time(tree, full=full):
+        passing = None if full else leading_loop(tree)
+        if passing is None or not takes_linear_time(tree, full=False, passing=passing):
+            return None
     try:
-        return for_java(tree, full=full)
+        found = for_java(tree, full=full)
     except NotIterative:
         return None
+    return found if passing is None else Sequence((Assertion((f"(?<!{_emit(passing)})", "")), found))
 
 
 def _marked(node: Node, group: int) -> Node:
