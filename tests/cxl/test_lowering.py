@@ -67,8 +67,12 @@ def test_sql_of_an_expression(expression: str, sql: str) -> None:
 
 
 def test_a_program_that_cannot_fail_has_no_error_column() -> None:
-    assert lowered("emit v = x * 2.0\nemit w = s + s").error is None
+    assert (
+        lowered("emit v = x * 0.5\nemit w = s + s\nemit u = a * 1.5 + 2.5\nemit t = x - a\nemit r = x / 3.0").error
+        is None
+    )
     assert lowered("emit v = a + b").error is not None
+    assert lowered("emit v = x * 2.0").error is not None  # no float is twice as large as the largest
 
 
 def test_a_guarded_failure_counts_only_where_its_branch_is_taken() -> None:

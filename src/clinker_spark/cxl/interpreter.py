@@ -16,7 +16,7 @@ from clinker_spark.cxl import ir, values
 from clinker_spark.cxl.builtins.physical import narrow_value, to_dynamic, widen_value
 from clinker_spark.cxl.builtins.table import Builtin, Failure, Overload
 from clinker_spark.cxl.builtins.text import to_text
-from clinker_spark.cxl.builtins.windows import WINDOWS, Partition
+from clinker_spark.cxl.builtins.windows import WINDOWS, Partition, overflow_message
 from clinker_spark.cxl.calls import run_dynamic, run_overload
 from clinker_spark.cxl.construction import TOO_LARGE, is_limited, size_of
 from clinker_spark.cxl.errors import ErrorKind, EvalError, Fail
@@ -93,7 +93,7 @@ def failure(kind: ErrorKind, message: str, span: Any, value: Any = None) -> Eval
 
 def _explain(builtin: Builtin, overloads: Sequence[Overload], fail: Fail, span: Any) -> EvalError:
     rows: list[Failure] = [f for o in overloads for f in o.failures if f.kind is fail.kind]
-    message = rows[0].message if rows else f"'{builtin.name}' failed: {fail.kind.value}"
+    message = fail.message or (rows[0].message if rows else f"'{builtin.name}' failed: {fail.kind.value}")
     return failure(fail.kind, message, span, fail.value)
 
 
@@ -322,6 +322,7 @@ def _aggregate(e: ir.AggregateCall) -> Evaluator:
 
     row, span = AGGREGATES[e.function], e.span
     args = [compile_expr(a) for a in e.args]
+    message = row.failure_for([a.type for a in e.args]).message if row.failures else ""
 
     def run(frame: Frame) -> Any:
         assert frame.group is not None
@@ -329,7 +330,7 @@ def _aggregate(e: ir.AggregateCall) -> Evaluator:
         try:
             return row.run(rows)
         except Fail as fail:
-            raise failure(fail.kind, row.failures[0].message, span, fail.value) from None
+            raise failure(fail.kind, message, span, fail.value) from None
 
     return run
 
@@ -360,7 +361,10 @@ def _window(e: ir.WindowRef) -> Evaluator:
         members = [m for m in frame.partition if reads <= m.slots.keys()]
         current = next(i for i, member in enumerate(members) if member is frame)
         partition = Partition([value_of(m, frame) for m in members], current, [m.sort_key for m in members])
-        return row.run(partition, offset(frame))
+        try:
+            return row.run(partition, offset(frame))
+        except Fail as fail:
+            raise failure(fail.kind, overflow_message(row.name), span) from None
 
     return run
 

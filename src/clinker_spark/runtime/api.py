@@ -10,6 +10,7 @@ from typing import Any
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.nodes import OutputPlan, Plan, RoutePlan, StreamRef
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.memory import memory_settings
@@ -20,7 +21,7 @@ from clinker_spark.runtime.run import run
 from clinker_spark.runtime.source_order import with_known_order
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.session import SparkSession, session
+from clinker_spark.spark.session import SparkSession, session, working_session
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,12 @@ class Pipeline:
         options = Options()
         base = self.plan.file.folder
         with explained(self.plan):
-            used = spark or self._session()
+            used = working_session(spark or self._session())
             files = found_files(used, self.plan, base, options.now)
             builder = with_known_order(self.plan, lambda plan: Builder(used, plan, contexts(plan, options), files))
             stream = builder.settle(self.plan[ref.node], builder.stream(ref))
         names = [name for name in stream.frame.columns if not name.startswith("$")]
-        return stream.frame.select(*[f"`{name}`" for name in names])
+        return stream.frame.select(*map(quote, names))
 
     def _session(self) -> SparkSession:
         return session(conf=memory_settings(self.plan, "local[*]", {}))

@@ -12,7 +12,7 @@ from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.letters import first_letters, letters
 from clinker_spark.spark.operators.output import BYTES_COLUMN, KEY_COLUMN, prepare_output
-from clinker_spark.spark.session import SparkSession
+from clinker_spark.spark.session import SparkSession, working_session
 
 MOST_LINES = 10_000
 """Even a preview has an end: a join or an `emit each` can make many records of few."""
@@ -21,6 +21,7 @@ MOST_LINES = 10_000
 def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> str:
     """Every output as text, made of at most so many records of each source, and the records that fail."""
     base = options.base or plan.file.folder
+    spark = working_session(spark)
     with explained(plan):
         files = found_files(spark, plan, base, options.now)
         builder = with_known_order(

@@ -22,12 +22,13 @@ from clinker_spark.runtime.state import RunState
 from clinker_spark.runtime.variables import find_values
 from clinker_spark.spark.operators.combine_keys import key_sketches
 from clinker_spark.spark.operators.record_log import record_lines
-from clinker_spark.spark.session import SparkSession
+from clinker_spark.spark.session import SparkSession, working_session
 
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
     """Run a pipeline. Raises `ClinkerError`; nothing is published then."""
-    return _Run(RunState(plan, spark, options or Options(), listener or (lambda event, details: None))).run()
+    used = working_session(spark)
+    return _Run(RunState(plan, used, options or Options(), listener or (lambda event, details: None))).run()
 
 
 class _Run:

@@ -16,6 +16,7 @@ from clinker_spark.cxl.errors import EvalError
 from clinker_spark.cxl.interpreter import Frame, compile_expr
 from clinker_spark.cxl.lower.plan import ERROR_TYPE, PythonColumn
 from clinker_spark.cxl.system import Context
+from clinker_spark.spark.regex_columns import over_columns
 from clinker_spark.spark.variants import decode, encode
 
 # The mark on the second field is how Spark knows a variant from an ordinary struct.
@@ -93,6 +94,10 @@ def _batch_function(column: PythonColumn, context: Context, result: Type, types:
     arrow = pa.struct([("value", arrow_type(result)), ("error", _ERROR)])
 
     def run(*arrays: pa.Array) -> pa.Array:
+        whole = over_columns(expression)
+        if whole is not None:
+            values = whole(arrays[0]).cast(arrow_type(result))
+            return pa.StructArray.from_arrays([values, pa.nulls(len(values), _ERROR)], fields=list(arrow))
         evaluate = compile_expr(expression)
         decoded = [[from_arrow(v, t) for v in a.to_pylist()] for a, t in zip(arrays, types, strict=False)]
         rows = []

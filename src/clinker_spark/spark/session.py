@@ -12,16 +12,28 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from importlib.resources import files
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-__all__ = ["SparkSession", "is_connect", "is_local", "session", "share_of_tasks"]
+__all__ = [
+    "SparkSession",
+    "is_connect",
+    "is_local",
+    "names_as_written",
+    "session",
+    "share_of_tasks",
+    "working_session",
+]
+
+_CASE = "spark.sql.caseSensitive"
 
 # Results must not depend on the machine's zone or on its habits.
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    _CASE: "true",
     # HotSpot never compiles a method of more than 8000 bytecodes, Spark generates them up to 65535: a wide projection
     # would run interpreted (measured: 31 s against 8 s). Past this limit Spark splits the work instead.
     "spark.sql.codegen.hugeMethodLimit": "8000",
@@ -81,6 +93,37 @@ def share_of_tasks(spark: SparkSession) -> float:
     ]
     tasks = sum(info.numTasks for info in stages)
     return sum(info.numCompletedTasks for info in stages) / tasks if tasks else 0.0
+
+
+def working_session(spark: SparkSession) -> SparkSession:
+    """The given session, or a copy of it (settings, views, functions) in which `id` and `ID` are two names.
+
+    A session of the user takes them for one unless it was told otherwise. Its own setting is left alone, because frames
+    are analysed when they are used: always on Spark Connect, and here too when a user goes on with one of ours.
+    """
+    if spark.conf.get(_CASE, "false") == "true":
+        return spark
+    given: Any = spark
+    if is_connect(spark):
+        copy: SparkSession = given.cloneSession()
+    else:
+        copy = SparkSession(spark.sparkContext, given._jsparkSession.cloneSession())
+    copy.conf.set(_CASE, "true")
+    return copy
+
+
+@contextmanager
+def names_as_written(spark: SparkSession) -> Iterator[None]:
+    """Meanwhile `id` and `ID` are two names in this session: for frames that the user made in it."""
+    before = spark.conf.get(_CASE, "false")
+    if before == "true":
+        yield
+        return
+    spark.conf.set(_CASE, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(_CASE, before or "false")
 
 
 def session(

@@ -25,7 +25,7 @@ from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
 from clinker_spark.cxl.lower.comparisons import lower_compare
 from clinker_spark.cxl.lower.literals import literal_sql
 from clinker_spark.cxl.lower.plan import Failing, PlanBuilder, Sql, combine, quote
-from clinker_spark.cxl.overloads import may_overflow
+from clinker_spark.cxl.overloads import is_safe, may_overflow
 from clinker_spark.cxl.system import Context
 
 _HOLE = re.compile(r"\{([0-9]|r)\}")
@@ -112,7 +112,8 @@ class Lowering:
             return self._variant_index(e.args[0].arg, e.args[1].value)
         literals = [a.value if isinstance(a, ir.Const) else NOT_LITERAL for a in e.args]
         args = [self.lower(a) for a in e.args]
-        return self.call(e.builtin, e.overload, args, [a.type for a in e.args], literals)
+        safe = is_safe(e.builtin, e.overload, e.args)
+        return self.call(e.builtin, e.overload, args, [a.type for a in e.args], literals, safe=safe)
 
     def _variant_index(self, target: ir.TExpr, key: Any) -> Sql:
         """A step into a dynamic value: no need to unpack all of it."""
@@ -134,12 +135,19 @@ class Lowering:
         return combine(f"try_variant_get({sql.text}, {sql_string(path)}, 'variant')", [sql])
 
     def call(
-        self, builtin: Builtin, overload: Overload, args: Sequence[Sql], types: Sequence[Type], literals: Sequence[Any]
+        self,
+        builtin: Builtin,
+        overload: Overload,
+        args: Sequence[Sql],
+        types: Sequence[Type],
+        literals: Sequence[Any],
+        *,
+        safe: bool = False,
     ) -> Sql:
-        """One overload with its arguments filled in and its failures attached."""
+        """One overload with its arguments filled in and, unless it is `safe`, its failures attached."""
         template = sql_template(overload, types, literals)
         assert template is not None, f"{builtin.name} has no SQL for these arguments"
-        safe = overload.safe is not None and overload.safe(literals)
+        safe = safe or (overload.safe is not None and overload.safe(literals))
         if builtin.nulls is Nulls.PROPAGATE and any(value is None for value in literals):
             safe = True  # a written null makes the result null before anything can fail
         failures = () if safe else overload.failures

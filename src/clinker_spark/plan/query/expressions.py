@@ -19,6 +19,7 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.base import Env, local_scope
 from clinker_spark.plan.query.calls import call_method, call_template
 from clinker_spark.plan.query.conditions import ConditionLowering
+from clinker_spark.plan.query.guards import at_least_one
 from clinker_spark.plan.query.literals import ddl, literal
 from clinker_spark.plan.query.values import (
     Column,
@@ -53,6 +54,8 @@ from clinker_spark.query.types import (
 )
 from clinker_spark.query.values import Dataset
 
+_SUMS = ("+", "-", "*")
+
 
 class ExpressionLowering(ConditionLowering):
     """Lowers expressions. Queries and aggregates are added by the classes below it."""
@@ -60,6 +63,10 @@ class ExpressionLowering(ConditionLowering):
     def __init__(self, types: TypeTable) -> None:
         super().__init__(types)
         self._inlined: list[str] = []
+        self._is_part = False
+        """Is the sum or product that is lowered next a part of another one?"""
+        self._terms: dict[str, list[Column]] = {}
+        """What such parts were made of."""
         self.handlers |= {
             cxl.Literal: lambda e, s: Local(e.value),
             cxl.Name: self._name,
@@ -136,13 +143,45 @@ class ExpressionLowering(ConditionLowering):
             return Column(self.condition(e, scope, exact=True), BOOL)
         if e.op in ("union", "union all", "except", "intersect"):
             return self.set_operator(e, scope)
+        if e.op in _SUMS:
+            return self._sum(e, scope)
         left = self.column(e.left, scope)
         if e.op == "??":
             with self.branch(f"{left.text} IS NULL"):
                 right = self.column(e.right, scope)
             t = unify(left.type.present(), right.type)
             return Column(f"coalesce({wide(left)}, {wide(right)})", widened(t))
-        return self._arithmetic(e, left, self.column(e.right, scope))
+        right = self.column(e.right, scope)
+        return self._or_stop(e, self._arithmetic(e, left, right), [left, right])
+
+    def _sum(self, e: cxl.Binary, scope: Env) -> Value:
+        """Sums and products of floats are looked at once, at the end: what has become infinite on the way stays so."""
+        is_part, self._is_part = self._is_part, False
+        sides: list[Column] = []
+        terms: list[Column] = []
+        for side in (e.left, e.right):
+            self._is_part = isinstance(side, cxl.Binary) and side.op in _SUMS
+            sides.append(self.column(side, scope))
+            terms += self._terms.get(sides[-1].text, [sides[-1]]) if self._is_part else [sides[-1]]
+            self._is_part = False
+        made = self._arithmetic(e, *sides)
+        if not is_part:
+            return self._or_stop(e, made, terms)
+        if isinstance(made, Column):
+            self._terms[made.text] = terms
+        return made
+
+    def _or_stop(self, e: cxl.Binary, made: Value, terms: list[Column]) -> Value:
+        """Without a guard the query stops where finite floats have an infinite result."""
+        if self.guard is not None or not isinstance(made, Column) or not is_kind(made.type, Kind.FLOAT):
+            return made
+        if e.op == "%" or (e.op == "/" and at_least_one(terms[1].number)):
+            return made
+        infinity = "double('Infinity')"
+        finite = [f"abs({term.text}) < {infinity}" for term in terms if term.number is None]
+        beyond = " AND ".join([f"NOT abs({made.text}) < {infinity}", *finite])
+        message = sql_string(f"float overflow: {self.shown(e.span)}")
+        return Column(f"CASE WHEN {beyond} THEN raise_error({message}) ELSE {made.text} END", made.type)
 
     def _arithmetic(self, e: cxl.Binary, left: Column, right: Column) -> Value:
         nullable = left.type.nullable or right.type.nullable

@@ -9,7 +9,7 @@ from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
-from clinker_spark.cxl.builtins.floatsums import array_sum, filled
+from clinker_spark.cxl.builtins.floatsums import array_sum, filled, or_stop
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.order import ascending
@@ -174,7 +174,8 @@ def _sum_in_parts(function: str, value: str, t: QType, distinct: bool) -> str:
     if not distinct:
         core = types.FLOAT if is_kind(t, Kind.FLOAT) else types.INT
         parts = AGGREGATES[function].sql([value], [core])
-        return filled(parts.final, parts.partials)
+        final = or_stop(parts.final, parts.overflow, function) if parts.overflow else parts.final
+        return filled(final, parts.partials)
     values = f"collect_set({value})"
     if is_kind(t, Kind.FLOAT):
         total = array_sum(values)

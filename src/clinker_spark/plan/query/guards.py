@@ -64,16 +64,28 @@ class Guard:
     ) -> str:
         """`left op right`, or null where it has no value. `number` is what is written on the right, if it is one."""
         if op in ("/", "div", "%"):
-            if number:
-                return f"({left} {op} {right})"
-            self.add(f"{right} = 0", ErrorKind.DIVISION_BY_ZERO, f"division by zero: {shown}", left)
-            return f"({left} {op} nullif({right}, 0))"
+            made = f"({left} {op} {right})"
+            if not number:
+                self.add(f"{right} = 0", ErrorKind.DIVISION_BY_ZERO, f"division by zero: {shown}", left)
+                made = f"({left} {op} nullif({right}, 0))"
+            if op == "/" and is_kind(t, Kind.FLOAT) and not at_least_one(number):
+                self._in_range(made, left, right, shown)
+            return made
         if is_kind(t, Kind.FLOAT):
-            return f"({left} {op} {right})"
+            made = f"({left} {op} {right})"
+            if number is None or op == "*":  # what is written is too small to carry a sum beyond all floats
+                self._in_range(made, left, right, shown)
+            return made
         made = f"{_TRY[op]}({left}, {right})"
         there = f"{left} IS NOT NULL AND {right} IS NOT NULL"
         self.add(f"{there} AND {made} IS NULL", ErrorKind.INTEGER_OVERFLOW, f"a number does not fit: {shown}", left)
         return made
+
+    def _in_range(self, made: str, left: str, right: str, shown: str) -> None:
+        """A row fails where finite floats have an infinite result."""
+        infinity = "double('Infinity')"
+        beyond = f"abs({made}) = {infinity} AND abs({left}) < {infinity} AND abs({right}) < {infinity}"
+        self.add(beyond, ErrorKind.INTEGER_OVERFLOW, f"float overflow: {shown}", left)
 
     def converted(self, column: Column, to: str, shown: str) -> str:
         """A value as another type, or null where it is none."""
@@ -151,3 +163,8 @@ class Guarding:
 
 def _first(reasons: list[str]) -> str:
     return reasons[0] if len(reasons) == 1 else f"coalesce({', '.join(reasons)})"
+
+
+def at_least_one(number: int | float | Decimal | None) -> bool:
+    """Is this divisor written, and no fraction? A quotient by it is no larger than what is divided."""
+    return number is not None and abs(float(number)) >= 1.0
