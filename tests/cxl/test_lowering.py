@@ -82,11 +82,11 @@ def test_a_filter_keeps_the_rows_that_failed_before_it() -> None:
 
 
 def test_a_value_needed_twice_is_computed_once() -> None:
-    """Each level of a deep chain is a column, so the text grows with the depth and not with its power."""
-    chain = "a"
+    """Each level of a deep tree is a column, so the text grows with the depth and not with its power."""
+    tree = "a"
     for _ in range(60):
-        chain = f"({chain} + b)"
-    program = lowered(f"emit v = {chain}")
+        tree = f"(b + {tree})"
+    program = lowered(f"emit v = {tree}")
     texts = columns(program)
     assert sum("try_add" in t for t in texts) == 60
     assert max(len(t) for t in texts if "try_add" in t) < 40

@@ -168,8 +168,9 @@ def run_steps(df: DataFrame, steps: Sequence[Step], context: Context) -> DataFra
     """The steps of a lowered program, one after the other."""
     for step in steps:
         match step:
-            case Project(columns=columns):
-                df = df.select("*", *[F.expr(text).alias(name) for name, text in columns])
+            case Project(columns=columns, dead=dead):
+                rest = f"* EXCEPT ({', '.join(map(quote, dead))})" if dead else "*"
+                df = df.select(F.expr(rest) if dead else "*", *[F.expr(text).alias(name) for name, text in columns])
             case Where(condition=condition):
                 df = df.where(condition)
             case PythonColumn():

@@ -45,6 +45,9 @@ _ASKED_OFTEN = {
     "PythonSQLUtils": (),
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# Catalyst walks through plans and expressions by recursion: a thousand steps need more than the usual megabyte. The
+# memory is only taken by threads that go that deep.
+_STACK = "-Xss32m"
 
 
 def _local() -> dict[str, str]:
@@ -93,6 +96,7 @@ def session(
     builder = SparkSession.builder.master(master).appName(app_name)
     settings = {**_ALWAYS, **(_local() if master.startswith("local") else {})}
     given = dict(conf or {})
+    given[_JAVA_OPTIONS] = f"{_STACK} {given.get(_JAVA_OPTIONS, '')}".strip()
     if java_options and master.startswith("local"):
         given[_JAVA_OPTIONS] = f"{java_options} {given.get(_JAVA_OPTIONS, '')}".strip()
     if not verbose:

@@ -12,11 +12,13 @@ from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering, WindowSpec
 from clinker_spark.cxl.lower.fanout import lower_fan_out
 from clinker_spark.cxl.lower.keys import lower_key, partition_sql
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, quote
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, quote, without_dead
 from clinker_spark.cxl.overloads import shown_as, widen
 from clinker_spark.cxl.system import Context
 
 Named = tuple[Failing, str | None]
+MANY = 32
+"""Failures that are settled together: what they were found by need not be kept until the end of a long program."""
 
 
 def lower_program(
@@ -93,10 +95,13 @@ class RowLowering:
         if self.blocks:
             self.explode()
         self.builder.flush()
+        outputs = tuple((name, self.columns[name].text) for name in self.program.output if name in self.columns)
+        scoped = tuple((name, sql.text) for name, sql in self.scoped.items())
+        read = [text for _, text in (*outputs, *scoped)] + [self.error or "", self.ordinal or ""]
         return LoweredProgram(
-            steps=tuple(self.builder.steps),
-            outputs=tuple((name, self.columns[name].text) for name in self.program.output if name in self.columns),
-            scoped=tuple((name, sql.text) for name, sql in self.scoped.items()),
+            steps=without_dead(self.builder.steps, read, self.builder.temporaries),
+            outputs=outputs,
+            scoped=scoped,
             error=self.error,
             needs_arrival=self.needs_arrival,
             temporaries=tuple(self.builder.temporaries),
@@ -107,7 +112,8 @@ class RowLowering:
         """A window sees the node's whole input, so it is computed before any filter of the program, or, where it
         reads a let or an emitted name, as soon as that is known."""
         ready = [node for node in self.windows if ir.free_slots(node) <= self.lowering.slots.keys()]
-        self.windows = [node for node in self.windows if node not in ready]
+        computed = set(map(id, ready))
+        self.windows = [node for node in self.windows if id(node) not in computed]
         for node in ready:
             self.lowering.lower(node)
 
@@ -152,8 +158,14 @@ class RowLowering:
         for f in sql.failures:
             if f.size is not None:
                 self.built.append(f.size)
-                f = replace(f, when=f"{' + '.join(self.built)} > {MAX_CONSTRUCTED_BYTES}")
+                total = Sql(" + ".join(self.built), f.level)
+                if len(self.built) > MANY:
+                    total = self.builder.bind(total)
+                    self.built = [total.text]
+                f = replace(f, when=f"{total.text} > {MAX_CONSTRUCTED_BYTES}", level=total.level)
             self.failures.append((f, field))
+        if len(self.failures) > MANY:
+            self.settle()
 
     def settle(self) -> str | None:
         """The error so far as one column; None when nothing can have failed."""
@@ -221,7 +233,7 @@ def traced(s: ir.TTrace) -> ir.TExpr:
         return s.message
     nothing = widen(ir.Const(s.span, NULL, False, None), s.message.type)
     fallible = s.condition.fallible or s.message.fallible
-    return ir.If(s.span, s.message.type, fallible, s.condition, s.message, nothing)
+    return ir.If(s.span, s.message.type, fallible, (s.condition,), (s.message,), nothing)
 
 
 def leaf_columns(program: ir.TypedProgram) -> list[str]:
