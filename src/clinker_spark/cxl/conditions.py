@@ -13,7 +13,7 @@ from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source
-from clinker_spark.core.types import BOOL, INT, Kind, Type
+from clinker_spark.core.types import BOOL, INT, Kind
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.overloads import narrow, widen

@@ -455,11 +455,10 @@ class Inference:
         if isinstance(condition, ir.Const) and condition.type.kind is not Kind.ANY:
             return then if condition.value is True else otherwise
         fallible = condition.fallible or then.fallible or otherwise.fallible
-        conditions, values = (condition,), (then,)
-        if isinstance(otherwise, ir.If):
-            conditions, values = (*conditions, *otherwise.conditions), (*values, *otherwise.values)
-            otherwise = otherwise.otherwise
-        return ir.If(span, merged, fallible, conditions, values, otherwise)
+        if not isinstance(otherwise, ir.If):
+            return ir.If(span, merged, fallible, (condition,), (then,), otherwise)
+        conditions, values = (condition, *otherwise.conditions), (then, *otherwise.values)
+        return ir.If(span, merged, fallible, conditions, values, otherwise.otherwise)
 
     def _Match(self, e: ast.Match) -> ir.TExpr:
         wildcard = next((i for i, arm in enumerate(e.arms) if arm.pattern is None), None)

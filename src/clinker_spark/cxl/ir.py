@@ -143,7 +143,7 @@ class If(TExpr):
 
 @dataclass(slots=True, eq=False, repr=False)
 class LetIn(TExpr):
-    """`value` bound to `slot` inside `body`: subjects of match, parameters of module functions, parts of long chains."""
+    """`value` bound to `slot` inside `body`: subjects of match, parameters of module functions, parts of chains."""
 
     slot: str
     value: TExpr

@@ -53,7 +53,7 @@ def lower(program: Program, df: DataFrame, context: Context, window: Window | No
     return lower_program(
         program.typed,
         context,
-        fields=_field_texts(program, df),
+        fields=field_texts(program, df),
         system_columns=system,
         window=spec,
         error=quote(ERROR_COLUMN) if ERROR_COLUMN in system else None,
@@ -133,7 +133,7 @@ def group(
     for the text of a group's keys, and is given the rows with it. `first_of` are hidden columns of which groups carry
     the value of one of their rows. `refine` gets the rows that will be grouped, with their keys, and may add `also_by`.
     """
-    lowered = lower_aggregate(program.typed, context, _field_texts(program, df))
+    lowered = lower_aggregate(program.typed, context, field_texts(program, df))
     df = run_steps(df, lowered.before, context)
     if lowered.row_error is not None:
         df = set_aside(df.withColumn(ERROR_COLUMN, F.expr(lowered.row_error)))
@@ -178,12 +178,15 @@ def run_steps(df: DataFrame, steps: Sequence[Step], context: Context) -> DataFra
     return df
 
 
-def _field_texts(program: Program, df: DataFrame) -> dict[str, str]:
-    """How to read each column the program uses; an error when one is missing or of another type."""
+def field_texts(program: Program, df: DataFrame, known: frozenset[str] = frozenset()) -> dict[str, str]:
+    """How to read each column the program uses; an error when one is missing or of another type. `known` ones are not
+    looked at."""
     have = {f.name: f.dataType for f in df.schema.fields}
     texts: dict[str, str] = {}
     problems: list[Diagnostic] = []
     for name, want in _fields(program).items():
+        if name in known:
+            continue
         if name not in have:
             help_text = did_you_mean(name, have) or f"the DataFrame has: {', '.join(have)}"
             problems.append(Diagnostic("E226", f"the DataFrame has no column '{name}'", help=help_text))

@@ -80,10 +80,10 @@ def lower_chain(lowering: Lowering, links: Sequence[Link]) -> Sql:
         f"named_struct('v', CAST({first.text} AS {physical(links[0].args[0].type)}), 'n', 0, 'e', {NO_ERROR}, "
         f"'at', CAST(NULL AS INT))"
     )
-    items = [
-        f"named_struct('x', {sql.text}, 'o', {operators.index(_among(operators, link))})" if len(steps) > 1 else sql.text
-        for sql, link in zip(operands, links, strict=True)
-    ]
+    items = [sql.text for sql in operands]
+    if len(steps) > 1:
+        places = {_operator(link): i for i, link in enumerate(operators)}
+        items = [f"named_struct('x', {x}, 'o', {places[_operator(k)]})" for x, k in zip(items, links, strict=True)]
     text = f"aggregate(array({', '.join(items)}), {start}, ({state}, {item}) -> {closed.text})"
     parts = [part.bare() for part in (first, *operands, closed)]
     result = builder.bind(combine(text, parts))
@@ -100,10 +100,6 @@ def lower_chain(lowering: Lowering, links: Sequence[Link]) -> Sql:
 def _operator(link: Link) -> tuple[object, ...]:
     chosen = (link.overload,) if isinstance(link, ir.Call) else link.overloads
     return (link.builtin.name, *map(id, chosen))
-
-
-def _among(operators: Sequence[Link], link: Link) -> Link:
-    return next(o for o in operators if _operator(o) == _operator(link))
 
 
 def _with_slots(link: Link) -> Link:

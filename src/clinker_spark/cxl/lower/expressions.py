@@ -69,6 +69,8 @@ class Lowering:
     """Names like `$source.row` that exist as columns."""
     window: WindowSpec | None = None
     slots: dict[str, Sql] = field(default_factory=dict)
+    emitted: Mapping[str, Sql] = field(default_factory=dict)
+    """Columns that earlier programs of the same plan have emitted."""
     aggregates: Callable[[ir.AggregateCall], Sql] | None = None
 
     def lower(self, e: ir.TExpr) -> Sql:
@@ -89,6 +91,8 @@ class Lowering:
         return Sql(literal_sql(e.value, e.type), simple=True)
 
     def _Field(self, e: ir.Field) -> Sql:
+        if e.name in self.emitted:
+            return self.emitted[e.name]
         text = self.fields.get(e.name)
         if text is None:
             return Sql(quote(e.name), simple=True)

@@ -18,7 +18,7 @@ from clinker_spark.cxl.system import Context
 
 Named = tuple[Failing, str | None]
 MANY = 32
-"""Failures that are settled together: what they were found by need not be kept until the end of a long program."""
+"""Failures, and steps, that are settled together: what they are found by is not kept to the end of a long program."""
 
 
 def lower_program(
@@ -64,7 +64,12 @@ class RowLowering:
     """Walks the statements; keeps what is emitted, what can fail and what has been filtered."""
 
     def __init__(
-        self, program: ir.TypedProgram, lowering: Lowering, error: str | None = None, ordinals: bool = False
+        self,
+        program: ir.TypedProgram,
+        lowering: Lowering,
+        error: str | None = None,
+        ordinals: bool = False,
+        error_level: int = 0,
     ) -> None:
         self.program = program
         self.ordinals = ordinals
@@ -75,6 +80,7 @@ class RowLowering:
         self.failures: list[Named] = []
         self.built: list[str] = []
         self.error = error  # a column that holds the error found so far
+        self.error_level = error_level
         self.leaves: list[Sql] = []
         self.blocks: list[ir.TEach] = []
         self.last_block = max((i for i, s in enumerate(program.statements) if isinstance(s, ir.TEach)), default=-1)
@@ -85,13 +91,17 @@ class RowLowering:
         if lowering.window is not None:
             self.windows = [n for e in program.expressions() for n in e.walk() if isinstance(n, ir.WindowRef)]
 
-    def run(self) -> LoweredProgram:
+    def walk(self) -> None:
+        """All statements, one after another; `columns` and `error` then say what became of them."""
         self._compute_windows()
         for i, statement in enumerate(self.program.statements):
             self.reaches_rows = not self.blocks or i < self.last_block
             self.statement(statement)
             self._compute_windows()
         self.error = self.settle()
+
+    def run(self) -> LoweredProgram:
+        self.walk()
         if self.blocks:
             self.explode()
         self.builder.flush()
@@ -164,7 +174,7 @@ class RowLowering:
                     self.built = [total.text]
                 f = replace(f, when=f"{total.text} > {MAX_CONSTRUCTED_BYTES}", level=total.level)
             self.failures.append((f, field))
-        if len(self.failures) > MANY:
+        if len(self.failures) > MANY and max(f.level for f, _ in self.failures) > self.error_level + MANY:
             self.settle()
 
     def settle(self) -> str | None:
@@ -176,7 +186,8 @@ class RowLowering:
         if self.error is not None:
             text = f"coalesce({self.error}, {text})"
         self.failures = []
-        self.error = self.builder.bind(Sql(text, level)).text
+        bound = self.builder.bind(Sql(text, max(level, self.error_level)))
+        self.error, self.error_level = bound.text, bound.level
         return self.error
 
     def filter(self, s: ir.TFilter) -> None:
