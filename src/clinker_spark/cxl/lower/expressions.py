@@ -34,6 +34,7 @@ _MARK = re.compile("\x01([0-9]+)\x01")
 _ONCE = re.compile("⟦([^⟧]*)⟧")
 _PLAIN_KEY = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 NO_VALUE = "CAST(NULL AS STRING)"
+CONCAT = "concat({0}, {1})"
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,9 @@ class Lowering:
     def _Call(self, e: ir.Call) -> Sql:
         if e.builtin.name == "[]" and isinstance(e.args[0], ir.Narrow) and isinstance(e.args[1], ir.Const):
             return self._variant_index(e.args[0].arg, e.args[1].value)
+        if e.overload.sql == CONCAT and isinstance(e.args[0], ir.Call) and e.args[0].overload is e.overload:
+            parts = [self.lower(part) for part in _texts(e)]
+            return combine(f"concat({', '.join(part.text for part in parts)})", parts)
         if links := long_chain(e):
             return lower_chain(self, links)
         literals = [a.value if isinstance(a, ir.Const) else NOT_LITERAL for a in e.args]
@@ -215,6 +219,11 @@ class Lowering:
         return lower_compare(self, e)
 
     def _Logic(self, e: ir.Logic) -> Sql:
+        first, *others = _operands(e, e.op)
+        if len(others) > 1 and not any(part.fallible for part in others):
+            # Spark's parser reads a flat list in a loop, and takes very long for brackets in brackets.
+            parts = [self.lower(part) for part in (first, *others)]
+            return combine("(" + f" {e.op.upper()} ".join(part.text for part in parts) + ")", parts)
         left, right = self.lower(e.left), self.lower(e.right)
         if right.failures:
             left = self.builder.bind(left)
@@ -227,6 +236,10 @@ class Lowering:
         return combine(f"(NOT {sql.text})", [sql])
 
     def _Coalesce(self, e: ir.Coalesce) -> Sql:
+        first, *others = _operands(e)
+        if len(others) > 1 and not any(part.fallible for part in others) and not e.type.is_dynamic:
+            parts = [self.lower(part) for part in (first, *others)]
+            return combine(f"coalesce({', '.join(part.text for part in parts)})", parts)
         left, right = self.lower(e.left), self.lower(e.right)
         if right.failures or e.left.type.is_dynamic:
             left = self.builder.bind(left)
@@ -337,6 +350,33 @@ class Lowering:
         from clinker_spark.cxl.lower.windows import lower_window
 
         return lower_window(self, e)
+
+
+def _operands(e: ir.TExpr, op: str | None = None) -> list[ir.TExpr]:
+    """What a tree of one lazy operator joins, in order."""
+    found: list[ir.TExpr] = []
+    waiting = [e]
+    while waiting:
+        node = waiting.pop()
+        alike = isinstance(node, ir.Logic) and node.op == op if op else isinstance(node, ir.Coalesce)
+        if alike and isinstance(node, ir.Logic | ir.Coalesce) and node.type.is_dynamic == e.type.is_dynamic:
+            waiting += (node.right, node.left)
+        else:
+            found.append(node)
+    return found
+
+
+def _texts(e: ir.Call) -> list[ir.TExpr]:
+    """The texts that are joined by a tree of `+`, in order."""
+    found: list[ir.TExpr] = []
+    waiting: list[ir.TExpr] = [e]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ir.Call) and node.overload is e.overload:
+            waiting += reversed(node.args)
+        else:
+            found.append(node)
+    return found
 
 
 def sql_template(overload: Overload, types: Sequence[Type], literals: Sequence[Any]) -> str | None:
