@@ -53,9 +53,7 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
     if remote is None:
         conf |= memory_settings(plan, master, conf)
     if not options["verbose"]:
-        logging.disable(
-            logging.CRITICAL
-        )  # Py4J would tell of every call that a lost JVM does not answer
+        logging.disable(logging.CRITICAL)  # Py4J would tell of every call that a lost JVM does not answer
     return session(
         master,
         app_name=f"clinker: {plan.file.settings.name}",

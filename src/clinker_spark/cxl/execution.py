@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.span import NO_SPAN, Span
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
@@ -57,8 +59,14 @@ class Execution:
         self.context = context
         self.trace = trace
         self._seen: dict[int, set[Any]] = {}
-        self._steps = [self._compile(s) for s in program.statements]
         self._expanded = 0
+        try:
+            self._steps = [self._compile(s) for s in program.statements]
+            self._deep = False
+        except RecursionError:  # making the functions takes more frames than calling them
+            with deep_recursion():
+                self._steps = [self._compile(s) for s in program.statements]
+            self._deep = True
 
     # ------------------------------------------------------------- running
 
@@ -124,8 +132,9 @@ class Execution:
     def _finish(self, frame: Frame, out: _Output, steps: Sequence[_Step], last: bool = True) -> Outcome | Any:
         self._expanded = 0
         try:
-            for step in steps:
-                step(frame, out)
+            with deep_recursion() if self._deep else nullcontext():
+                for step in steps:
+                    step(frame, out)
         except _Skip as skip:
             return Outcome([], skip.reason, out.fanned_out, out.scoped)
         except EvalError as error:

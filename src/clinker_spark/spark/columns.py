@@ -30,6 +30,7 @@ from clinker_spark.cxl.lower.plan import (
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context, default_context
+from clinker_spark.spark.plan_cuts import EVERY, cut
 from clinker_spark.spark.python_columns import python_column
 from clinker_spark.spark.types import read_as
 
@@ -166,7 +167,7 @@ def _identity(keys: Sequence[Column]) -> Column:
 
 def run_steps(df: DataFrame, steps: Sequence[Step], context: Context) -> DataFrame:
     """The steps of a lowered program, one after the other."""
-    for step in steps:
+    for number, step in enumerate(steps, 1):
         match step:
             case Project(columns=columns, dead=dead):
                 rest = f"* EXCEPT ({', '.join(map(quote, dead))})" if dead else "*"
@@ -175,6 +176,8 @@ def run_steps(df: DataFrame, steps: Sequence[Step], context: Context) -> DataFra
                 df = df.where(condition)
             case PythonColumn():
                 df = df.withColumn(step.name, python_column(step, context))
+        if number % EVERY == 0:
+            df = cut(df)
     return df
 
 

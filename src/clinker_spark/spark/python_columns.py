@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.errors import EvalError
@@ -93,6 +94,10 @@ def _batch_function(column: PythonColumn, context: Context, result: Type, types:
     arrow = pa.struct([("value", arrow_type(result)), ("error", _ERROR)])
 
     def run(*arrays: pa.Array) -> pa.Array:
+        with deep_recursion():
+            return rows_of(*arrays)
+
+    def rows_of(*arrays: pa.Array) -> pa.Array:
         evaluate = compile_expr(expression)
         decoded = [[from_arrow(v, t) for v in a.to_pylist()] for a, t in zip(arrays, types, strict=False)]
         rows = []

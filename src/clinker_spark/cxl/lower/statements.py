@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.types import NULL
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
@@ -93,11 +94,12 @@ class RowLowering:
 
     def walk(self) -> None:
         """All statements, one after another; `columns` and `error` then say what became of them."""
-        self._compute_windows()
-        for i, statement in enumerate(self.program.statements):
-            self.reaches_rows = not self.blocks or i < self.last_block
-            self.statement(statement)
+        with deep_recursion():
             self._compute_windows()
+            for i, statement in enumerate(self.program.statements):
+                self.reaches_rows = not self.blocks or i < self.last_block
+                self.statement(statement)
+                self._compute_windows()
         self.error = self.settle()
 
     def run(self) -> LoweredProgram:

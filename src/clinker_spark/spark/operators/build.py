@@ -6,6 +6,7 @@ when records failed: it carries where each record was read and what stood there,
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,10 +41,12 @@ from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
 from clinker_spark.spark.operators.transform_runs import build_transform_run, transform_run
+from clinker_spark.spark.plan_cuts import counted_behind
 from clinker_spark.spark.sources.chosen import Chosen
 from clinker_spark.spark.sources.request import SourceFile
 
 Ports = dict[str | None, Stream]
+_NUMBERS = itertools.count()
 
 
 @dataclass
@@ -245,7 +248,7 @@ class Builder:
 
     def count(self, name: str, frame: DataFrame, **metrics: Any) -> DataFrame:
         """Count while the records pass by. A node that is read twice is counted by whoever comes first."""
-        observation = self.counts[name] = Observation(f"node:{name}")
+        observation = self.counts[name] = Observation(f"node:{name}:{next(_NUMBERS)}")
         return frame.observe(observation, *[column.alias(key) for key, column in metrics.items()])
 
 
@@ -256,6 +259,9 @@ def _observed(observation: Observation, patience: float) -> dict[str, int]:
     # `get` would wait for ever for counts that no job delivers.
     until = time.monotonic() + patience
     while not java.future().isCompleted():
+        behind = counted_behind(observation._name or "")
+        if behind is not None:
+            return behind
         if time.monotonic() > until:
             return {}
         time.sleep(0.01)
