@@ -36,8 +36,12 @@ MEMORY = re.compile(
     re.IGNORECASE,
 )
 FILES = re.compile(r"Too many open files|Error loading java.security file|EMFILE", re.IGNORECASE)
-_NO_JAVA = re.compile(r"JAVA_HOME is not set|java: (?:command )?not found|No such file or directory.*\bjava\b", re.I)
+_NO_JAVA = re.compile(
+    r"JAVA_HOME is not set|java: (?:command )?not found|java: No such file or directory", re.IGNORECASE
+)
 _OLD_JAVA = re.compile(r"UnsupportedClassVersionError|Unrecognized (?:VM )?option|has been compiled by a more recent")
+
+_GREETINGS = ("WARNING", "at ", "Picked up", "OpenJDK", "Setting default log", "To adjust logging", "Using Spark's")
 
 _output: IO[bytes] | None = None
 """What the JVM writes to its standard output and error."""
@@ -68,7 +72,8 @@ def starting(quiet: bool) -> Iterator[None]:
     except Exception as error:
         if os.environ.get("CLINKER_DEBUG"):
             raise
-        raise StartError([_start_problem(error, last_words())]) from error
+        problem = farewell() if is_gone() else _start_problem(error, last_words())
+        raise StartError([problem]) from error
 
 
 def _allow_files() -> None:
@@ -148,10 +153,11 @@ def _start_problem(error: Exception, words: str) -> Diagnostic:
 
 
 def _detail(words: str) -> str:
-    """The line that says most: the cause of an exception, else the first line that is no greeting."""
+    """The line that says most: what is short, the cause of an exception, or the first line that is no greeting."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     causes = [line for line in lines if re.match(r"(Caused by: |Exception in thread|Error: |error: )", line)]
-    told = causes[-1:] or [line for line in lines if not line.startswith(("WARNING", "at ", "Picked up", "OpenJDK"))]
+    plain = [line for line in lines if MEMORY.search(line) or line.startswith("Invalid ")]
+    told = plain or causes[-1:] or [line for line in lines if not line.startswith(_GREETINGS)]
     return f": {told[0].removeprefix('Caused by: ')[:200]}" if told else ""
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
-EVERY = 48
+EVERY = 16
 """Steps from one cut to the next."""
 
 _cut: deque[tuple[Any, Any]] = deque(maxlen=256)
