@@ -269,6 +269,8 @@ class Inference:
             links.append(inner)
             inner = first
         typed = self._leaf(inner)
+        if len(links) == 1:
+            return self._link(links[0], typed)
         links.reverse()
         lets: list[tuple[str, ir.TExpr]] = []
         height = 0
@@ -296,17 +298,15 @@ class Inference:
 
     def _first_operand(self, e: ast.Expr) -> ast.Expr | None:
         """What an operator, a call or a step is applied to; None where something else begins."""
-        match e:
-            case ast.Binary(op=op):
-                return None if op == "??" else e.left
-            case ast.MethodCall(receiver=receiver):
-                module = isinstance(receiver, ast.Name) and receiver.name in self.modules
-                return None if module and receiver.name not in self.names else receiver  # type: ignore[attr-defined]
-            case ast.Index(target=target):
-                return target
-            case ast.Member(target=target):
-                return None if self._is_special(e) else target
-        return None
+        if isinstance(e, ast.Binary):
+            return None if e.op == "??" else e.left
+        if isinstance(e, ast.MethodCall):
+            first = e.receiver
+            module = isinstance(first, ast.Name) and first.name in self.modules and first.name not in self.names
+            return None if module else first
+        if isinstance(e, ast.Member):
+            return None if self._is_special(e) else e.target
+        return e.target if isinstance(e, ast.Index) else None
 
     def _leaf(self, e: ast.Expr) -> ir.TExpr:
         match e:

@@ -215,6 +215,9 @@ def _coalesce(e: ir.Coalesce) -> Evaluator:
 def _if(e: ir.If) -> Evaluator:
     branches = [(compile_expr(c), compile_expr(v)) for c, v in zip(e.conditions, e.values, strict=True)]
     otherwise = compile_expr(e.otherwise)
+    if len(branches) == 1:
+        first, then = branches[0]
+        return lambda frame: then(frame) if first(frame) is True else otherwise(frame)
 
     def run(frame: Frame) -> Any:
         for condition, value in branches:

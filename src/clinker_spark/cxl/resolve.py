@@ -29,6 +29,9 @@ def resolve(program: ast.ProgramSyntax, env: Environment) -> list[Diagnostic]:
     return resolver.found
 
 
+_STEPS = (ast.MethodCall, ast.Member, ast.Index)
+
+
 def known_methods() -> list[str]:
     """Every word that may follow a dot and stand before a parenthesis."""
     return sorted({*methods(), *HIGHER_ORDER, "catch"})
@@ -126,6 +129,9 @@ class _Resolver:
     # -------------------------------------------------------- expressions
 
     def expr(self, e: ast.Expr) -> None:
+        if not isinstance(e, _STEPS):
+            self.operand(e)
+            return
         steps: list[ast.Expr] = []
         while (target := self.target(e)) is not None:
             steps.append(e)
