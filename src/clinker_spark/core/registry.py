@@ -163,6 +163,12 @@ ENTRIES: tuple[Entry, ...] = (
         "`clinker dlq replay --append` cannot add records to an output.",
         "Replay without `--append`.",
     ),
+    Entry(
+        "E025",
+        "Spark cannot start",
+        "There is no Java, an old one, no temporary folder, or the system allows too few open files.",
+        "Install Java 17, or raise the limit that the message names.",
+    ),
     # ------------------------------------------------------------ compositions, retired keys, sources
     Entry(
         "E101",
@@ -654,7 +660,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "E410",
         "out of memory",
-        "Spark ran out of memory; nothing was published.",
+        "Spark ran out of memory, or its JVM is gone; nothing was published.",
         "Give Spark more memory, or use fewer tasks at once.",
     ),
     Entry(

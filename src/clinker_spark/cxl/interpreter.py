@@ -213,8 +213,19 @@ def _coalesce(e: ir.Coalesce) -> Evaluator:
 
 
 def _if(e: ir.If) -> Evaluator:
-    condition, then, otherwise = compile_expr(e.condition), compile_expr(e.then), compile_expr(e.otherwise)
-    return lambda frame: then(frame) if condition(frame) is True else otherwise(frame)
+    branches = [(compile_expr(c), compile_expr(v)) for c, v in zip(e.conditions, e.values, strict=True)]
+    otherwise = compile_expr(e.otherwise)
+    if len(branches) == 1:
+        first, then = branches[0]
+        return lambda frame: then(frame) if first(frame) is True else otherwise(frame)
+
+    def run(frame: Frame) -> Any:
+        for condition, value in branches:
+            if condition(frame) is True:
+                return value(frame)
+        return otherwise(frame)
+
+    return run
 
 
 def _let_in(e: ir.LetIn) -> Evaluator:

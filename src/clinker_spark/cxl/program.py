@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clinker_spark.core.diagnostics import Diagnostic, Severity
+from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.span import Source
 from clinker_spark.core.types import Type, parse_type
 from clinker_spark.cxl.environment import Environment
@@ -121,10 +122,11 @@ def compile(
         max_expansion,
         read_schema(window_schema),
     )
-    found = resolve(syntax, env)
-    if found:
-        raise CxlError("resolve", found)
-    typed, found = typecheck(syntax, env)
+    with deep_recursion():
+        found = resolve(syntax, env)
+        if found:
+            raise CxlError("resolve", found)
+        typed, found = typecheck(syntax, env)
     if any(d.severity is Severity.ERROR for d in found):
         raise CxlError("typecheck", found)
     return Program(typed, tuple(found))

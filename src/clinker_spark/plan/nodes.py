@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clinker_spark.config.load import LoadedFile
@@ -390,14 +391,31 @@ class Plan:
         return any(output.config.include_correlation_keys for output in self.outputs)
 
     def __getitem__(self, name: str) -> PlanNode:
-        return next(node for node in self.nodes if node.name == name)
+        return self.by_name[name]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, PlanNode]:
+        return {node.name: node for node in reversed(self.nodes)}
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Where each node stands among all."""
+        return {node.name: i for i, node in enumerate(self.nodes)}
 
     def of_kind(self, kind: type[Any]) -> Sequence[Any]:
         return [node for node in self.nodes if isinstance(node, kind)]
 
     def readers(self, name: str) -> list[PlanNode]:
         """Who reads a node, once for each input that does."""
-        return [node for node in self.nodes for ref in node.inputs if ref.node == name]
+        return list(self._readers.get(name, ()))
+
+    @cached_property
+    def _readers(self) -> Mapping[str, list[PlanNode]]:
+        found: dict[str, list[PlanNode]] = {}
+        for node in self.nodes:
+            for ref in node.inputs:
+                found.setdefault(ref.node, []).append(node)
+        return found
 
     @property
     def sources(self) -> Sequence[SourcePlan]:
@@ -416,4 +434,4 @@ class Plan:
             if node.name not in found:
                 found[node.name] = node
                 todo += [ref.node for ref in node.inputs]
-        return [node for node in self.nodes if node.name in found]
+        return sorted(found.values(), key=lambda node: self.places[node.name])

@@ -33,9 +33,10 @@ def declared_reads(plan: Plan, node: PlanNode) -> Iterator[tuple[str, str]]:
 def check_scopes(plan: Plan) -> Iterator[Diagnostic]:
     """A variable can only be read after it was written: by its writer, downstream of it, or after an init."""
     known = writers(plan)
-    for node in plan.nodes:
-        before = {n.name for n in plan.upstream(node.name)} | {node.name}
-        for scope, name in dict.fromkeys(declared_reads(plan, node)):
+    for node in plan.nodes if known else ():
+        reads = dict.fromkeys(declared_reads(plan, node))
+        before = {n.name for n in plan.upstream(node.name)} | {node.name} if reads else set()
+        for scope, name in reads:
             writer = known[scope, name]
             if writer.name not in before and writer.phase != "init":
                 message = f"'{node.name}' reads ${scope}.{name}, which '{writer.name}' writes elsewhere"

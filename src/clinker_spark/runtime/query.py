@@ -15,6 +15,7 @@ from clinker_spark.plan.query.values import Column
 from clinker_spark.query import ast
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.values import Dataset
+from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.query_failures import failure
 
 __all__ = ["QueryEngine", "SparkDataset", "element_type", "plan", "prepare"]
@@ -105,9 +106,14 @@ class QueryEngine(PlanningEngine):
             raise
         except Exception as error:
             found = failure(error, self.origins)
-            if found is None:
+            if found is not None:
+                raise self._located(found) from None
+            from clinker_spark.runtime.spark_failures import engine_failure
+
+            engine = engine_failure(error)
+            if engine is None:
                 raise
-            raise self._located(found) from None
+            raise IoError([engine]) from error
 
     def _located(self, found: Failed) -> Failed:
         """The failure, with the file and the record that it is about if it is about one."""

@@ -30,6 +30,7 @@ from clinker_spark.cxl.lower.plan import (
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context, default_context
+from clinker_spark.spark.plan_cuts import EVERY, cut
 from clinker_spark.spark.python_columns import python_column
 from clinker_spark.spark.types import read_as
 
@@ -53,7 +54,7 @@ def lower(program: Program, df: DataFrame, context: Context, window: Window | No
     return lower_program(
         program.typed,
         context,
-        fields=_field_texts(program, df),
+        fields=field_texts(program, df),
         system_columns=system,
         window=spec,
         error=quote(ERROR_COLUMN) if ERROR_COLUMN in system else None,
@@ -133,7 +134,7 @@ def group(
     for the text of a group's keys, and is given the rows with it. `first_of` are hidden columns of which groups carry
     the value of one of their rows. `refine` gets the rows that will be grouped, with their keys, and may add `also_by`.
     """
-    lowered = lower_aggregate(program.typed, context, _field_texts(program, df))
+    lowered = lower_aggregate(program.typed, context, field_texts(program, df))
     df = run_steps(df, lowered.before, context)
     if lowered.row_error is not None:
         df = set_aside(df.withColumn(ERROR_COLUMN, F.expr(lowered.row_error)))
@@ -166,23 +167,29 @@ def _identity(keys: Sequence[Column]) -> Column:
 
 def run_steps(df: DataFrame, steps: Sequence[Step], context: Context) -> DataFrame:
     """The steps of a lowered program, one after the other."""
-    for step in steps:
+    for number, step in enumerate(steps, 1):
         match step:
-            case Project(columns=columns):
-                df = df.select("*", *[F.expr(text).alias(name) for name, text in columns])
+            case Project(columns=columns, dead=dead):
+                rest = f"* EXCEPT ({', '.join(map(quote, dead))})" if dead else "*"
+                df = df.select(F.expr(rest) if dead else "*", *[F.expr(text).alias(name) for name, text in columns])
             case Where(condition=condition):
                 df = df.where(condition)
             case PythonColumn():
                 df = df.withColumn(step.name, python_column(step, context))
+        if number % EVERY == 0:
+            df = cut(df)
     return df
 
 
-def _field_texts(program: Program, df: DataFrame) -> dict[str, str]:
-    """How to read each column the program uses; an error when one is missing or of another type."""
+def field_texts(program: Program, df: DataFrame, known: frozenset[str] = frozenset()) -> dict[str, str]:
+    """How to read each column the program uses; an error when one is missing or of another type. `known` ones are not
+    looked at."""
     have = {f.name: f.dataType for f in df.schema.fields}
     texts: dict[str, str] = {}
     problems: list[Diagnostic] = []
     for name, want in _fields(program).items():
+        if name in known:
+            continue
         if name not in have:
             help_text = did_you_mean(name, have) or f"the DataFrame has: {', '.join(have)}"
             problems.append(Diagnostic("E226", f"the DataFrame has no column '{name}'", help=help_text))

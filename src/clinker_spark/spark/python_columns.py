@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.errors import EvalError
@@ -98,6 +99,10 @@ def _batch_function(column: PythonColumn, context: Context, result: Type, types:
         if whole is not None:
             values = whole(arrays[0]).cast(arrow_type(result))
             return pa.StructArray.from_arrays([values, pa.nulls(len(values), _ERROR)], fields=list(arrow))
+        with deep_recursion():
+            return rows_of(*arrays)
+
+    def rows_of(*arrays: pa.Array) -> pa.Array:
         evaluate = compile_expr(expression)
         decoded = [[from_arrow(v, t) for v in a.to_pylist()] for a, t in zip(arrays, types, strict=False)]
         rows = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.span import NO_SPAN
 from clinker_spark.core.types import ANY
 from clinker_spark.cxl import ir
@@ -35,7 +36,8 @@ def lower_aggregate(
     program: ir.TypedProgram, context: Context, fields: Mapping[str, str] | None = None
 ) -> LoweredAggregate:
     """An aggregate program as data for the Spark layer."""
-    return _AggregateLowering(program, context, fields or {}).run()
+    with deep_recursion():
+        return _AggregateLowering(program, context, fields or {}).run()
 
 
 class _AggregateLowering:

@@ -22,6 +22,7 @@ from clinker_spark.cxl.construction import ENTRY_BYTES, TOO_LARGE, is_limited, s
 from clinker_spark.cxl.errors import ErrorKind
 from clinker_spark.cxl.interpreter import DECIMAL_OVERFLOW, DUPLICATE_KEY, NULL_KEY
 from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
+from clinker_spark.cxl.lower.chains import long_chain, lower_chain
 from clinker_spark.cxl.lower.comparisons import lower_compare
 from clinker_spark.cxl.lower.literals import literal_sql
 from clinker_spark.cxl.lower.plan import Failing, PlanBuilder, Sql, combine, quote
@@ -35,6 +36,7 @@ _ONCE = re.compile("⟦([^⟧]*)⟧")
 _ONCES = re.compile("(⟦[^⟧]*⟧)")
 _PLAIN_KEY = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 NO_VALUE = "CAST(NULL AS STRING)"
+CONCAT = "concat({0}, {1})"
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Lowering:
     """Names like `$source.row` that exist as columns."""
     window: WindowSpec | None = None
     slots: dict[str, Sql] = field(default_factory=dict)
+    emitted: Mapping[str, Sql] = field(default_factory=dict)
+    """Columns that earlier programs of the same plan have emitted."""
     aggregates: Callable[[ir.AggregateCall], Sql] | None = None
 
     def lower(self, e: ir.TExpr) -> Sql:
@@ -90,6 +94,8 @@ class Lowering:
         return Sql(literal_sql(e.value, e.type), simple=True)
 
     def _Field(self, e: ir.Field) -> Sql:
+        if e.name in self.emitted:
+            return self.emitted[e.name]
         text = self.fields.get(e.name)
         if text is None:
             return Sql(quote(e.name), simple=True)
@@ -110,6 +116,11 @@ class Lowering:
     def _Call(self, e: ir.Call) -> Sql:
         if e.builtin.name == "[]" and isinstance(e.args[0], ir.Narrow) and isinstance(e.args[1], ir.Const):
             return self._variant_index(e.args[0].arg, e.args[1].value)
+        if e.overload.sql == CONCAT and isinstance(e.args[0], ir.Call) and e.args[0].overload is e.overload:
+            parts = [self.lower(part) for part in _texts(e)]
+            return combine(f"concat({', '.join(part.text for part in parts)})", parts)
+        if links := long_chain(e):
+            return lower_chain(self, links)
         literals = [a.value if isinstance(a, ir.Const) else NOT_LITERAL for a in e.args]
         args = [self.lower(a) for a in e.args]
         safe = is_safe(e.builtin, e.overload, e.args)
@@ -193,6 +204,8 @@ class Lowering:
     def _DynamicCall(self, e: ir.DynamicCall) -> Sql:
         from clinker_spark.cxl.lower.dynamic import lower_dynamic_call
 
+        if links := long_chain(e):
+            return lower_chain(self, links)
         return lower_dynamic_call(self, e)
 
     # ---------------------------------------------------- representation
@@ -219,6 +232,11 @@ class Lowering:
         return lower_compare(self, e)
 
     def _Logic(self, e: ir.Logic) -> Sql:
+        first, *others = _operands(e, e.op)
+        if len(others) > 1 and not any(part.fallible for part in others):
+            # Spark's parser reads a flat list in a loop, and takes very long for brackets in brackets.
+            parts = [self.lower(part) for part in (first, *others)]
+            return combine("(" + f" {e.op.upper()} ".join(part.text for part in parts) + ")", parts)
         left, right = self.lower(e.left), self.lower(e.right)
         if right.failures:
             left = self.builder.bind(left)
@@ -231,6 +249,10 @@ class Lowering:
         return combine(f"(NOT {sql.text})", [sql])
 
     def _Coalesce(self, e: ir.Coalesce) -> Sql:
+        first, *others = _operands(e)
+        if len(others) > 1 and not any(part.fallible for part in others) and not e.type.is_dynamic:
+            parts = [self.lower(part) for part in (first, *others)]
+            return combine(f"coalesce({', '.join(part.text for part in parts)})", parts)
         left, right = self.lower(e.left), self.lower(e.right)
         if right.failures or e.left.type.is_dynamic:
             left = self.builder.bind(left)
@@ -242,13 +264,34 @@ class Lowering:
         return combine(f"coalesce({left.text}, {right.text})", [left, right])
 
     def _If(self, e: ir.If) -> Sql:
-        condition, then, otherwise = self.lower(e.condition), self.lower(e.then), self.lower(e.otherwise)
-        if then.failures or otherwise.failures:
-            condition = self.builder.bind(condition)
-            then = _guard(then, f"{condition.text} IS TRUE", condition.level)
-            otherwise = _guard(otherwise, f"{condition.text} IS NOT TRUE", condition.level)
-        text = f"CASE WHEN {condition.text} THEN {then.text} ELSE {otherwise.text} END"
-        return combine(text, [condition, then, otherwise])
+        conditions = [self.lower(condition) for condition in e.conditions]
+        values = [self.lower(value) for value in (*e.values, e.otherwise)]
+        if len(conditions) == 1 and any(value.failures for value in values):
+            condition = self.builder.bind(conditions[0])
+            conditions = [condition]
+            values = [
+                _guard(values[0], f"{condition.text} IS TRUE", condition.level),
+                _guard(values[1], f"{condition.text} IS NOT TRUE", condition.level),
+            ]
+        elif any(part.failures for part in (*conditions[1:], *values)):
+            return self._numbered(conditions, values)
+        arms = " ".join(f"WHEN {c.text} THEN {v.text}" for c, v in zip(conditions, values, strict=False))
+        return combine(f"CASE {arms} ELSE {values[-1].text} END", [*conditions, *values])
+
+    def _numbered(self, conditions: Sequence[Sql], values: Sequence[Sql]) -> Sql:
+        """Branches that can fail, by the number of the one that is taken: so each guard is short."""
+        arms = " ".join(f"WHEN {c.text} THEN {i}" for i, c in enumerate(conditions))
+        number = combine(f"CASE {arms} ELSE {len(conditions)} END", [c.bare() for c in conditions])
+        taken = self.builder.bind(number)
+        failures: list[Failing] = []
+        for i, value in enumerate(values):
+            if i < len(conditions):
+                reached = _guard(conditions[i], f"{taken.text} >= {i}", taken.level) if i else conditions[i]
+                failures += reached.failures
+            failures += _guard(value, f"{taken.text} = {i}", taken.level).failures
+        arms = " ".join(f"WHEN {i} THEN {v.text}" for i, v in enumerate(values[:-1]))
+        text = f"CASE {taken.text} {arms} ELSE {values[-1].text} END"
+        return combine(text, [taken, *(v.bare() for v in values)], failures)
 
     def _LetIn(self, e: ir.LetIn) -> Sql:
         value = self.bound(e.value)
@@ -275,7 +318,8 @@ class Lowering:
 
     def _MakeMap(self, e: ir.MakeMap) -> Sql:
         keys = [self.bound(k) for k in e.keys]
-        values = [self.bound(v) if is_limited(e) else self.lower(v) for v in e.values]
+        limited = is_limited(e)
+        values = [self.bound(v) if limited else self.lower(v) for v in e.values]
         computed = [k for k, typed in zip(keys, e.keys, strict=True) if not isinstance(typed, ir.Const)]
         parts = [part for pair in zip(keys, values, strict=True) for part in pair]
         made = f"map({', '.join(p.text for p in parts)})"
@@ -319,6 +363,33 @@ class Lowering:
         from clinker_spark.cxl.lower.windows import lower_window
 
         return lower_window(self, e)
+
+
+def _operands(e: ir.TExpr, op: str | None = None) -> list[ir.TExpr]:
+    """What a tree of one lazy operator joins, in order."""
+    found: list[ir.TExpr] = []
+    waiting = [e]
+    while waiting:
+        node = waiting.pop()
+        alike = isinstance(node, ir.Logic) and node.op == op if op else isinstance(node, ir.Coalesce)
+        if alike and isinstance(node, ir.Logic | ir.Coalesce) and node.type.is_dynamic == e.type.is_dynamic:
+            waiting += (node.right, node.left)
+        else:
+            found.append(node)
+    return found
+
+
+def _texts(e: ir.Call) -> list[ir.TExpr]:
+    """The texts that are joined by a tree of `+`, in order."""
+    found: list[ir.TExpr] = []
+    waiting: list[ir.TExpr] = [e]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ir.Call) and node.overload is e.overload:
+            waiting += reversed(node.args)
+        else:
+            found.append(node)
+    return found
 
 
 def sql_template(overload: Overload, types: Sequence[Type], literals: Sequence[Any]) -> str | None:

@@ -39,7 +39,10 @@ class ConditionLowering(LoweringBase):
             if e.op in ("and", "or"):
                 left = self.condition(e.left, scope, exact=exact)
                 with self.branch(left if e.op == "and" else f"NOT coalesce({left}, FALSE)"):
-                    return f"({left} {e.op.upper()} {self.condition(e.right, scope, exact=exact)})"
+                    right = self.condition(e.right, scope, exact=exact)
+                if isinstance(e.left, cxl.Binary) and e.left.op == e.op:
+                    left = left[1:-1]  # Spark's parser reads a flat list in a loop, and brackets by recursion
+                return f"({left} {e.op.upper()} {right})"
             if e.op in ("==", "!="):
                 return self._equal(e, scope)
             if e.op in _ORDERINGS:

@@ -150,7 +150,10 @@ class ExpressionLowering(ConditionLowering):
             with self.branch(f"{left.text} IS NULL"):
                 right = self.column(e.right, scope)
             t = unify(left.type.present(), right.type)
-            return Column(f"coalesce({wide(left)}, {wide(right)})", widened(t))
+            others = wide(right)
+            if isinstance(e.right, cxl.Binary) and e.right.op == "??" and others.startswith("coalesce("):
+                others = others[len("coalesce(") : -1]
+            return Column(f"coalesce({wide(left)}, {others})", widened(t))
         right = self.column(e.right, scope)
         return self._or_stop(e, self._arithmetic(e, left, right), [left, right])
 
@@ -197,6 +200,8 @@ class ExpressionLowering(ConditionLowering):
         whole = is_kind(left.type, Kind.INT) and is_kind(right.type, Kind.INT)
         op = "div" if e.op == "/" and whole else e.op
         a, b = wide(left), wide(right)
+        if self.guard is None and a.startswith("(") and _same_rank(e, e.left):
+            a = a[1:-1]  # operators of one rank group to the left: a long chain needs no brackets in brackets
         if whole and op != "div" and left.number is not None and right.number is not None:
             a = f"CAST({a} AS BIGINT)"  # two short constants would be computed in 32 bits
         merged = unify(left.type.present(), right.type.present())
@@ -216,7 +221,10 @@ class ExpressionLowering(ConditionLowering):
         with self.branch(f"NOT coalesce({condition}, FALSE)"):
             otherwise = self.column(e.otherwise, scope) if e.otherwise is not None else Column(*literal(None))
         t = widened(unify(then.type, otherwise.type))
-        return Column(f"CASE WHEN {condition} THEN {wide(then)} ELSE {wide(otherwise)} END", t)
+        last = wide(otherwise)
+        if isinstance(e.otherwise, cxl.If) and last.startswith("CASE WHEN "):
+            return Column(f"CASE WHEN {condition} THEN {wide(then)} {last.removeprefix('CASE ')}", t)
+        return Column(f"CASE WHEN {condition} THEN {wide(then)} ELSE {last} END", t)
 
     def _match(self, e: cxl.Match, scope: Env) -> Value:
         arms: list[str] = []
@@ -413,3 +421,8 @@ def _may_fail(t: QType, to: Scalar) -> bool:
 
 def _postfix(text: str) -> str:
     return text if text.endswith(("`", ")")) or text.isidentifier() else f"({text})"
+
+
+def _same_rank(e: cxl.Binary, operand: cxl.Expr) -> bool:
+    """Is the operand an operator that binds as tightly as the one it belongs to?"""
+    return isinstance(operand, cxl.Binary) and any(e.op in rank and operand.op in rank for rank in ("+-", "*/%"))

@@ -6,6 +6,7 @@ when records failed: it carries where each record was read and what stood there,
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,10 +40,13 @@ from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
+from clinker_spark.spark.operators.transform_runs import build_transform_run, transform_run
+from clinker_spark.spark.plan_cuts import counted_behind
 from clinker_spark.spark.sources.chosen import Chosen
 from clinker_spark.spark.sources.request import SourceFile
 
 Ports = dict[str | None, Stream]
+_NUMBERS = itertools.count()
 
 
 @dataclass
@@ -127,13 +131,23 @@ class Builder:
 
     def stream(self, ref: StreamRef) -> Stream:
         """The records of a node, or of one port of it."""
-        if ref.node not in self._built:
-            built = self._build(self.plan[ref.node])
-            if ref.node in self.keeps:
+        waiting = [] if ref.node in self._built else [ref.node]
+        while waiting:  # not by recursion: a graph may be longer than Python's stack is deep
+            name = waiting[-1]
+            run = transform_run(self, self.plan[name])
+            first = run[0] if run else self.plan[name]
+            missing = [r.node for r in first.inputs if r.node not in self._built]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if name in self._built:
+                continue
+            built = self._build(self.plan[name], run)
+            if name in self.keeps:
                 built = {port: self._kept(stream) for port, stream in built.items()}
-            self._built[ref.node] = built
-        ports = self._built[ref.node]
-        return ports[ref.port]
+            self._built[name] = built
+        return self._built[ref.node][ref.port]
 
     def _kept(self, stream: Stream) -> Stream:
         frame = stream.frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -149,10 +163,12 @@ class Builder:
     def inputs(self, node: PlanNode) -> list[Stream]:
         return [self.stream(ref) for ref in node.inputs]
 
-    def _build(self, node: PlanNode) -> Ports:
+    def _build(self, node: PlanNode, run: list[TransformPlan]) -> Ports:
         match node:
             case SourcePlan():
                 made: Ports = {None: build_source(self, node)}
+            case TransformPlan() if run:
+                made = {None: build_transform_run(self, run)}
             case TransformPlan():
                 made = {None: build_transform(self, node)}
             case RoutePlan():
@@ -186,7 +202,7 @@ class Builder:
         """Note at which node records failed that had not failed before."""
         if not self.letters or not stream.fallible:
             return stream
-        here = F.when(failed(), F.lit(self.plan.nodes.index(node)))
+        here = F.when(failed(), F.lit(self.plan.places[node.name]))
         if STAGE_COLUMN in stream.frame.columns:
             here = F.coalesce(F.col(quote(STAGE_COLUMN)), here)
         return stream.over(stream.frame.withColumn(STAGE_COLUMN, here))
@@ -234,7 +250,7 @@ class Builder:
 
     def count(self, name: str, frame: DataFrame, **metrics: Any) -> DataFrame:
         """Count while the records pass by. A node that is read twice is counted by whoever comes first."""
-        observation = self.counts[name] = Observation(f"node:{name}")
+        observation = self.counts[name] = Observation(f"node:{name}:{next(_NUMBERS)}")
         return frame.observe(observation, *[column.alias(key) for key, column in metrics.items()])
 
 
@@ -245,6 +261,9 @@ def _observed(observation: Observation, patience: float) -> dict[str, int]:
     # `get` would wait for ever for counts that no job delivers.
     until = time.monotonic() + patience
     while not java.future().isCompleted():
+        behind = counted_behind(observation._name or "")
+        if behind is not None:
+            return behind
         if time.monotonic() > until:
             return {}
         time.sleep(0.01)

@@ -33,10 +33,12 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     elif node.window is not None:
         window = Window(node.window.group_by, [order_text(item) for item in node.window.sort_by])
     frame = apply(node.program, frame, context=context, window=window)
-    frame = frame.drop(*[F.col(quote(ir.lookup_column(i))) for i in range(len(node.program.typed.lookups))])
+    helpers = [ir.lookup_column(i) for i in range(len(node.program.typed.lookups))]
     if builder.values_of != node.name:
         shared = [f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED]
-        frame = frame.drop(*[F.col(quote(name)) for name in shared if name in frame.columns])
+        helpers += [name for name in shared if name in frame.columns]
+    if helpers:
+        frame = frame.drop(*[F.col(quote(name)) for name in helpers])
     result = Stream(frame, stream.in_place and not node.shuffles, stream.route)
     for check in node.checks:
         if check.severity == "error":
