@@ -65,12 +65,12 @@ def command(pipeline: str, **options: Any) -> int:
     if options["machine"]:
         return _run(pipeline, None, options)
     plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
+    show_warnings(plan.warnings)
     if options["explain"] is not None:
         from clinker_spark.report.explain import explain
 
         click.echo(explain(plan, options["explain"]), nl=False)
         return 0
-    _show_warnings(plan.warnings)
     if options["dry_run"] and options["preview"] is None:
         click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")
         for node in plan.outputs:
@@ -103,11 +103,11 @@ def _run(pipeline: str, plan: Any, options: dict[str, Any]) -> int:
             return 0
         report = run(plan, spark, run_options, listener)
         listener("finished", {"report": report})
-    _show_warnings(report.warnings)
+    show_warnings(report.warnings)
     return report.exit_code
 
 
-def _show_warnings(warnings: Any) -> None:
+def show_warnings(warnings: Any) -> None:
     if warnings:
         from clinker_spark.core.render import render_all, use_color
 

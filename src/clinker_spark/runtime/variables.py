@@ -8,7 +8,7 @@ from typing import Any
 
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.nodes import Plan, TransformPlan
-from clinker_spark.plan.scopes import writers
+from clinker_spark.plan.scopes import default_value, writers
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.values import last_values
 
@@ -24,8 +24,8 @@ class Values:
 def with_defaults(plan: Plan, context: Context) -> Context:
     """The context with the declared variables as they are before anybody writes them."""
     scopes: dict[str, dict[str, Any]] = {"pipeline": {}, "source": {}, "record": {}}
-    for (scope, name), node in writers(plan).items():
-        scopes[scope][name] = next(d.value for d in node.declares if d.name == name and d.scope == scope)
+    for scope, name in writers(plan):
+        scopes[scope][name] = default_value(plan, scope, name)
     return replace(
         context,
         pipeline={**context.pipeline, **scopes["pipeline"]},
