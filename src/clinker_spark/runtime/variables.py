@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.nodes import Plan, TransformPlan
-from clinker_spark.plan.scopes import default_value, writers
+from clinker_spark.plan.scopes import default_value, shared_writers, writers
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.values import last_values
 
@@ -36,6 +36,22 @@ def with_defaults(plan: Plan, context: Context) -> Context:
 
 def with_values(context: Context, values: Mapping[str, Any]) -> Context:
     return replace(context, pipeline={**context.pipeline, **values})
+
+
+def settle_values(plan: Plan, build: Callable[[], Builder]) -> Values:
+    """The values of all variables, for those who run no stages. `build` makes builders."""
+    values = Values()
+    for node in shared_writers(plan):
+        builder = build()
+        give_values(builder, values)
+        find_values(builder, node, values)
+    return values
+
+
+def give_values(builder: Builder, values: Values) -> None:
+    """Let the programs of a pass read what is known."""
+    builder.contexts = {name: with_values(context, values.pipeline) for name, context in builder.contexts.items()}
+    builder.file_values = values.files
 
 
 def find_values(builder: Builder, node: TransformPlan, known: Values) -> None:

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Literal
 
-from clinker_spark.config.model.base import Finding, Model, without_effect
+from clinker_spark.config.model.base import Finding, Model
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.values import Duration, Text, Words
 
@@ -96,8 +96,6 @@ class AggregateConfig(Model):
             yield Finding(
                 "E007", "'allowed_lateness' needs a 'time_window'", ("allowed_lateness",), help_text, on_key=True
             )
-        else:
-            yield from without_effect(self, ("allowed_lateness",), "a run reads all records, so none of them is late")
 
 
 class AggregateNode(InputNode):

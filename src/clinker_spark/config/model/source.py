@@ -71,9 +71,6 @@ class Watermark(Model):
     idle_timeout: Duration | None = None
     """After this time without records, the source no longer holds up the others. A run of files waits for all."""
 
-    def check(self) -> Iterator[Finding]:
-        yield from without_effect(self, ("idle_timeout",), "a run reads all files to their end")
-
 
 class SourceConfig(Model):
     """What all file formats share."""
