@@ -8,6 +8,7 @@ nobody reads is not found there, and neither is a new model.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache
@@ -43,6 +44,7 @@ from clinker_spark.core.span import Source
 from tests.config.golden_cases import findings as findings_in
 
 ROOT = Path(clinker_spark.__file__).parent
+DOCS = Path(__file__).parents[2] / "docs"
 
 # file: function: what the value is called there. 'key' in quotes: the key is asked for by its name.
 READERS: dict[type[Model], tuple[str, ...]] = {
@@ -373,3 +375,37 @@ def test_best_effort_is_continue() -> None:
 def test_models_say_nothing_of_themselves_by_default() -> None:
     for model in (pipeline.Memory, pipeline.Concurrency, workspace.WorkspaceConfig, pipeline.ErrorHandling):
         assert list(findings(model())) == []
+
+
+def test_the_guide_names_every_key() -> None:
+    guide = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("pipelines.md", "correlation.md"))
+    words = set(re.findall(r"[A-Za-z_]+", guide))
+    # Of storage, channels and groups the guide names the tables alone.
+    tables = {name for model in models(Model) if model.__module__.endswith(".workspace") for name in own_keys(model)}
+    missing = [
+        f"{model.__name__}.{name}"
+        for model in MODELS
+        for name, info in own_keys(model).items()
+        if (info.alias or name) not in words and name not in tables
+    ]
+    assert missing == []
+
+
+def test_defaults_in_the_guide_are_those_of_the_models() -> None:
+    """Rows such as | `mode` | `concat` | ...: where a key has a default in the guide, it is the one in the code."""
+    guide = (DOCS / "pipelines.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z_.]+)` \| `?([A-Za-z0-9_]+)`? \|", guide, flags=re.MULTILINE)
+    defaults: dict[str, set[str]] = {}
+    for model in MODELS:
+        for name, info in model.model_fields.items():
+            if not info.is_required():
+                default = default_of(model, name)
+                text = str(default).lower() if isinstance(default, bool) else str(default)
+                defaults.setdefault(info.alias or name, set()).add(text)
+    compared = 0
+    for key, said in rows:
+        known = defaults.get(key.rpartition(".")[2])
+        if known is not None and said not in ("none", "a", "an"):
+            assert said in known, (key, said, known)
+            compared += 1
+    assert compared >= 10

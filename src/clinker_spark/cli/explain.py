@@ -16,7 +16,9 @@ from clinker_spark.core.registry import ENTRIES, lookup, page, suggest
 @click.option("--list", "list_all", is_flag=True, help="List every code.")
 @click.pass_context
 def command(ctx: click.Context, what: str | None, code: str | None, list_all: bool) -> int:
-    """Explain a diagnostic code, the kind of a record error, or what a run of a pipeline would do.
+    """Explain a diagnostic code, or the plan of a pipeline.
+
+    A code is one such as E200, or the kind of a record error.
 
     \b
     clinker explain E200

@@ -15,11 +15,16 @@ from clinker_spark.cxl.dateformats import check_format
 FanoutPolicy = Literal["any", "all", "primary"]
 
 
+def _without_default(schema: dict[str, Any]) -> None:
+    """A limit that is not given is Spark's business; the default of the model stands for that."""
+    schema.pop("default", None)
+
+
 class Memory(Model):
     """How much memory the run may use, and what happens when it comes near the limit."""
 
-    limit: Size = Field(default=512 * 1024**2, json_schema_extra={"default": "512M"})
-    """The most memory of the whole process tree, such as 512M or 2G. On a cluster, that of each executor."""
+    limit: Size = Field(default=512 * 1024**2, json_schema_extra=_without_default)
+    """The memory of Spark's own process, such as 2G; on a cluster, that of each executor. By default Spark's own."""
     backpressure: Literal["pause", "spill", "both"] = "pause"
     """Near the limit: pause the sources, spill to disk, or both."""
     resume_threshold: Float = 0.70
