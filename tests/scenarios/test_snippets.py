@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 import yaml
 
@@ -57,7 +59,7 @@ def test_all_kinds_of_snippets_are_known() -> None:
     for document in ("README.md", "docs/getting-started.md"):
         found = snippets(document)
         assert {snippet.language for snippet in found} <= {"console", "cxl", "yaml", "python", "text"}
-        assert sum(len(commands(s.text)) for s in found if s.language == "console") >= 7
+        assert sum(len(commands(s.text)) for s in found if s.language == "console") >= 5
         assert any(snippet.file for snippet in found) and any(snippet.language == "python" for snippet in found)
 
 
@@ -114,8 +116,7 @@ def test_getting_started(type_in: Type) -> None:
 def test_readme(type_in: Type, spark: SparkSession) -> None:
     Path("orders.csv").write_text("id,customer,amount\n1,ann,2.5\n2,bob,many\n3,ann,4\n")
     frame = spark.createDataFrame([("Oslo", 2.5, 4), ("Rome", 1.0, 1)], "city string, price double, quantity bigint")
-    frame.coalesce(1).write.parquet("parts")
-    next(Path("parts").glob("*.parquet")).rename("orders.parquet")
+    parquet.write_table(pa.table({"city": ["Oslo", "Rome"], "price": [2.5, 1.0]}), "orders.parquet")
     names: dict[str, Any] = {"df": frame}
     follow("README.md", type_in, names)
     assert Path("totals.csv").read_text() == "customer,total\nann,6.5\n"
