@@ -125,6 +125,11 @@ def test_variables_stand_where_they_are_read(tmp_path: Path) -> None:
     assert said(tmp_path, given) == [("E172", "$source.last_day")]
 
 
+def test_conditions_have_no_arguments(tmp_path: Path) -> None:
+    given = text().replace('"emit x = 1" }', '"emit x = 1", validations: [{ check: n > 0, args: { least: 5 } }] }')
+    assert said(tmp_path, given) == [("W027", "args")]
+
+
 def test_who_writes_a_variable_declares_it(tmp_path: Path) -> None:
     given = text(cxl="emit $source.last_day = day")
     assert [code for code, _ in said(tmp_path, given)] == ["E203"]
@@ -237,6 +242,7 @@ def test_what_joins_and_groups_made_agrees_with_everything(tmp_path: Path) -> No
         ("out/{source_file:x}.csv", "E007", '"out/{source_file:x}.csv"'),
         ("out/{channel}.csv", "E009", '"out/{channel}.csv"'),
         ("out/{channel:a:b}x.csv", None, ""),
+        ("out{n}.csv", "W027", '"out{n}.csv"'),
     ],
 )
 def test_tokens_of_paths(tmp_path: Path, path: str, code: str | None, marked: str) -> None:

@@ -183,6 +183,9 @@ class OutputConfig(Model):
             if any(isinstance(token, Token) and (token.name, token.args) == ("channel", ()) for token in tokens):
                 message = "'{channel}' is not supported yet: channels and groups"
                 yield Finding("E009", message, ("path",), "remove the token")
+            if self.if_exists != "unique_suffix" and any(isinstance(t, Token) and t.name == "n" for t in tokens):
+                message = "'{n}' is nothing here: it is the number of if_exists: unique_suffix"
+                yield Finding("W027", message, ("path",), "write if_exists: unique_suffix, or remove the token")
         if self.path.endswith("/") and (
             self.split is not None or "{source_file" in self.path or "{source_p" in self.path
         ):
