@@ -341,6 +341,8 @@ nodes:
         (2, ", files: { on_no_match: skip }", "W027", "on_no_match"),
         (2, ", files: { on_no_match: error }", None, ""),
         (2, ", on_unsorted: error", "W027", "on_unsorted"),
+        (2, ", on_unmapped: drop", None, ""),
+        (2, ", on_unmapped: dropp", "E007", "dropp"),
         (2, ", on_unsorted: error, sort_order: id", None, ""),
         (3, ", log: [{ level: info, when: on_error, message: m, fields: [id] }]", "W027", "fields"),
         (3, ", analytic_window: { group_by: [id], sort_by: [{ field: id, null_order: drop }] }", "E007", "drop"),

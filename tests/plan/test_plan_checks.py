@@ -311,3 +311,52 @@ def test_two_calls_of_a_composition_write_no_variable_twice(tmp_path: Path) -> N
         "  - { type: output", again[7].replace("input: latest", "input: age") + "\n  - { type: output"
     )
     assert [code for code, _ in said(tmp_path, twice)] == ["E014"]
+
+
+# ---------------------------------------------------------------- keys without effect in this graph
+
+ONE = """\
+pipeline: { name: demo }
+nodes:
+  - { type: source, name: s, config: { type: csv, path: a.csv, schema: { id: int, n: int }%s } }
+  - { type: transform, name: t, input: s, config: { cxl: "%s"%s } }
+  - { type: output, name: o, input: t, config: { type: csv, path: o.csv%s } }
+%s
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "program", "transform", "output", "errors", "marked"),
+    [
+        ("", "emit x = 1", ", analytic_window: { group_by: [id] }", "", "", "analytic_window"),
+        ("", "emit x = $window.count()", ", analytic_window: { group_by: [id] }", "", "", None),
+        ("", "emit x = 1", "", ", include_correlation_keys: true", "", "include_correlation_keys"),
+        (", correlation_key: id", "emit x = 1", "", ", include_correlation_keys: true", "", None),
+        ("", "emit x = 1", "", ", correlation_fanout_policy: all", "", "correlation_fanout_policy"),
+        ("", "emit x = 1", "", "", "retraction_scope: group", "retraction_scope"),
+        ("", "emit x = 1", "", "", "max_group_buffer: 5", "max_group_buffer"),
+        ("", "emit x = 1", "", "", "strategy: continue, dlq: { include_retracted: false }", "include_retracted"),
+        (", correlation_key: id", "emit x = 1", "", "", "retraction_scope: group, max_group_buffer: 5", None),
+        ("", "emit x = 1", "", "", "dlq: { max_rate: 5% }", "max_rate"),
+        ("", "emit x = 1", "", ", schema: [{ name: idd, type: decimal, scale: 2 }]", "", "idd"),
+        ("", "emit x = 1", "", ", schema: [{ name: id, type: decimal, scale: 2 }]", "", None),
+    ],
+)
+def test_keys_without_effect(
+    tmp_path: Path, source: str, program: str, transform: str, output: str, errors: str, marked: str | None
+) -> None:
+    handling = f"error_handling: {{ {errors} }}" if errors else ""
+    given = ONE % (source, program, transform, output, handling)
+    assert said(tmp_path, given) == ([] if marked is None else [("W027", marked)])
+
+
+def test_correlation_keys_that_no_input_has(tmp_path: Path) -> None:
+    named = COMBINE.replace("propagate_ck: driver", "propagate_ck: { named: [n, m] }")
+    given = text(join=named, shop=", correlation_key: n")
+    assert said(tmp_path, given) == [("W027", "m")]
+
+
+def test_a_sort_column_is_marked_alone(tmp_path: Path) -> None:
+    for sort in ("idd", "[id, idd]", "[{ field: idd, order: desc }]", "{ field: idd }"):
+        given = ONE % ("", "emit x = 1", "", f", sort_order: {sort}", "")
+        assert said(tmp_path, given) == [("E203", "idd")]

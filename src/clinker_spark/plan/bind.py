@@ -30,6 +30,7 @@ from clinker_spark.plan.columns import written_columns
 from clinker_spark.plan.combine import bind_combine
 from clinker_spark.plan.compositions import Bound, Declared, Streams, expand
 from clinker_spark.plan.correlation import correlation
+from clinker_spark.plan.effects import without_effects
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.estimates import Estimate, source_estimate
 from clinker_spark.plan.nodes import (
@@ -88,7 +89,7 @@ def bind(
     )
     if found := [*check_scopes(plan), *check_events(plan.nodes), *check_paths(plan)]:
         raise PlanError(found)
-    return plan
+    return replace(plan, warnings=(*plan.warnings, *without_effects(plan)))
 
 
 class Binder:
@@ -415,7 +416,9 @@ class _NodeBinder:
         fine = True
         for i, name in enumerate(names):
             if name not in schema:
-                at = (*inside, i) if inside[-1] != "group_key" else inside
+                at = inside if inside[-1] == "group_key" else (*inside, i)
+                if inside[-1] in ("sort_order", "sort_by"):  # the column, where more is said about it
+                    at = (*at, "field")
                 help_text = did_you_mean(name, schema) or f"the columns are {', '.join(schema)}"
                 self.problem("E203", f"there is no column '{name}'", *at, help=help_text)
                 fine = False

@@ -196,4 +196,4 @@ class ErrorHandling(Model):
     def check(self) -> Iterator[Finding]:
         if self.strategy == "fail_fast":
             why = "'strategy: fail_fast' stops at the first record that fails, and writes no dead letters"
-            yield from without_effect(self.dlq, ("path", "per_source"), why, "dlq")
+            yield from without_effect(self.dlq, Dlq.model_fields, why, "dlq")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from clinker_spark.config.model.base import ONE_OR_MORE, Finding, Gone, Model, not_yet, without_effect
+from clinker_spark.config.model.base import ONE_OR_MORE, Also, Finding, Gone, Model, not_yet, without_effect
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.order import SortOrder
 from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
@@ -61,6 +61,14 @@ class OnUnmapped(Model):
     """Carry them along to the output, leave them out, or fail."""
 
 
+def _read_mode(value: Any) -> Any:
+    """`on_unmapped: drop` as `on_unmapped: { mode: drop }`."""
+    return {"mode": value} if isinstance(value, str) else value
+
+
+_MODES = {"type": "string", "enum": ["auto_widen", "drop", "reject"]}
+
+
 class Watermark(Model):
     """The time of an event, for windows over time."""
 
@@ -102,7 +110,8 @@ class SourceConfig(Model):
     """How the files are compressed; auto goes by the end of their names."""
     schema_: SchemaSpec = Field(alias="schema")
     """The columns: a list of { name, type }, or the path of a *.schema.yaml file."""
-    on_unmapped: OnUnmapped = Field(default_factory=OnUnmapped)
+    on_unmapped: Annotated[OnUnmapped, Also(_read_mode, _MODES)] = Field(default_factory=OnUnmapped)
+    """What happens to columns of the file that the schema does not name; { mode: drop }, or drop alone."""
     correlation_key: Annotated[tuple[Words, ...], Field(min_length=1), ONE_OR_MORE] | None = None
     """The column or columns whose values make records belong together: if one fails, all are held back."""
     sort_order: SortOrder = ()
