@@ -350,6 +350,15 @@ def test_keys_without_effect(
     assert said(tmp_path, given) == ([] if marked is None else [("W027", marked)])
 
 
+def test_record_path_goes_with_one_document(tmp_path: Path) -> None:
+    for form, code in (("array", None), ("object", None), ("ndjson", "E363")):
+        options = f", options: {{ format: {form}, record_path: a.b }}"
+        given = (ONE % (options, "emit x = 1", "", "", "")).replace(
+            "type: csv, path: a.csv", "type: json, path: a.json"
+        )
+        assert said(tmp_path, given) == ([] if code is None else [(code, "record_path")])
+
+
 def test_correlation_keys_that_no_input_has(tmp_path: Path) -> None:
     named = COMBINE.replace("propagate_ck: driver", "propagate_ck: { named: [n, m] }")
     given = text(join=named, shop=", correlation_key: n")

@@ -93,7 +93,10 @@ def _run(pipeline: str, plan: Any, options: dict[str, Any]) -> int:
     with reporter(pipeline, run_options, machine=options["machine"], quiet=options["quiet"]) as listener:
         if plan is None:
             plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
-            listener("planned", {"nodes": len(plan.nodes), "outputs": [node.name for node in plan.outputs]})
+            show_warnings(plan.warnings)
+            warnings = [{"code": found.code, "message": found.message} for found in plan.warnings]
+            outputs = [node.name for node in plan.outputs]
+            listener("planned", {"nodes": len(plan.nodes), "outputs": outputs, "warnings": warnings})
         spark = open_session(plan, pipeline, options)
         if options["dry_run"]:
             from clinker_spark.runtime.preview import preview
