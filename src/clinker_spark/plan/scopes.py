@@ -76,7 +76,6 @@ def check_scopes(plan: Plan) -> Iterator[Diagnostic]:
     yield from _check_writers(plan)
     known = writers(plan)
     for node in plan.nodes:
-        before = {n.name for n in plan.upstream(node.name)} | {node.name}
         told: set[tuple[str, ...]] = set()
         for ref in _system_refs(node):
             if (ref.namespace, *ref.path) in told or not ref.path:
@@ -93,7 +92,7 @@ def check_scopes(plan: Plan) -> Iterator[Diagnostic]:
                 message = f"'{node.name}' has 'phase: init', and '{writer.name}' writes ${scope}.{name} later"
                 help_text = f"give '{writer.name}' phase: init, too, or remove it here"
                 yield _at(node, ref, "E175", message, help_text)
-            elif writer.name not in before and not _is_init(writer):
+            elif not _is_init(writer) and writer not in (node, *plan.upstream(node.name)):
                 message = f"'{node.name}' reads ${scope}.{name}, which '{writer.name}' writes elsewhere"
                 help_text = f"read it downstream of '{writer.name}', or write it in a transform with phase: init"
                 yield _at(node, ref, "E171", message, help_text)
@@ -132,10 +131,12 @@ def _written(statements: tuple[ir.TStatement, ...]) -> Iterator[tuple[str, str]]
 def _check_source(plan: Plan, node: PlanNode, ref: ir.SystemRef) -> Diagnostic | None:
     """`$source.x` and `$source.orders.x`: is it clear whose variable is meant?"""
     *input_name, name = ref.path
+    if not input_name and name in SOURCE_MEMBERS:
+        return None
     sources = record_sources(plan, node)
     names = ", ".join(source.name for source in sources)
     if not input_name:
-        if name in SOURCE_MEMBERS or len(sources) < 2:
+        if len(sources) < 2:
             return None
         message = f"'{node.name}' has records of several sources, and $source.{name} does not say of which"
         help_text = f"write one of {', '.join(f'$source.{source.name}.{name}' for source in sources)}"
