@@ -268,10 +268,41 @@ ENTRIES: tuple[Entry, ...] = (
         "Declare the column as `int`, `float` or `decimal(scale)`.",
     ),
     Entry(
+        "E164",
+        "init transform feeds a node",
+        "A node reads a transform with `phase: init`, which runs before everything else and only writes variables.",
+        "Read what the transform reads, or remove `phase: init`.",
+    ),
+    Entry(
         "E171",
         "variable read before it is written",
         "A node reads a variable that a transform declares which is not upstream of it.",
         "Read it downstream of the transform that writes it, or give that transform `phase: init`.",
+    ),
+    Entry(
+        "E172",
+        "variable of which source",
+        "A node that gets records of several sources reads a variable of a source, and does not say of which.",
+        "Name the source: `$source.orders.day` instead of `$source.day`.",
+    ),
+    Entry(
+        "E173",
+        "variable that a composition may not read",
+        "A node of a composition reads a variable of the pipeline around it that `scoped_vars` does not list.",
+        "List the variable with its type under `scoped_vars` of the composition.",
+    ),
+    Entry(
+        "E174",
+        "variable that a composition lacks",
+        "A composition lists a variable under `scoped_vars` that the pipeline around it does not declare, or declares "
+        "with another type.",
+        "Declare the variable in a transform of the pipeline, with the type that the composition wants.",
+    ),
+    Entry(
+        "E175",
+        "init transform reads a later variable",
+        "A transform with `phase: init` reads a variable that is written after all init transforms have run.",
+        "Write the variable in a transform with `phase: init`, or remove `phase: init` from the reader.",
     ),
     # ------------------------------------------------------------ programs, sources, what is given to a command, limits
     Entry(
@@ -495,9 +526,10 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "E315",
-        "too many records failed",
-        "The share of records that failed has reached `dlq.max_rate`; nothing was written.",
-        "Look at the records with a higher `max_rate`, and correct the files or the pipeline.",
+        "too many records failed, or merged sources disagree",
+        "The share of records that failed has reached `dlq.max_rate`; or the sources of a merge have different "
+        "`on_unmapped` or `correlation_key`.",
+        "Look at the records with a higher `max_rate`; or give the merged sources the same settings.",
     ),
     Entry(
         "E316",
@@ -809,6 +841,12 @@ ENTRIES: tuple[Entry, ...] = (
         "records fail a validation",
         "Records do not meet a validation whose severity is `warn`. They were written all the same.",
         "Look at the records, or write `severity: error` to send them to the dead letters.",
+    ),
+    Entry(
+        "W027",
+        "key without effect",
+        "A key has a value, and nothing looks at it: it is about another format, another key, or another kind of run.",
+        "Remove the key, or add what it needs.",
     ),
     # ------------------------------------------------------------ warnings about programs
     Entry(

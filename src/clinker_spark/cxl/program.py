@@ -77,9 +77,10 @@ class Program:
         return self.execution(context).run_groups(self.read_record(r) for r in records)
 
     def apply(self, df: Any, **options: Any) -> Any:
-        """The program over a Spark DataFrame, as native expressions; see `clinker_spark.spark.columns.apply`."""
+        """The program over a Spark DataFrame, as native expressions: its columns, the emitted ones, and `$error`, which
+        is null where the record is fine. See `clinker_spark.spark.columns.apply_with_errors`."""
         # The one place where the language hands over to the engine above it; pyspark loads only now.
-        return importlib.import_module("clinker_spark.spark.columns").apply(self, df, **options)
+        return importlib.import_module("clinker_spark.spark.columns").apply_with_errors(self, df, **options)
 
 
 def compile(

@@ -20,6 +20,7 @@ from clinker_spark.cxl.lower.expressions import WindowSpec
 from clinker_spark.cxl.lower.plan import (
     ARRIVAL_COLUMN,
     ERROR_COLUMN,
+    ERROR_TYPE,
     LoweredProgram,
     Project,
     PythonColumn,
@@ -97,6 +98,14 @@ def apply(
     if lowered.error is not None:
         columns.append(F.expr(lowered.error).alias(ERROR_COLUMN))
     return df.select(*columns)
+
+
+def apply_with_errors(program: Program, df: DataFrame, **options: Any) -> DataFrame:
+    """The same for people, who should not have to know which programs can fail: `$error` is always there."""
+    result = apply(program, df, **options)
+    if ERROR_COLUMN in result.columns:
+        return result
+    return result.withColumn(ERROR_COLUMN, F.lit(None).cast(ERROR_TYPE))
 
 
 def apply_aggregate(

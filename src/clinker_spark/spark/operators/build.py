@@ -31,6 +31,7 @@ from clinker_spark.plan.nodes import (
     TransformPlan,
 )
 from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.plan.scopes import default_value, named_sources
 from clinker_spark.spark.operators.aggregate import build_aggregate
 from clinker_spark.spark.operators.combine import build_combine
 from clinker_spark.spark.operators.merge import build_merge
@@ -38,7 +39,7 @@ from clinker_spark.spark.operators.query import build_query
 from clinker_spark.spark.operators.route import build_route
 from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.source_order import Points
-from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
+from clinker_spark.spark.operators.stream import DOCUMENT_BITS, DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
 from clinker_spark.spark.operators.transform_runs import build_transform_run, transform_run
 from clinker_spark.spark.plan_cuts import counted_behind
@@ -230,13 +231,24 @@ class Builder:
     def with_file_values(self, node: PlanNode, frame: DataFrame) -> DataFrame:
         """The records with the variables of their files that the node's programs read."""
         for namespace, path in dict.fromkeys(node.system_members()):
-            name = f"${namespace}.{path[0]}" if path else ""
-            known = self.file_values.get(path[0]) if namespace == "source" and path else None
-            if known is not None and name not in frame.columns:
-                pairs = [F.lit(item) for pair in known.items() for item in pair]
+            name = f"${namespace}.{'.'.join(path)}"
+            known = self.file_values.get(path[-1]) if namespace == "source" and path else None
+            if known is None or name in frame.columns:
+                continue
+            default = F.lit(default_value(self.plan, "source", path[-1]))
+            if len(path) == 2:  # that of the named source's last file, whatever the record is
+                (source,) = named_sources(self.plan, node, path[0])
+                own = [document for document in known if document >> DOCUMENT_BITS == source.index]
+                value = F.lit(known[max(own)]) if own else default
+            elif known:
                 document = F.col(quote(DOCUMENT_COLUMN))
-                value = F.try_element_at(F.create_map(*pairs), document) if pairs else F.lit(None)
-                frame = frame.withColumn(name, value)
+                pairs = [(F.lit(key).cast("long"), F.lit(value)) for key, value in known.items()]
+                values = F.create_map(*[column for pair in pairs for column in pair])
+                value = F.when(F.map_contains_key(values, document), F.try_element_at(values, document))
+                value = value.otherwise(default)
+            else:
+                value = default
+            frame = frame.withColumn(name, value)
         return frame
 
     def counted(self, name: str, patience: float = 2.0) -> dict[str, int]:

@@ -121,14 +121,11 @@ def json_plan(
 ) -> RecordPlan:
     """Look at the files and cut those that can be cut."""
     path = tuple(request.options.record_path.split(".")) if request.options.record_path else ()
-    shape = request.options.format
-    if path and shape in ("array", "ndjson"):
-        message = f"source '{request.source}' has a record_path, but its format is {shape}"
-        help_text = "a path leads into an object: set options.format to object, or remove record_path"
-        raise InputError([Diagnostic("E363", message, help=help_text)])
+    # With a path the document is an object, whatever stands at its end: an array of records, or one of them.
+    shape = "object" if path else request.options.format
     files = local_files(request, "JSON")
     reader = JsonReader(
-        tuple(shape or ("object" if path else shape_of(file.open)) for file in files),
+        tuple(shape or shape_of(file.open) for file in files),
         path,
         tuple(JsonColumn.of(column, request.date_formats) for column in request.columns),
         tuple(file_name(column) for column in request.columns),
