@@ -16,6 +16,7 @@ from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.plan.kept_results import kept_results
 from clinker_spark.plan.nodes import OutputPlan
 from clinker_spark.runtime import assemble, thresholds
+from clinker_spark.runtime.accounting import Accounts
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.parquet_files import SeveralParquet, one_parquet
 from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, target
@@ -42,8 +43,9 @@ class Unfinished:
 class Outputs:
     """The outputs of one run."""
 
-    def __init__(self, state: RunState) -> None:
+    def __init__(self, state: RunState, accounts: Accounts) -> None:
         self.state = state
+        self.accounts = accounts
         self.unfinished: dict[str, Unfinished] = {}
         """Those of which there are only parts."""
         self.again = False
@@ -99,6 +101,7 @@ class Outputs:
             if "rows" not in counts:  # without them nobody knows whether records failed
                 raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
             report.records = counts["rows"]
+            self.accounts.job_done(node.name)
             builder.job_done()
             plan = self.state.plan
             thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark import StorageLevel
@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.correlation import is_correlated
+from clinker_spark.plan.ledger import End, Ledger, count
 from clinker_spark.plan.nodes import (
     AggregatePlan,
     CombinePlan,
@@ -74,6 +75,8 @@ class Builder:
     """The nodes at which failures, if there are any, are set aside."""
     progress: str | None = None
     """A folder into which readers write how far they are."""
+    keeps_progress: bool = True
+    """Can readers write there? On other machines they cannot: records are counted after the reader then."""
     values_of: str | None = None
     """A transform whose shared variables stay in its records, to be looked at."""
     file_values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
@@ -100,6 +103,14 @@ class Builder:
     """When letters are collected: what is held back at outputs."""
     counts: dict[str, Observation] = field(default_factory=dict)
     """By node: how many of its records failed, known after an action."""
+    observed: dict[str, tuple[DataFrame, dict[str, Any]]] = field(default_factory=dict)
+    """The same as a DataFrame and what is counted of it: to count again."""
+    recounted: dict[str, dict[str, int]] = field(default_factory=dict)
+    """What was counted again, in jobs of their own: this is true."""
+    facts: dict[str, int] = field(default_factory=dict)
+    """Numbers of the ledger that no job counts: what readers say, and what was taken back."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """How many records each stream has, and what these numbers must fulfil."""
     failures: list[tuple[DataFrame, PlanNode, Stream]] = field(default_factory=list)
     keeps: tuple[str, ...] = ()
     """The nodes whose records are kept when they are read for the first time."""
@@ -169,9 +180,14 @@ class Builder:
         follows = len(readers) == 1 and isinstance(readers[0], TransformPlan | RoutePlan) and len(made) == 1
         follows = follows and not (isinstance(readers[0], TransformPlan) and readers[0].shuffles)
         last = len(readers) == 1 and readers[0].kind == "output"
-        if follows or (last and len(made) == 1):
-            return made
-        return {port: self.settle(node, stream) for port, stream in made.items()}
+        if not (follows or (last and len(made) == 1)):
+            made = {port: self.settle(node, stream) for port, stream in made.items()}
+        entry = self.ledger.entry(node.name)
+        for ref in node.inputs:
+            stream = self.stream(ref)
+            entry.took[str(ref)] = End(stream.flow, stream.carried)
+        entry.passed = {port: End(stream.flow, stream.carried) for port, stream in made.items()}
+        return made
 
     def job_done(self) -> None:
         """Sources need not be watched twice: what the next job reads of them is built without that."""
@@ -182,7 +198,10 @@ class Builder:
 
     def mark(self, node: PlanNode, stream: Stream) -> Stream:
         """Note at which node records failed that had not failed before."""
-        if not self.letters or not stream.fallible:
+        if not stream.fallible:
+            return stream
+        stream = replace(stream, carried=tuple(dict.fromkeys((*stream.carried, node.name))))
+        if not self.letters:
             return stream
         here = F.when(failed(), F.lit(self.plan.nodes.index(node)))
         if STAGE_COLUMN in stream.frame.columns:
@@ -196,12 +215,27 @@ class Builder:
             return stream
         frame = stream.frame
         name = node.name + place
+        rows, gone = count(f"{name}: rows"), count(f"{name}: failed")
         if self.letters:
             if self.suspects is None or name in self.suspects:
                 self.failures.append((frame.where(failed()), node, stream))
         else:
-            frame = self.count(name, frame, failed=F.count_if(failed()))
-        return stream.over(frame.where(~failed())).without(ERROR_COLUMN, STAGE_COLUMN)
+            frame = self.count(name, frame, rows=F.count(F.lit(1)), failed=F.count(quote(ERROR_COLUMN)))
+            what = "takes {left} records, and {right} are there where failures are set aside" + place
+            self.ledger.law(node.name, what, stream.flow, rows)
+            self.ledger.entry(node.name).failed[name] = gone
+        settled = replace(stream, flow=rows - gone, carried=(), pushes=False)
+        return settled.over(frame.where(~failed())).without(ERROR_COLUMN, STAGE_COLUMN)
+
+    def absorb(self, node: PlanNode, stream: Stream, place: str) -> Stream:
+        """An input whose records do not leave the node as they came: they end here, so it is known how many."""
+        if not self.writes or self.ledger.is_counted(stream.flow):
+            return stream
+        name = f"{node.name}: takes {place}"
+        rows = count(f"{name}: rows")
+        self.ledger.law(node.name, f"takes {{left}} records of {place}, and {{right}} were counted", stream.flow, rows)
+        frame = self.count(name, stream.frame, rows=F.count(F.lit(1)))
+        return replace(stream.over(frame), flow=rows, pushes=False)
 
     def source_count(self, node: SourcePlan) -> int:
         """The exact number of records of a source: a pass of its own, only for programs that read it."""
@@ -227,12 +261,23 @@ class Builder:
         The counts of a job come in together, some time after its result: whoever waits for those of the output
         first, and long enough, need not wait for the others.
         """
+        if name in self.recounted:
+            return self.recounted[name]
         observation = self.counts.get(name)
         return {} if observation is None else _observed(observation, patience)
+
+    def recount(self, name: str) -> None:
+        """Count once more, in a job of its own: a task that ran twice may have been counted twice."""
+        frame, metrics = self.observed[name]
+        row = frame.agg(*[column.alias(key) for key, column in metrics.items()]).first()
+        assert row is not None
+        self.recounted[name] = row.asDict()
 
     def count(self, name: str, frame: DataFrame, **metrics: Any) -> DataFrame:
         """Count while the records pass by. A node that is read twice is counted by whoever comes first."""
         observation = self.counts[name] = Observation(f"node:{name}")
+        self.observed[name] = (frame, metrics)
+        self.recounted.pop(name, None)
         return frame.observe(observation, *[column.alias(key) for key, column in metrics.items()])
 
 

@@ -206,6 +206,7 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
     frame = _with(builder, node, build.frame, columns)
     if step.only is not None:
         frame = frame.where(F.col(quote(_ONLY))).drop(_ONLY)
+        build = replace(build, flow=builder.ledger.unknown(f"{node.name}: {step.build} of its own condition"))
     frame = builder.settle(node, builder.mark(node, build.over(frame)), f": keys of {step.build}").frame
     place = F.col(quote(ARRIVAL_COLUMN))
     if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.plan.ledger import total
 from clinker_spark.plan.nodes import MergePlan
 from clinker_spark.spark.operators.stream import Stream
 from clinker_spark.spark.types import read_as
@@ -28,7 +29,8 @@ def build_merge(builder: Builder, node: MergePlan) -> Stream:
     union = reduce(DataFrame.unionByName, frames)
     routes = {stream.route for stream in streams}
     in_place = all(stream.in_place for stream in streams) and not node.interleave
-    return Stream(union, in_place, routes.pop() if len(routes) == 1 else None)
+    flow = total(stream.flow for stream in streams)
+    return Stream(union, in_place, routes.pop() if len(routes) == 1 else None, flow)
 
 
 def _shared_hidden(streams: list[Stream]) -> list[str]:

@@ -51,14 +51,14 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
         pairs: list[Any] = [item for n, t in node.schema.items() for item in (F.lit(n), F.expr(sql_text(quote(n), t)))]
         letter = F.create_map(*pairs).cast(LETTER_TYPE)
         frame = frame.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: letter})
-    return builder.mark(node, Stream(frame, in_place=False))
+    return builder.mark(node, Stream(frame, in_place=False, flow=builder.ledger.unknown(f"{node.name}: made")))
 
 
 def _settled(builder: Builder, node: QueryPlan, position: int, stream: Stream) -> Stream:
     """An input without the records that fail in the query, which are set aside at this node."""
     error = node.errors.get(position)
     if error is None:
-        return stream
+        return builder.absorb(node, stream, node.inputs[position].node)
     frame = stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({error} AS {ERROR_TYPE})"))
     return builder.settle(node, builder.mark(node, stream.over(frame)), f": {node.inputs[position].node}")
 

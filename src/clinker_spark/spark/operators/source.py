@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.plan.correlation import PREFIX
+from clinker_spark.plan.ledger import NONE, Flow, count
 from clinker_spark.plan.needs import source_columns
 from clinker_spark.plan.nodes import SourcePlan
 from clinker_spark.plan.ready_cells import source_runs, typed_columns
@@ -108,6 +109,8 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         scan = replace(scan, frame=scan.frame.persist(StorageLevel.MEMORY_AND_DISK))
         builder.stored.append(scan.frame)
     builder.scans[node.name] = scan
+    if builder.writes and not builder.keeps_progress and scan.rows is None:
+        scan = replace(scan, frame=builder.count(f"{node.name}: source", scan.frame, rows=F.count(F.lit(1))))
     if watched:
         builder.watching.add(node.name)
         scan = replace(scan, frame=_watch_groups(builder, node, scan.frame))
@@ -121,9 +124,30 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     columns += [column.alias(name) for name, column in hidden.items()]
     if ERROR_COLUMN in have:
         columns.append(F.col(quote(ERROR_COLUMN)))
-    return builder.mark(
-        node, Stream(scan.frame.select(*columns), in_place=not unsorted and (removed is None or builder.few))
+    stream = Stream(
+        scan.frame.select(*columns),
+        in_place=not unsorted and (removed is None or builder.few),
+        flow=_flow(builder, node, left_out=removed is not None or request.chosen is not None),
+        pushes=not scan.in_python and not scan.fallible,
     )
+    return builder.mark(node, stream)
+
+
+def _flow(builder: Builder, node: SourcePlan, *, left_out: bool) -> Flow:
+    """How many records the readers give: all, but for those that were taken back, and those that they keep aside."""
+    ledger, name = builder.ledger, node.name
+    read, given = count(f"{name}: read"), count(f"{name}: given")
+    rest = NONE
+    if left_out:
+        rest = count(f"{name}: left out")
+        ledger.entry(name).dropped["correlation", 0] = rest
+    if builder.scans[name].split_files is not None:
+        rest = rest + count(f"{name}: kept aside")
+        ledger.entry(name).failed[f"{name}: kept aside"] = count(f"{name}: kept aside")
+    ledger.law(name, "has {left} records, and {right} were given or kept aside by its readers", read, given + rest)
+    if f"{name}: source" in builder.counts:
+        ledger.law(name, "gives {left} records, and {right} were counted", given, count(f"{name}: source: rows"))
+    return given
 
 
 def watches_groups(builder: Builder, node: SourcePlan) -> bool:
