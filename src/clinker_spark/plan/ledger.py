@@ -42,6 +42,8 @@ class Flow:
 
 
 NONE = Flow()
+WITHHELD_FROM = "correlation"
+"""Why a record is left out that belongs to a group with a failure. It is a dead letter."""
 
 
 def count(name: str) -> Flow:

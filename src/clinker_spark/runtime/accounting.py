@@ -13,7 +13,7 @@ from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.balance import Component, components
-from clinker_spark.plan.ledger import Difference, Entry, solve
+from clinker_spark.plan.ledger import WITHHELD_FROM, Difference, Entry, solve
 from clinker_spark.plan.nodes import CombinePlan, OutputPlan, PlanNode
 from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.runtime.errors import AccountingError
@@ -21,8 +21,7 @@ from clinker_spark.runtime.report import Balance, NodeReport
 from clinker_spark.runtime.source_letters import kept_by_readers
 from clinker_spark.runtime.state import RunState
 from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.output import WITHHELD_FROM
-from clinker_spark.spark.sources.scans import final_count
+from clinker_spark.spark.sources.scans import final_count, forget_counts
 
 HELP = "this is a defect of clinker, or a file that changed while it was read: run again, and report it if it stays"
 _PATIENCE = 0.2
@@ -40,6 +39,12 @@ class Accounts:
         """All numbers of the first pass, when every output was written in it."""
 
     # ------------------------------------------------------------ numbers
+
+    def job_starts(self, output: str) -> None:
+        """What readers said in an earlier job is no number of this one."""
+        assert self.state.progress is not None
+        for name in self.state.sources_of(output):
+            forget_counts(Path(self.state.progress), name)
 
     def job_done(self, output: str) -> None:
         """After the job of an output: what its readers have to say. The next read of these files would say it anew."""
@@ -85,6 +90,8 @@ class Accounts:
         for name in self.state.builder.scans:
             if f"{name}: read" in values:
                 self.read[name] = values[f"{name}: read"]
+        for report in self.state.report.sources:
+            report.records = self.read.get(report.name, report.records)
         written = {report.name for report in self.state.report.outputs}
         if all(node.output_name in written for node in self.state.plan.outputs):
             self.first = values

@@ -94,6 +94,7 @@ class Outputs:
             prepared = prepare_output(builder, node)
             folder = self._folder(node, place)
             parts = folder / "parts"
+            self.accounts.job_starts(node.name)
             with self._watched(node.name):
                 write_parts(prepared, str(parts))
             report = OutputReport(node.output_name)

@@ -14,7 +14,7 @@ from clinker_spark.core.types import STRING, Kind
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
-from clinker_spark.plan.ledger import End, count, total
+from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
 from clinker_spark.plan.needs import per_file
 from clinker_spark.plan.nodes import OutputPlan, SourcePlan, TransformPlan
 from clinker_spark.plan.ready_cells import CELLS_COLUMN, output_runs, source_of, source_runs
@@ -32,7 +32,6 @@ KEY_COLUMN, BYTES_COLUMN = "$key", "$bytes"
 """In the parts of Parquet outputs that become several files: the key of a file, and the size of a record."""
 FAILED, GOOD, WITHHELD = "$failed", "$good", "$withheld"
 NULL_DROPPED = "null_order: drop"
-WITHHELD_FROM = "correlation"
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
 

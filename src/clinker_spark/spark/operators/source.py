@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.plan.correlation import PREFIX
-from clinker_spark.plan.ledger import NONE, Flow, count
+from clinker_spark.plan.ledger import NONE, WITHHELD_FROM, Flow, count
 from clinker_spark.plan.needs import source_columns
 from clinker_spark.plan.nodes import SourcePlan
 from clinker_spark.plan.ready_cells import source_runs, typed_columns
@@ -127,27 +127,29 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     stream = Stream(
         scan.frame.select(*columns),
         in_place=not unsorted and (removed is None or builder.few),
-        flow=_flow(builder, node, left_out=removed is not None or request.chosen is not None),
+        flow=_flow(builder, node, removed=removed is not None, chosen=request.chosen is not None),
         pushes=not scan.in_python and not scan.fallible,
     )
     return builder.mark(node, stream)
 
 
-def _flow(builder: Builder, node: SourcePlan, *, left_out: bool) -> Flow:
-    """How many records the readers give: all, but for those that were taken back, and those that they keep aside."""
+def _flow(builder: Builder, node: SourcePlan, *, removed: bool, chosen: bool) -> Flow:
+    """How many records there are: what readers give, without those that were taken back. Readers may leave out
+    themselves what is `chosen` so, and what they keep aside."""
     ledger, name = builder.ledger, node.name
-    read, given = count(f"{name}: read"), count(f"{name}: given")
-    rest = NONE
-    if left_out:
-        rest = count(f"{name}: left out")
-        ledger.entry(name).dropped["correlation", 0] = rest
+    read, given, left_out = (count(f"{name}: {what}") for what in ("read", "given", "left out"))
+    rest = left_out if chosen else NONE
     if builder.scans[name].split_files is not None:
-        rest = rest + count(f"{name}: kept aside")
-        ledger.entry(name).failed[f"{name}: kept aside"] = count(f"{name}: kept aside")
+        aside = count(f"{name}: kept aside")
+        rest = rest + aside
+        ledger.entry(name).failed[f"{name}: kept aside"] = aside
+    if removed or chosen:
+        ledger.entry(name).dropped[WITHHELD_FROM, 0] = left_out
     ledger.law(name, "has {left} records, and {right} were given or kept aside by its readers", read, given + rest)
+    flow = given - left_out if removed else given
     if f"{name}: source" in builder.counts:
-        ledger.law(name, "gives {left} records, and {right} were counted", given, count(f"{name}: source: rows"))
-    return given
+        ledger.law(name, "gives {left} records, and {right} were counted", flow, count(f"{name}: source: rows"))
+    return flow
 
 
 def watches_groups(builder: Builder, node: SourcePlan) -> bool:

@@ -1,0 +1,70 @@
+"""Generated graphs over dirty data of all formats: what a run says about its records is what a model counts, and what
+lies in the files."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clinker_spark.plan.prepare import prepare
+from clinker_spark.plan.stages import can_fail
+from clinker_spark.runtime.options import Options
+from clinker_spark.runtime.run import run
+from tests.property.accounting_graphs import FORMATS, Graph, count_file, generated
+
+SEEDS = 60 if os.environ.get("CLINKER_CASES") == "all" else 10
+
+
+def letters_of(folder: Path) -> int:
+    path = folder / "dead.csv"
+    if not path.exists():
+        return 0
+    with open(path, newline="") as file:
+        return len(list(csv.DictReader(file)))
+
+
+def compare(graph: Graph, spark: Any) -> None:
+    (graph.folder / "pipeline.yaml").write_text(graph.text)
+    plan = prepare(graph.folder / "pipeline.yaml")
+    report = run(plan, spark, Options())
+    found = {
+        node.name: (node.took if not node.inputs or node.kind == "merge" else next(iter(node.inputs.values())), node)
+        for node in report.nodes
+    }
+    for name, expected in graph.expected.items():
+        took, node = found[name]
+        assert (name, took, node.passed, node.dropped, node.failed) == (
+            name,
+            expected.took,
+            expected.passed,
+            expected.dropped,
+            expected.failed,
+        ), graph.text
+        assert not expected.failed or can_fail(plan[name])
+    assert letters_of(graph.folder) == report.dead_letters == sum(n.failed for n in graph.expected.values())
+    for name, (path, kind) in graph.written.items():
+        assert count_file(path, kind) == graph.expected[name].passed
+    assert sum(source.records or 0 for source in report.sources) == graph.read
+    for balance in report.balances:
+        assert balance.missing == 0
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_the_numbers_of_a_run_are_those_of_the_model(seed: int, tmp_path: Path, spark: Any) -> None:
+    compare(generated(seed, tmp_path), spark)
+
+
+def test_every_format_to_every_format(tmp_path: Path, spark: Any) -> None:
+    """Each with every kind of bad record it can have; nothing between source and output."""
+    import random
+
+    graph = Graph(random.Random(7), tmp_path)
+    for kind in FORMATS:
+        stream = graph.source(kind, 40, dirty=0.3)
+        for other in FORMATS:
+            graph.output(stream, other)
+    compare(graph, spark)
