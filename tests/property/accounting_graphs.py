@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -142,7 +143,7 @@ def count_file(path: Path, kind: str) -> int:
         case "json":
             return len(json.loads(path.read_text() or "[]"))
         case "xml":
-            return path.read_text().count("</record>")
+            return len(ElementTree.fromstring(path.read_text()))
         case "csv":
             return max(len(path.read_text().splitlines()) - 1, 0)
     return len(path.read_text().splitlines())

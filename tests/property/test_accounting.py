@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from clinker_spark.runtime.options import Options
 from clinker_spark.runtime.run import run
 from tests.property.accounting_graphs import FORMATS, Graph, count_file, generated
 
-SEEDS = 60 if os.environ.get("CLINKER_CASES") == "all" else 10
+PLAIN = 8
+SEEDS = 60 if os.environ.get("CLINKER_CASES") == "all" else PLAIN
 
 
 def letters_of(folder: Path) -> int:
@@ -60,11 +62,9 @@ def test_the_numbers_of_a_run_are_those_of_the_model(seed: int, tmp_path: Path, 
 
 def test_every_format_to_every_format(tmp_path: Path, spark: Any) -> None:
     """Each with every kind of bad record it can have; nothing between source and output."""
-    import random
-
     graph = Graph(random.Random(7), tmp_path)
-    for kind in FORMATS:
+    for i, kind in enumerate(FORMATS):
         stream = graph.source(kind, 40, dirty=0.3)
-        for other in FORMATS:
+        for other in {"parquet", FORMATS[i], FORMATS[i - 1]} if SEEDS == PLAIN else FORMATS:
             graph.output(stream, other)
     compare(graph, spark)

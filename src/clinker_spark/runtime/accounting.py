@@ -8,12 +8,14 @@ records are counted once more, in jobs of their own, and only if these numbers d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import pyarrow.parquet as pq
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.balance import Component, components
-from clinker_spark.plan.ledger import WITHHELD_FROM, Difference, Entry, solve
+from clinker_spark.plan.ledger import WITHHELD_FROM, Difference, Entry, count, solve
 from clinker_spark.plan.nodes import CombinePlan, OutputPlan, PlanNode
 from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.runtime.errors import AccountingError
@@ -46,9 +48,14 @@ class Accounts:
         for name in self.state.sources_of(output):
             forget_counts(Path(self.state.progress), name)
 
-    def job_done(self, output: str) -> None:
-        """After the job of an output: what its readers have to say. The next read of these files would say it anew."""
+    def job_done(self, output: str, parts: Sequence[Path]) -> None:
+        """After the job of an output: what its readers have to say, and its `parts`, if they say how many records they
+        have. The next read of these files would say it anew."""
         builder = self.state.builder
+        if parts:
+            builder.facts[f"{output}: in files"] = sum(pq.read_metadata(part).num_rows for part in parts)
+            rows, there = count(f"{output}: rows"), count(f"{output}: in files")
+            builder.ledger.law(output, "wrote {left} records, and its files have {right}", rows, there)
         aside = None
         for name in self.state.sources_of(output):
             scan = builder.scans[name]
@@ -131,6 +138,9 @@ class Accounts:
         for name, (_, metrics) in list(builder.observed.items()):
             if any(f"{name}: {metric}" in mentioned for metric in metrics):
                 builder.recount(name)
+        for node, report in zip(self.state.plan.outputs, self.state.report.outputs, strict=False):
+            if self.state.again != "cut" and node.output_name == report.name:
+                report.records = builder.counted(node.name).get("rows", report.records)
 
     def check(self) -> None:
         """Before anything is published: all laws of the last pass, and a dead letter for each record that failed."""
@@ -173,11 +183,13 @@ class Accounts:
             return None
         dropped: list[tuple[str, str, int]] = []
         for name in component.nodes:
-            for reason, count in self._dropped(name, last).items():
-                if count is None:
+            for reason, records in self._dropped(name, last).items():
+                if reason == WITHHELD_FROM:  # these are dead letters
+                    continue
+                if records is None:
                     return None
-                if count and reason != WITHHELD_FROM:
-                    dropped.append((name, reason, count))
+                if records:
+                    dropped.append((name, reason, records))
         written = sum(self._written[name] for name in component.outputs)
         sources = [report for report in self.state.report.sources if report.name in component.sources]
         letters = sum(report.dead_letters for report in sources)

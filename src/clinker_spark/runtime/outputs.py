@@ -102,7 +102,7 @@ class Outputs:
             if "rows" not in counts:  # without them nobody knows whether records failed
                 raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
             report.records = counts["rows"]
-            self.accounts.job_done(node.name)
+            self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
             builder.job_done()
             plan = self.state.plan
             thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))

@@ -46,7 +46,8 @@ class RunState:
         self.failed_at: Counter[str] = Counter()
         """By node: how many dead letters come from there."""
         self.again: str | None = None
-        """How outputs were written once more: without the records that were `removed`, or without whole `groups`."""
+        """What was done to outputs when groups are held back: lines were `cut`, or they were written once more, without
+        the records that were `removed` or without whole `groups`."""
 
     @property
     def holds_groups(self) -> bool:

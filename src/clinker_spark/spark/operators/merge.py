@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 def build_merge(builder: Builder, node: MergePlan) -> Stream:
     """All records of the inputs. `concat` puts them one after the other, `interleave` takes turns."""
     streams = builder.inputs(node)
+    # How many there are of each follows from the sum, if only one is not known.
+    unknown = [i for i, stream in enumerate(streams) if not builder.ledger.is_counted(stream.flow)]
+    for i in unknown[1:]:
+        streams[i] = builder.absorb(node, streams[i], str(node.inputs[i]))
     wanted = builder.plan.needs[node.name].columns
     names = [name for name in node.schema if name in wanted or all(name in s.frame.columns for s in streams)]
     hidden = _shared_hidden(streams)
