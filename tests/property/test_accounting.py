@@ -15,10 +15,21 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.stages import can_fail
 from clinker_spark.runtime.options import Options
 from clinker_spark.runtime.run import run
+from clinker_spark.spark.operators.build import Builder
 from tests.property.accounting_graphs import FORMATS, Graph, count_file, generated
 
 PLAIN = 8
 SEEDS = 60 if os.environ.get("CLINKER_CASES") == "all" else PLAIN
+
+
+@pytest.fixture(autouse=True)
+def first_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers are right at once: nothing is counted again, which would hide that they were not."""
+
+    def recount(_: Builder, name: str) -> None:
+        raise AssertionError(f"counted again: {name}")
+
+    monkeypatch.setattr(Builder, "recount", recount)
 
 
 def letters_of(folder: Path) -> int:

@@ -151,7 +151,8 @@ def solve(laws: Iterable[Law], known: Mapping[str, int]) -> tuple[dict[str, int]
             if not unknown:
                 left, right = _value(law.left, values), _value(law.right, values)
                 if left != right:
-                    differences.append(Difference(law.node, law.what.format(left=f"{left:,}", right=f"{right:,}")))
+                    message = law.what.replace("{left}", f"{left:,}").replace("{right}", f"{right:,}")
+                    differences.append(Difference(law.node, message))
             elif len(unknown) == 1:
                 [(name, times)] = unknown
                 rest = sum(t * values[n] for n, t in terms if n != name)
