@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def print_summary(report: RunReport, console: Console) -> None:
-    """What was read, written and set aside."""
+def print_summary(report: RunReport, console: Console, seconds: float) -> None:
+    """What was read, written and set aside, `seconds` after the command was started."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")
@@ -43,7 +43,7 @@ def print_summary(report: RunReport, console: Console) -> None:
         console.print(f"  dead letters: {path}   (clinker dlq inspect {path})", style="yellow")
     verdict = "done with dead letters" if report.dead_letters else "done"
     console.print(
-        f"{report.pipeline}: {verdict} in {report.seconds:.1f} s",
+        f"{report.pipeline}: {verdict} in {seconds:.1f} s",
         style="bold yellow" if report.dead_letters else "bold green",
     )
 

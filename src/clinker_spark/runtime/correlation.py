@@ -24,6 +24,7 @@ from clinker_spark.plan.correlation import AGGREGATE, FEW, relaxed_aggregates
 from clinker_spark.plan.needs import needs
 from clinker_spark.plan.nodes import SourcePlan, StreamRef
 from clinker_spark.runtime.errors import DataError
+from clinker_spark.runtime.progress import FINDING
 from clinker_spark.runtime.saved_letters import Saved, last_clean_row, save
 from clinker_spark.spark.operators import correlated as ops
 from clinker_spark.spark.operators.letters import letters
@@ -74,7 +75,8 @@ class Groups:
         """Hold back what must be; gives all dead letters."""
         for turn in range(MOST_TURNS):
             self.counters["turns"] = turn + 1
-            traceable = self._find(turn, oversize if turn == 0 else [])
+            with self.state.passing(FINDING):
+                traceable = self._find(turn, oversize if turn == 0 else [])
             # What a query made cannot be traced to its records: it fails again, and is left out as it is.
             if (turn and not traceable) or (self.outputs.write_again(self._prepared) == 0 and not self.state.unsure):
                 return self._all_letters()
@@ -212,7 +214,10 @@ class Groups:
             return None
         builder = self._letters_builder(dirty=True)
         found = ops.held_records(builder)
-        return None if found is None else self._save(found, "held").frame
+        if found is None:
+            return None
+        with self.state.passing("finding what is withheld"):
+            return self._save(found, "held").frame
 
 
 def oversize_sources(state: RunState) -> list[str]:

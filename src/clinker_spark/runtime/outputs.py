@@ -20,7 +20,7 @@ from clinker_spark.runtime.accounting import Accounts
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.parquet_files import SeveralParquet, one_parquet
 from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, target
-from clinker_spark.runtime.progress import Watch
+from clinker_spark.runtime.progress import writing
 from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import OutputReport
 from clinker_spark.runtime.source_letters import kept_by_readers
@@ -88,6 +88,7 @@ class Outputs:
         node = next(output for output in self.state.plan.outputs if output.name == name)
         place, builder = self.targets[name], self.state.builder
         if self._can_wait(node):
+            self.state.skips(writing(node.name))
             return
         with self.state.timed(node.name):
             self.state.tell("output_started", {"output": node.name})
@@ -95,7 +96,8 @@ class Outputs:
             folder = self._folder(node, place)
             parts = folder / "parts"
             self.accounts.job_starts(node.name)
-            with self._watched(node.name):
+            again = ", without what is withheld" if self.again else ""
+            with self.state.passing(writing(node.name) + again, self.state.sources_of(node.name)):
                 write_parts(prepared, str(parts))
             report = OutputReport(node.output_name)
             counts = builder.counted(node.name, patience=120)
@@ -106,6 +108,8 @@ class Outputs:
             builder.job_done()
             plan = self.state.plan
             thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))
+            if self.state.failed():
+                self.state.expects_failures()
             report.dropped = counts.get("dropped", 0)
             self.state.report.outputs.append(report)
             self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
@@ -129,12 +133,6 @@ class Outputs:
         self._assemble(made.prepared, made.parts, made.folder, made.place, made.report)
         done = {"output": output, "records": made.report.records, "bytes": made.report.bytes}
         self.state.tell("output_written", done)
-
-    def _watched(self, output: str) -> Watch:
-        state = self.state
-        assert state.progress is not None
-        names = state.sources_of(output)
-        return Watch(Path(state.progress), names, lambda found: state.tell("progress", {"output": output, **found}))
 
     def _folder(self, node: OutputPlan, place: Target) -> Path:
         beside = place.path if place.template is None else self.state.base / place.template.split("{")[0] / "x"

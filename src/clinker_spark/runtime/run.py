@@ -60,20 +60,22 @@ class _Run:
             case Find():
                 self._find(stage.source)
             case CheckOrder():
-                with self.state.timed(f"order of {stage.source}"):
+                name = f"order of {stage.source}"
+                with self.state.timed(name), self.state.passing(f"checking the {name}", [stage.source]):
                     self.state.plan, found = settle_order(self.state.new_builder(letters=False), stage.source)
                     if found is not None:
                         self.state.unsorted[stage.source] = found.points
                         self.state.report.warnings.append(found.warning)
             case Values():
-                with self.state.timed(stage.transform):
+                with self.state.timed(stage.transform), self.state.passing(f"values of {stage.transform}"):
                     node = self.state.plan[stage.transform]
                     assert isinstance(node, TransformPlan)
                     find_values(self.state.new_builder(letters=False), node, self.state.values)
             case Write():
                 self.outputs.write(stage.output)
             case LogRecords():
-                with self.state.timed(f"log of {stage.transform}"):
+                name = f"log of {stage.transform}"
+                with self.state.timed(name), self.state.passing(name):
                     self._log_records(stage.transform)
             case Letters():
                 self.accounts.before_letters()

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-__all__ = ["SparkSession", "is_connect", "is_local", "session"]
+__all__ = ["SparkSession", "is_connect", "is_local", "session", "share_of_tasks"]
 
 # Results must not depend on the machine's zone or on its habits.
 _ALWAYS = {
@@ -64,6 +64,23 @@ def is_local(spark: SparkSession) -> bool:
 def is_connect(spark: SparkSession) -> bool:
     """Is this a session of Spark Connect?"""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def share_of_tasks(spark: SparkSession) -> float:
+    """The share of tasks that are done in the jobs that run now; 0 where the session does not say."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+    except PySparkException:  # Spark Connect has no context
+        return 0.0
+    stages = [
+        info
+        for job in tracker.getActiveJobsIds()
+        if (found := tracker.getJobInfo(job)) is not None
+        for stage in found.stageIds
+        if (info := tracker.getStageInfo(stage)) is not None
+    ]
+    tasks = sum(info.numTasks for info in stages)
+    return sum(info.numCompletedTasks for info in stages) / tasks if tasks else 0.0
 
 
 def session(

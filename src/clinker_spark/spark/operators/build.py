@@ -77,6 +77,8 @@ class Builder:
     """A folder into which readers write how far they are."""
     keeps_progress: bool = True
     """Can readers write there? On other machines they cannot: records are counted after the reader then."""
+    meter: str | None = None
+    """A folder into which readers write how many bytes they have read, in every pass."""
     values_of: str | None = None
     """A transform whose shared variables stay in its records, to be looked at."""
     file_values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)

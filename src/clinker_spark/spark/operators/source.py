@@ -41,7 +41,7 @@ from clinker_spark.spark.sources.request import (
     Scan,
     SourceFile,
 )
-from clinker_spark.spark.sources.scans import progress_path
+from clinker_spark.spark.sources.scans import meter_path, progress_path
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -94,6 +94,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         record=builder.letters and builder.texts,
         limit=builder.limit,
         progress=progress,
+        meter=None if builder.meter is None else meter_path(Path(builder.meter), node.name),
         cells=cells,
         only_flags=builder.writes or (builder.letters and not builder.texts),
         aside=progress if builder.sets_aside else None,

@@ -41,9 +41,7 @@ _TOGETHER = 4096
 
 def read_json(spark: SparkSession, request: ReadRequest) -> Scan:
     """The records of JSON files. Raises InputError for files that cannot be read or do not fit."""
-    return scan_of(
-        spark, json_plan(request, parallelism=parallelism_of(spark)), arrival=request.arrival, progress=request.progress
-    )
+    return scan_of(spark, json_plan(request, parallelism=parallelism_of(spark)), request)
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,8 @@ class ReadRequest:
     limit: int | None = None
     progress: str | None = None
     """Where readers say how far they are (`scans.progress_path`)."""
+    meter: str | None = None
+    """Where readers say how many bytes they have read (`scans.meter_path`)."""
     cells: tuple[CellRun, ...] = ()
     """Finished cells to give besides the wanted columns."""
     only_flags: bool = False
