@@ -13,13 +13,16 @@ import pytest
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.ledger import Law, count, solve
-from clinker_spark.plan.nodes import TransformPlan
+from clinker_spark.plan.nodes import StreamRef, TransformPlan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.stages import Letters, stages
 from clinker_spark.report.summary import print_summary
 from clinker_spark.runtime import accounting, dead_letters, source_letters, state
+from clinker_spark.runtime.options import Options
 from clinker_spark.runtime.run import run
+from clinker_spark.runtime.state import RunState
 from clinker_spark.spark.operators import build
+from clinker_spark.spark.sources.request import SourceFile
 
 LETTERS = "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
 PARQUET = """
@@ -164,6 +167,40 @@ nodes:
     )
 
 
+def test_names_of_nodes_and_checks_do_not_get_in_the_way_of_counts(bench: Any) -> None:
+    """A check that is called as a count is, a node as another with what it counts, and two inputs of one node."""
+    bench.file("in.csv", ROWS)
+    checks = "validations: [{ check: 'q < 9', name: filter, severity: warn, message: large }]"
+    query = "from a in r_low join b in r_high on 10 / a.id - a.id == 10 / b.id - b.id select { id: a.id }"
+    text = f"""
+pipeline: {{ name: test }}
+nodes:
+  - {{ type: source, name: a, config: {{ type: csv, path: in.csv, schema: {{ id: int, q: int }} }} }}
+  - {{ type: transform, name: t, input: a, config: {{ cxl: "filter q > 1", {checks} }} }}
+  - {{ type: route, name: r, input: t, config: {{ conditions: {{ low: q < 3 }}, default: high }} }}
+  - {{ type: query, name: k, inputs: [r.low, r.high], config: {{ query: "{query}" }} }}
+  - {{ type: output, name: "t: filter", input: k, config: {{ type: csv, path: out.csv }} }}
+  - {{ type: output, name: "a: read", input: r.high, config: {{ type: csv, path: more.csv }} }}
+"""
+    report = bench.run(text + LETTERS)
+    assert numbers(report)["t"] == (5, 4, {"filter": 1}, 0)
+    assert numbers(report)["a: read"] == (2, 2, {}, 0)
+    assert [warning.code for warning in report.warnings] == ["W017"]
+
+
+def test_a_filter_after_parquet_is_still_left_to_the_files(bench: Any) -> None:
+    parquet(bench, {"id": [1, 2, 3], "q": [1, 2, 3]})
+    few = '  - { type: transform, name: few, input: orders, config: { cxl: "filter q > 2" } }\n'
+    text = before_output(PARQUET.replace("id: int", 'id: "nullable(int)"'), few, "few")
+    report = bench.run(text)
+    assert numbers(report)["few"] == (3, 1, {"filter": 2}, 0)
+    assert str(report.balances[0]) == "3 read = 1 written + 2 filtered out by 'few'"
+    found = RunState(prepare(bench.folder / "pipeline.yaml"), bench.spark, Options(), lambda *_: None)
+    found.files = {"orders": (SourceFile(str(bench.folder / "in.parquet"), "in.parquet"),)}
+    plan = found.builder.stream(StreamRef("few")).frame._jdf.queryExecution().executedPlan().toString()
+    assert "GreaterThan(q,2)" in plan
+
+
 # ---------------------------------------------------------------- differences
 
 
@@ -190,11 +227,10 @@ def test_a_record_that_gets_lost_on_the_way_stops_the_run(
 
     def losing(builder: Any, node: TransformPlan) -> Any:
         stream = made(builder, node)
-        return stream.over(stream.frame.where("id <> 5"))
+        return stream.over(stream.frame.where("q <> 9"))
 
     monkeypatch.setattr(build, "build_transform", losing)
     text = CSV.replace("path: in.csv", "path: in.csv, correlation_key: [id]") if correlated else CSV
-    bench.file("dead.csv", "old")
     assert refused(bench, text + LETTERS) == "'out' takes 4 records, and 3 were written, failed or left out"
 
 
@@ -258,7 +294,7 @@ def test_unknown_counts_follow_from_others_and_are_checked_then() -> None:
     values, found = solve([routed, low, high], {"read": 5, "o: rows": 2, "p: rows": 3})
     assert values["low"] == 2 and values["high"] == 3 and not found
     _, found = solve([routed, low, high], {"read": 5, "o: rows": 2, "p: rows": 2})
-    assert [difference.node for difference in found] == ["p"]
+    assert [(difference.node, difference.message) for difference in found] == [("r", "takes 5, passes 4")]
     _, found = solve([routed, low], {"read": 5, "o: rows": 6})
     assert "do not fit" in found[0].message
     assert solve([routed], {"read": 5}) == ({"read": 5}, [])

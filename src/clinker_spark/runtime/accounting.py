@@ -122,7 +122,7 @@ class Accounts:
                 node for node in self.state.plan.nodes if self.state.plan[name] in self.state.plan.upstream(node.name)
             ]
             whole = not any(isinstance(node, CombinePlan | QueryPlan) for node in after)
-            said = f"{name}: given" in builder.facts or scan.rows is not None or f"{name}: source" in builder.counts
+            said = f"{name}: given" in builder.facts or scan.rows is not None or f"{name}.source" in builder.counts
             if whole and not said and builder.progress is not None:
                 found.append(name)
         return found

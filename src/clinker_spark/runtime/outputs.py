@@ -107,7 +107,7 @@ class Outputs:
             self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
             builder.job_done()
             plan = self.state.plan
-            thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))
+            thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}.pairs").get("pairs", 0))
             if self.state.failed():
                 self.state.expects_failures()
             report.dropped = counts.get("dropped", 0)

@@ -91,7 +91,7 @@ class _Run:
         """Validations that only warn, in numbers."""
         for node in self.state.plan.of_kind(TransformPlan):
             for i, check in enumerate(node.checks):
-                count = self.state.builder.counted(f"{node.name}: {check.name}").get("warned", 0)
+                count = self.state.builder.counted(f"{node.name}.check {i}").get("warned", 0)
                 if count:
                     message = f"{count} record(s) fail '{check.name}': {check.message}"
                     self.state.report.warnings.append(node.diagnostic("W017", message, "config", "validations", i))

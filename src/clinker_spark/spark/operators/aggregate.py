@@ -52,9 +52,7 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
         node.program,
         stream.frame,
         context,
-        lambda rows: (
-            builder.settle(node, builder.mark(node, replace(stream.over(rows), flow=tap.flow)), ": rows").frame
-        ),
+        lambda rows: builder.settle(node, builder.mark(node, replace(stream.over(rows), flow=tap.flow)), "rows").frame,
         also,
         identity,
         [column for column in keys.own if column in stream.frame.columns],
@@ -68,7 +66,7 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
         groups = _numbered(builder, node, groups, index)
     if builder.letters:
         groups = groups.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: _letter(node)})
-    return builder.mark(node, Stream(groups, in_place=False, flow=builder.ledger.unknown(f"{node.name}: groups")))
+    return builder.mark(node, Stream(groups, in_place=False, flow=builder.ledger.unknown(f"{node.name}.groups")))
 
 
 def _numbered(builder: Builder, node: AggregatePlan, groups: DataFrame, index: str) -> DataFrame:

@@ -124,6 +124,7 @@ class Builder:
     """Those of which a job has seen all groups."""
     scans: dict[str, Any] = field(default_factory=dict)
     _built: dict[str, Ports] = field(default_factory=dict)
+    _named: set[str] = field(default_factory=set)
     _source_counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -197,6 +198,7 @@ class Builder:
             self.watched |= self.watching
             self.watching.clear()
             self._built.clear()
+            self._named.clear()
 
     def mark(self, node: PlanNode, stream: Stream) -> Stream:
         """Note at which node records failed that had not failed before."""
@@ -210,20 +212,21 @@ class Builder:
             here = F.coalesce(F.col(quote(STAGE_COLUMN)), here)
         return stream.over(stream.frame.withColumn(STAGE_COLUMN, here))
 
-    def settle(self, node: PlanNode, stream: Stream, place: str = "") -> Stream:
+    def settle(self, node: PlanNode, stream: Stream, place: str | None = None) -> Stream:
         """Set the failed records aside: what goes on has none. `place` is for nodes that do so more than once."""
         self.settled.add(node.name)
         if not stream.fallible:
             return stream
         frame = stream.frame
-        name = node.name + place
+        name = node.name if place is None else f"{node.name}.{place}"
         rows, gone = count(f"{name}: rows"), count(f"{name}: failed")
         if self.letters:
             if self.suspects is None or name in self.suspects:
                 self.failures.append((frame.where(failed()), node, stream))
         else:
             frame = self.count(name, frame, rows=F.count(F.lit(1)), failed=F.count(quote(ERROR_COLUMN)))
-            what = "takes {left} records, and {right} are there where failures are set aside" + place
+            where = "" if place is None else f" ({place})"
+            what = f"takes {{left}} records, and {{right}} are there where failures are set aside{where}"
             self.ledger.law(node.name, what, stream.flow, rows)
             self.ledger.entry(node.name).failed[name] = gone
         settled = replace(stream, flow=rows - gone, carried=(), pushes=False)
@@ -233,7 +236,7 @@ class Builder:
         """An input whose records do not leave the node as they came: they end here, so it is known how many."""
         if not self.writes or self.ledger.is_counted(stream.flow):
             return stream
-        name = f"{node.name}: takes {place}"
+        name = f"{node.name}.takes {place}"
         rows = count(f"{name}: rows")
         self.ledger.law(node.name, f"takes {{left}} records of {place}, and {{right}} were counted", stream.flow, rows)
         frame = self.count(name, stream.frame, rows=F.count(F.lit(1)))
@@ -276,7 +279,12 @@ class Builder:
         self.recounted[name] = row.asDict()
 
     def count(self, name: str, frame: DataFrame, **metrics: Any) -> DataFrame:
-        """Count while the records pass by. A node that is read twice is counted by whoever comes first."""
+        """Count while the records pass by. A node that is read twice is counted by whoever comes first.
+
+        `name` is that of the node or, for what is counted inside of it, goes on after a dot, which no name of a node
+        has: two counts of a pass with one name would be one count less."""
+        assert not self.writes or name not in self._named, name
+        self._named.add(name)
         observation = self.counts[name] = Observation(f"node:{name}")
         self.observed[name] = (frame, metrics)
         self.recounted.pop(name, None)

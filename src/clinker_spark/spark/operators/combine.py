@@ -115,12 +115,12 @@ def _matched(builder: Builder, node: CombinePlan, step: CombineStep, left: Strea
     """How many records a step makes of those of the left side."""
     ledger = builder.ledger
     if node.match == "all":  # as many as there are matches
-        return ledger.unknown(f"{node.name}: pairs with {step.build}")
+        return ledger.unknown(f"{node.name}.pairs with {step.build}")
     if node.on_miss != "skip":
         return left.flow
     # An inner join does not say what it leaves out: each record has one match at most, the others are the misses.
-    found = ledger.unknown(f"{node.name}: found in {step.build}")
-    missed = count(f"{node.name}: not found in {step.build}")
+    found = ledger.unknown(f"{node.name}.found in {step.build}")
+    missed = count(f"{node.name}.not found in {step.build}")
     ledger.law(node.name, f"looks up records in {step.build}", left.flow, found + missed)
     ledger.entry(node.name).dropped[SKIPPED, node.steps.index(step)] = missed
     return found
@@ -219,7 +219,7 @@ def _shaped(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
     hidden = [name for name in frame.columns if name.startswith("$") and name not in node.schema]
     result = frame.select(*[F.col(quote(name)) for name in (*node.schema, *hidden)])
     if node.config.max_output_rows is not None and not builder.letters:
-        result = builder.count(f"{node.name}: pairs", result, pairs=F.count(F.lit(1)))
+        result = builder.count(f"{node.name}.pairs", result, pairs=F.count(F.lit(1)))
     return result
 
 

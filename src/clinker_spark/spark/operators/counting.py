@@ -39,7 +39,7 @@ class Tap:
             return df.where(step.condition)
         place = self._places[step.reason]
         self._places[step.reason] += 1
-        name = f"{self.node.name}: {step.reason}" + (f" {place + 1}" if place else "")
+        name = f"{self.node.name}.{step.reason}" + (f" {place + 1}" if place else "")
         ledger, before = self.builder.ledger, self.flow
         if not self.builder.writes or (self.pushes and step.reason == "filter"):
             # Spark leaves out whole parts of Parquet files when it sees the filter. What is in them is known from the
@@ -62,7 +62,7 @@ class Tap:
 
     def fan_out(self, df: DataFrame, step: FanOut) -> DataFrame:
         """The same rows; counted is how many they become in the next step."""
-        name = f"{self.node.name}: emit each"
+        name = f"{self.node.name}.emit each"
         ledger, before = self.builder.ledger, self.flow
         self.pushes = False
         self.flow = count(f"{name}: made")

@@ -51,16 +51,16 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
         pairs: list[Any] = [item for n, t in node.schema.items() for item in (F.lit(n), F.expr(sql_text(quote(n), t)))]
         letter = F.create_map(*pairs).cast(LETTER_TYPE)
         frame = frame.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: letter})
-    return builder.mark(node, Stream(frame, in_place=False, flow=builder.ledger.unknown(f"{node.name}: made")))
+    return builder.mark(node, Stream(frame, in_place=False, flow=builder.ledger.unknown(f"{node.name}.made")))
 
 
 def _settled(builder: Builder, node: QueryPlan, position: int, stream: Stream) -> Stream:
     """An input without the records that fail in the query, which are set aside at this node."""
     error = node.errors.get(position)
     if error is None:
-        return builder.absorb(node, stream, node.inputs[position].node)
+        return builder.absorb(node, stream, f"input {position + 1}")
     frame = stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({error} AS {ERROR_TYPE})"))
-    return builder.settle(node, builder.mark(node, stream.over(frame)), f": {node.inputs[position].node}")
+    return builder.settle(node, builder.mark(node, stream.over(frame)), f"input {position + 1}")
 
 
 def _visible(frame: DataFrame, ordered: bool, arrays: bool) -> DataFrame:

@@ -24,7 +24,7 @@ def build_route(builder: Builder, node: RoutePlan) -> Ports:
     decided = builder.settle(node, builder.mark(node, stream.over(frame)))
     names = [name for name in decided.frame.columns if not name.startswith("$port")]
     ledger = builder.ledger
-    flows = {port: ledger.unknown(f"{node.name}: to {port}") for port in node.ports}
+    flows = {port: ledger.unknown(f"{node.name}.to {port}") for port in node.ports}
     if not node.inclusive:  # each record takes one port
         ledger.law(
             node.name, "takes {left} records, and {right} leave it by its ports", decided.flow, total(flows.values())

@@ -111,7 +111,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         builder.stored.append(scan.frame)
     builder.scans[node.name] = scan
     if builder.writes and not builder.keeps_progress and scan.rows is None:
-        scan = replace(scan, frame=builder.count(f"{node.name}: source", scan.frame, rows=F.count(F.lit(1))))
+        scan = replace(scan, frame=builder.count(f"{node.name}.source", scan.frame, rows=F.count(F.lit(1))))
     if watched:
         builder.watching.add(node.name)
         scan = replace(scan, frame=_watch_groups(builder, node, scan.frame))
@@ -148,8 +148,8 @@ def _flow(builder: Builder, node: SourcePlan, *, removed: bool, chosen: bool) ->
         ledger.entry(name).dropped[WITHHELD_FROM, 0] = left_out
     ledger.law(name, "has {left} records, and {right} were given or kept aside by its readers", read, given + rest)
     flow = given - left_out if removed else given
-    if f"{name}: source" in builder.counts:
-        ledger.law(name, "gives {left} records, and {right} were counted", flow, count(f"{name}: source: rows"))
+    if f"{name}.source" in builder.counts:
+        ledger.law(name, "gives {left} records, and {right} were counted", flow, count(f"{name}.source: rows"))
     return flow
 
 
@@ -167,7 +167,7 @@ def _watch_groups(builder: Builder, node: SourcePlan, frame: DataFrame) -> DataF
     keys = ", ".join(quote(name) for name in node.config.correlation_key)
     sampled = f"xxhash64({quote(ARRIVAL_COLUMN)}) & {ONE_IN - 1} = 0"
     largest = f"approx_top_k(CASE WHEN {sampled} THEN xxhash64({keys}) END, 2, 4096)"  # null may be one of the two
-    return builder.count(f"{node.name}: groups", frame, largest=F.expr(largest))
+    return builder.count(f"{node.name}.groups", frame, largest=F.expr(largest))
 
 
 def watched_size(builder: Builder, node: SourcePlan) -> int | None:
@@ -176,7 +176,7 @@ def watched_size(builder: Builder, node: SourcePlan) -> int | None:
     if scan is not None and scan.watches:
         assert builder.progress is not None and scan.split_files is not None
         return largest_group(progress_path(Path(builder.progress), node.name), len(scan.split_files))
-    found: Any = builder.counted(f"{node.name}: groups").get("largest")
+    found: Any = builder.counted(f"{node.name}.groups").get("largest")
     if found is None:
         return None
     return max((row["count"] for row in found if row["item"] is not None), default=0) * ONE_IN

@@ -59,7 +59,7 @@ def _watch(builder: Builder, stream: Stream, check: Check, context: Context, nod
     wrong = ~F.coalesce(F.col(quote(OK_COLUMN)), F.lit(False))
     if "$before" in frame.columns:
         wrong = wrong & F.col(quote("$before")).isNull()
-    frame = builder.count(f"{node.name}: {check.name}", frame, warned=F.count_if(wrong))
+    frame = builder.count(f"{node.name}.check {node.checks.index(check)}", frame, warned=F.count_if(wrong))
     columns = [F.col(quote("$before" if name == ERROR_COLUMN else name)).alias(name) for name in names]
     return replace(stream.over(frame.select(*columns)), pushes=False)
 
