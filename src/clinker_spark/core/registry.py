@@ -702,6 +702,12 @@ ENTRIES: tuple[Entry, ...] = (
         "Look for a program whose result differs from run to run, as with `now`, or loosen the check that fails.",
     ),
     Entry(
+        "E412",
+        "the numbers of a run do not agree",
+        "Records were read that are neither written, nor dead letters, nor left out by a node; nothing was published.",
+        "Run the pipeline again; if the error comes back, report it with the message.",
+    ),
+    Entry(
         "E450",
         "file is not in its declared order",
         "A file of a source is not sorted as `sort_order` says, and `on_unsorted` is `error`.",

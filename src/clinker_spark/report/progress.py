@@ -69,6 +69,8 @@ def _line(event: str, details: dict[str, Any]) -> str:
             return f"wrote [bold]{details['output']}[/bold]: {details['records']:,} records"
         case "dead_letters_started":
             return "finding out why records failed ..."
+        case "balanced":
+            return "the numbers agree"
         case "publishing":
             return "publishing ..."
     return event

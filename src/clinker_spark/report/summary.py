@@ -33,6 +33,8 @@ def print_summary(report: RunReport, console: Console, seconds: float) -> None:
         more = f" (+{len(output.paths) - 1})" if len(output.paths) > 1 else ""
         table.add_row("wrote", output.name, f"{output.records:,}", "", size(output.bytes), f"{shown}{more}")
     console.print(table)
+    for balance in report.balances:
+        console.print(f"  {', '.join(balance.sources)}: {balance}", markup=False)
     for letter in report.letters:
         console.print(
             f"  {letter.count:,} x {letter.category} at {letter.stage} (source {letter.source})", style="yellow"

@@ -61,6 +61,8 @@ class Groups:
         self.all_removed: Saved | None = None
         self.chosen: dict[str, Chosen] = {}
         """What readers leave out themselves, instead of `removed`."""
+        self.left_out: dict[str, int] = {}
+        """How many records of each source that is."""
         self.indexes: dict[str, Any] = {}
         self.few = True
         self.most_dirty = 0
@@ -100,6 +102,9 @@ class Groups:
             builder.progress = None  # the readers' counts are those of all records, and stay so
         builder.few = self.few
         builder.indexes = self.indexes
+        self.state.again = "removed"
+        for name, count in self.left_out.items():
+            builder.facts[f"{name}: left out"] = count
         if self.triggers:
             builder.dirty = self._dirty()
 
@@ -177,6 +182,7 @@ class Groups:
         self.all_removed = everything = self._save(_union([rows, *known]).distinct(), f"removed-{turn}")
         counts = {source: count for (source,), count in everything.tally("source").items()}
         self.removed, self.chosen = {}, {}
+        self.left_out = {node.name: counts[node.index] for node in self.plan.sources if node.index in counts}
         for node in self.plan.sources:
             count = counts.get(node.index, 0)
             if count and node.config.type == "csv" and count <= FEW and is_local(self.spark):

@@ -129,7 +129,9 @@ class DeadLetters:
     def _note(self, counts: list[LetterCount]) -> None:
         for count in counts:
             source = "<merged>" if count.source is None else self.state.plan.sources[count.source].name
-            stage = self.state.plan.nodes[count.stage].stage
+            node = self.state.plan.nodes[count.stage]
+            stage = node.stage
+            self.state.failed_at[node.name] += count.count
             self.state.report.letters.append(LetterReport(source, stage, count.category, count.count))
             if count.source is not None:
                 self.state.report.sources[count.source].dead_letters += count.count

@@ -16,6 +16,7 @@ from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.plan.kept_results import kept_results
 from clinker_spark.plan.nodes import OutputPlan
 from clinker_spark.runtime import assemble, thresholds
+from clinker_spark.runtime.accounting import Accounts
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.parquet_files import SeveralParquet, one_parquet
 from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, target
@@ -42,8 +43,9 @@ class Unfinished:
 class Outputs:
     """The outputs of one run."""
 
-    def __init__(self, state: RunState) -> None:
+    def __init__(self, state: RunState, accounts: Accounts) -> None:
         self.state = state
+        self.accounts = accounts
         self.unfinished: dict[str, Unfinished] = {}
         """Those of which there are only parts."""
         self.again = False
@@ -93,6 +95,7 @@ class Outputs:
             prepared = prepare_output(builder, node)
             folder = self._folder(node, place)
             parts = folder / "parts"
+            self.accounts.job_starts(node.name)
             again = ", without what is withheld" if self.again else ""
             with self.state.passing(writing(node.name) + again, self.state.sources_of(node.name)):
                 write_parts(prepared, str(parts))
@@ -101,9 +104,10 @@ class Outputs:
             if "rows" not in counts:  # without them nobody knows whether records failed
                 raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
             report.records = counts["rows"]
+            self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
             builder.job_done()
             plan = self.state.plan
-            thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))
+            thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}.pairs").get("pairs", 0))
             if self.state.failed():
                 self.state.expects_failures()
             report.dropped = counts.get("dropped", 0)

@@ -62,7 +62,8 @@ class RowGroups:
         places = failed.select(["file", "row"]).group_by(["file", "row"]).aggregate([])
         self.counters.update(turns=1, output_rows_retracted_total=places.num_rows)
         found = self._letters()
-        if not self._cut(found) and self.outputs.write_again(self._without):
+        self.state.again = "cut" if self._cut(found) else "groups"
+        if self.state.again == "groups" and self.outputs.write_again(self._without):
             raise DataError([self.plan.outputs[0].diagnostic("E411", "records fail that did not fail before")])
         return found
 

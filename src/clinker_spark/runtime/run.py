@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import tempfile
 import time
-from pathlib import Path
 
 from clinker_spark.plan.nodes import CombinePlan, Plan, TransformPlan
 from clinker_spark.plan.remembered import Remembered, remember
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write, stages
+from clinker_spark.runtime.accounting import Accounts
 from clinker_spark.runtime.dead_letters import DeadLetters
 from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.options import Listener, Options
 from clinker_spark.runtime.outputs import Outputs
-from clinker_spark.runtime.progress import records_read
 from clinker_spark.runtime.remote_copies import remote_files, with_copies
 from clinker_spark.runtime.report import RunReport, SourceReport
 from clinker_spark.runtime.source_order import settle_order
@@ -36,7 +35,8 @@ class _Run:
 
     def __init__(self, state: RunState) -> None:
         self.state = state
-        self.outputs = Outputs(state)
+        self.accounts = Accounts(state)
+        self.outputs = Outputs(state, self.accounts)
         self.letters = DeadLetters(state, self.outputs)
 
     def run(self) -> RunReport:
@@ -50,8 +50,6 @@ class _Run:
                 self._log("after_transform")
                 self._log("on_error")
                 self._warn()
-                for source in self.state.report.sources:
-                    source.records = source.records or records_read(Path(folder), source.name)
                 self._remember()
         finally:
             self.state.attempt.clean()
@@ -81,10 +79,12 @@ class _Run:
                 with self.state.timed(name), self.state.passing(name):
                     self._log_records(stage.transform)
             case Letters():
+                self.accounts.before_letters()
                 self.letters.settle()
             case Publish():
                 with self.state.timed("publish"):
                     self.state.tell("publishing", {})
+                    self.accounts.check()
                     self.letters.remove_old()
                     self.state.attempt.publish()
 
@@ -92,7 +92,7 @@ class _Run:
         """Validations that only warn, in numbers."""
         for node in self.state.plan.of_kind(TransformPlan):
             for i, check in enumerate(node.checks):
-                count = self.state.builder.counted(f"{node.name}: {check.name}").get("warned", 0)
+                count = self.state.builder.counted(f"{node.name}.check {i}").get("warned", 0)
                 if count:
                     message = f"{count} record(s) fail '{check.name}': {check.message}"
                     self.state.report.warnings.append(node.diagnostic("W017", message, "config", "validations", i))

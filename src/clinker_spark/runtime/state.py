@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
@@ -42,6 +43,11 @@ class RunState:
         self.progress: str | None = None
         self.measured: dict[str, Any] = {}
         self.unsorted: dict[str, Points] = {}
+        self.failed_at: Counter[str] = Counter()
+        """By node: how many dead letters come from there."""
+        self.again: str | None = None
+        """What was done to outputs when groups are held back: lines were `cut`, or they were written once more, without
+        the records that were `removed` or without whole `groups`."""
 
     @property
     def holds_groups(self) -> bool:
@@ -53,13 +59,14 @@ class RunState:
         """The first pass."""
         builder = self.new_builder(letters=False)
         builder.writes = True
-        builder.sets_aside = is_local(self.spark)
+        builder.sets_aside = builder.keeps_progress = is_local(self.spark)
         return builder
 
     def pass_without(self) -> Builder:
         """A first pass once more; whoever asks says what it leaves out."""
         builder = self.builder = self.new_builder(letters=False)
         builder.writes = True
+        builder.keeps_progress = is_local(self.spark)
         return builder
 
     def new_builder(self, *, letters: bool, suspects: frozenset[str] | None = None) -> Builder:
@@ -84,6 +91,9 @@ class RunState:
     def failed(self) -> int:
         """How many records failed in the jobs that wrote outputs, apart from those that readers kept."""
         return sum(self.builder.counted(name).get("failed", 0) for name in self.builder.counts)
+
+    def source(self, name: str) -> SourcePlan:
+        return next(node for node in self.plan.sources if node.name == name)
 
     def sources_of(self, output: str) -> list[str]:
         """The sources whose records come to an output."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -21,6 +21,7 @@ from clinker_spark.cxl.lower.plan import (
     ARRIVAL_COLUMN,
     ERROR_COLUMN,
     ERROR_TYPE,
+    FanOut,
     LoweredProgram,
     Project,
     PythonColumn,
@@ -43,6 +44,14 @@ class Window:
 
     group_by: Sequence[str] = ()
     sort_by: Sequence[str] = ()
+
+
+class Counter(Protocol):
+    """Whoever counts the rows that a program leaves out, or makes more of."""
+
+    def where(self, df: DataFrame, step: Where) -> DataFrame: ...
+
+    def fan_out(self, df: DataFrame, step: FanOut) -> DataFrame: ...
 
 
 def lower(program: Program, df: DataFrame, context: Context, window: Window | None = None) -> LoweredProgram:
@@ -70,6 +79,7 @@ def apply(
     context: Context | None = None,
     window: Window | None = None,
     include_unmapped: bool = True,
+    counter: Counter | None = None,
 ) -> DataFrame:
     """The DataFrame with the emitted columns added (an emit of an existing name replaces it in place).
 
@@ -87,7 +97,7 @@ def apply(
     kept = list(df.columns) if include_unmapped else []
     if lowered.needs_arrival and ARRIVAL_COLUMN not in df.columns:
         df = df.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
-    df = run_steps(df, lowered.steps, context)
+    df = run_steps(df, lowered.steps, context, counter)
     emitted = {**dict(lowered.outputs), **dict(lowered.scoped)}
     if lowered.ordinal is not None:
         arrival = quote(ARRIVAL_COLUMN)
@@ -135,6 +145,7 @@ def group(
     identity: tuple[str, Callable[[DataFrame], None]] | None = None,
     first_of: Sequence[str] = (),
     refine: Callable[[DataFrame, Sequence[Column]], DataFrame] | None = None,
+    counter: Counter | None = None,
 ) -> DataFrame:
     """The groups with the arrival of their first row as `$arrival`, in no order.
 
@@ -144,7 +155,7 @@ def group(
     the value of one of their rows. `refine` gets the rows that will be grouped, with their keys, and may add `also_by`.
     """
     lowered = lower_aggregate(program.typed, context, field_texts(program, df))
-    df = run_steps(df, lowered.before, context)
+    df = run_steps(df, lowered.before, context, counter)
     if lowered.row_error is not None:
         df = set_aside(df.withColumn(ERROR_COLUMN, F.expr(lowered.row_error)))
     if refine is not None:
@@ -174,7 +185,7 @@ def _identity(keys: Sequence[Column]) -> Column:
     return F.to_json(F.struct(*fields), {"ignoreNullFields": "false"}) if fields else F.lit("{}")
 
 
-def run_steps(df: DataFrame, steps: Sequence[Step], context: Context) -> DataFrame:
+def run_steps(df: DataFrame, steps: Sequence[Step], context: Context, counter: Counter | None = None) -> DataFrame:
     """The steps of a lowered program, one after the other."""
     for number, step in enumerate(steps, 1):
         match step:
@@ -182,7 +193,9 @@ def run_steps(df: DataFrame, steps: Sequence[Step], context: Context) -> DataFra
                 rest = f"* EXCEPT ({', '.join(map(quote, dead))})" if dead else "*"
                 df = df.select(F.expr(rest) if dead else "*", *[F.expr(text).alias(name) for name, text in columns])
             case Where(condition=condition):
-                df = df.where(condition)
+                df = df.where(condition) if counter is None else counter.where(df, step)
+            case FanOut():
+                df = df if counter is None else counter.fan_out(df, step)
             case PythonColumn():
                 df = df.withColumn(step.name, python_column(step, context))
         if number % EVERY == 0:

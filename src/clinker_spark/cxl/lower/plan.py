@@ -18,6 +18,9 @@ ERROR_COLUMN = "$error"
 ARRIVAL_COLUMN = "$arrival"
 ERROR_TYPE = "STRUCT<kind: STRING, field: STRING, value: STRING, message: STRING>"
 
+EMPTY = "emit each of nothing"
+"""Why a record is left out that a fan-out makes no record of."""
+
 _MAX_DEPTH = 20  # Spark's SQL parser recurses per level, so deeper texts are cut by a column
 _VARIABLE = re.compile(r"\bcxl_[a-z]+[0-9_]+\b")
 _BIND_LENGTH = 12  # shorter texts are as cheap as a column
@@ -78,7 +81,18 @@ class Project:
 
 @dataclass(frozen=True)
 class Where:
+    """Only the rows for which the condition is true. `reason` is what the others are said to be left out by."""
+
     condition: str
+    reason: str = "filter"
+
+
+@dataclass(frozen=True)
+class FanOut:
+    """Nothing happens to the rows here, but in the next step each becomes `size` of them; a failed one stays one."""
+
+    size: str
+    error: str | None
 
 
 @dataclass(frozen=True)
@@ -94,7 +108,7 @@ class PythonColumn:
     reason: str
 
 
-Step = Project | Where | PythonColumn
+Step = Project | Where | FanOut | PythonColumn
 
 
 @dataclass(frozen=True)
@@ -224,9 +238,13 @@ class PlanBuilder:
             self.steps.extend(c for c in self._levels[level] if isinstance(c, PythonColumn))
         self._flushed = len(self._levels)
 
-    def where(self, condition: str) -> None:
+    def where(self, condition: str, reason: str = "filter") -> None:
         self.flush()
-        self.steps.append(Where(condition))
+        self.steps.append(Where(condition, reason))
+
+    def fan_out(self, size: str, error: str | None) -> None:
+        self.flush()
+        self.steps.append(FanOut(size, error))
 
     def project(self, columns: Sequence[tuple[str, str]]) -> None:
         self.flush()

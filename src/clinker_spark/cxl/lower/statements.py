@@ -13,7 +13,16 @@ from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering, WindowSpec
 from clinker_spark.cxl.lower.fanout import lower_fan_out
 from clinker_spark.cxl.lower.keys import lower_key, partition_sql
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, quote, without_dead
+from clinker_spark.cxl.lower.plan import (
+    ARRIVAL_COLUMN,
+    EMPTY,
+    Failing,
+    LoweredProgram,
+    PlanBuilder,
+    Sql,
+    quote,
+    without_dead,
+)
 from clinker_spark.cxl.overloads import shown_as, widen
 from clinker_spark.cxl.system import Context
 
@@ -211,7 +220,7 @@ class RowLowering:
         name = self.builder.fresh("$n")
         self.builder.project([(name, rank)])
         first = f"{quote(name)} = 1"
-        self.builder.where(first if error is None else f"{error} IS NOT NULL OR {first}")
+        self.builder.where(first if error is None else f"{error} IS NOT NULL OR {first}", "distinct")
 
     def key(self, e: ir.TExpr) -> Sql:
         lowered = lower_key(self.lowering, e, "distinct")
@@ -231,10 +240,11 @@ class RowLowering:
         if self.ordinals:
             array = f"transform({array}, (cxl_leaf1, cxl_place1) -> named_struct('v', cxl_leaf1, 'i', cxl_place1))"
             self.ordinal, leaf = f"CAST({leaf}.i AS BIGINT)", f"{leaf}.v"
+        self.builder.fan_out(f"size({bound.text})", self.error)
         if self.error is None:
             self.builder.project([(name, f"explode({array})")])
         else:
-            self.builder.where(f"{self.error} IS NOT NULL OR size({bound.text}) > 0")
+            self.builder.where(f"{self.error} IS NOT NULL OR size({bound.text}) > 0", EMPTY)
             self.builder.project([(name, f"explode_outer(CASE WHEN {self.error} IS NULL THEN {array} END)")])
         for column in leaf_columns(self.program):
             self.columns[column] = Sql(f"{leaf}.{quote(column)}", simple=True)

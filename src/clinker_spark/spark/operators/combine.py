@@ -7,6 +7,7 @@ join compares the same values and gives the same records.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, Window
@@ -21,6 +22,7 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.combine import COLLECT_LIMIT
 from clinker_spark.plan.correlation import PREFIX
+from clinker_spark.plan.ledger import Flow, count
 from clinker_spark.plan.nodes import CombinePlan, CombineStep
 from clinker_spark.spark import undeclared
 from clinker_spark.spark.columns import apply
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 
 PART_BYTES = 16 << 20
 """About how much of a build one task of a grace hash join holds."""
+SKIPPED = "on_miss: skip"
+"""Why a record without a match is left out."""
 MISS = "combine_miss"
 """The kind of error of a record without a match, where that is one."""
 HINTS = {"broadcast": "broadcast", "grace_hash": "shuffle_hash", "sort_merge": "merge", "nested_loop": "broadcast"}
@@ -64,7 +68,8 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
         left = _join(builder, node, step, left, build.over(_qualified(lifted, step.build)))
     left = left.over(_with_correlation(builder, node, left.frame))
     result = _collected(node, left.frame) if node.program is None else _shaped(builder, node, left.frame)
-    return builder.mark(node, Stream(result, driver.in_place and node.keeps_places, driver.route))
+    stream = Stream(result, driver.in_place and node.keeps_places, driver.route, left.flow, left.carried)
+    return builder.mark(node, stream)
 
 
 def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
@@ -111,6 +116,7 @@ def _qualified(frame: DataFrame, qualifier: str) -> DataFrame:
 def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, build: Stream) -> Stream:
     """One step: the left side with the columns of the build, all null for a miss."""
     left = with_left_keys(builder, node, step, left)
+    build = builder.absorb(node, build, step.build)
     sides = Sides(left.frame, with_build_keys(builder, node, step, build), step, node.match, node.on_miss)
     sides = with_residual(builder, node, sides)
     strategy = _strategy(builder, step)
@@ -124,7 +130,22 @@ def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, 
         joined = _fail_misses(joined, node, step)
     elif node.on_miss == "skip" and node.match == "collect":
         joined = joined.where(~_no_matches(step))
-    return left.over(_with_order(joined, node, step))
+    return replace(left.over(_with_order(joined, node, step)), flow=_matched(builder, node, step, left), pushes=False)
+
+
+def _matched(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream) -> Flow:
+    """How many records a step makes of those of the left side."""
+    ledger = builder.ledger
+    if node.match == "all":  # as many as there are matches
+        return ledger.unknown(f"{node.name}.pairs with {step.build}")
+    if node.on_miss != "skip":
+        return left.flow
+    # An inner join does not say what it leaves out: each record has one match at most, the others are the misses.
+    found = ledger.unknown(f"{node.name}.found in {step.build}")
+    missed = count(f"{node.name}.not found in {step.build}")
+    ledger.law(node.name, f"looks up records in {step.build}", left.flow, found + missed)
+    ledger.entry(node.name).dropped[SKIPPED, node.steps.index(step)] = missed
+    return found
 
 
 def _strategy(builder: Builder, step: CombineStep) -> str:
@@ -220,7 +241,7 @@ def _shaped(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
     hidden = [name for name in frame.columns if name.startswith("$") and name not in node.schema]
     result = frame.select(*[F.col(quote(name)) for name in (*node.schema, *hidden)])
     if node.config.max_output_rows is not None and not builder.letters:
-        result = builder.count(f"{node.name}: pairs", result, pairs=F.count(F.lit(1)))
+        result = builder.count(f"{node.name}.pairs", result, pairs=F.count(F.lit(1)))
     return result
 
 

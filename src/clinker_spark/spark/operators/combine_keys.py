@@ -195,7 +195,7 @@ def with_left_keys(builder: Builder, node: CombinePlan, step: CombineStep, left:
     columns = [(f"{LEFT}{i}", e.left) for i, e in enumerate(step.equalities)]
     columns += [(f"{LEFT_RANGE}{i}", r.left) for i, r in enumerate(step.ranges)]
     frame = _with(builder, node, left.frame, columns)
-    settled = builder.settle(node, builder.mark(node, left.over(frame)), f": keys for {step.build}")
+    settled = builder.settle(node, builder.mark(node, left.over(frame)), f"keys for {step.build}")
     return settled.over(_comparable(settled.frame, step, left=True))
 
 
@@ -208,7 +208,8 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
     frame = _with(builder, node, build.frame, columns)
     if step.only is not None:
         frame = frame.where(F.col(quote(_ONLY))).drop(_ONLY)
-    frame = builder.settle(node, builder.mark(node, build.over(frame)), f": keys of {step.build}").frame
+        build = replace(build, flow=builder.ledger.unknown(f"{node.name}.chosen of {step.build}"))
+    frame = builder.settle(node, builder.mark(node, build.over(frame)), f"keys of {step.build}").frame
     place = F.col(quote(ARRIVAL_COLUMN))
     if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
         place = F.array(place)
@@ -231,7 +232,7 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
 
 def sketch_name(node: CombinePlan, step: CombineStep) -> str:
     """Under which name the keys of an input are counted."""
-    return f"{node.name}: sketch of {step.build}"
+    return f"{node.name}.sketch of {step.build}"
 
 
 def key_sketches(plan: Plan, builder: Builder) -> dict[str, Sketch]:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.plan.ledger import total
 from clinker_spark.plan.nodes import MergePlan
 from clinker_spark.spark.operators.stream import Stream
 from clinker_spark.spark.sources.request import WIDENED_COLUMN
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 def build_merge(builder: Builder, node: MergePlan) -> Stream:
     """All records of the inputs. `concat` puts them one after the other, `interleave` takes turns."""
     streams = builder.inputs(node)
+    # How many there are of each follows from the sum, if only one is not known.
+    unknown = [i for i, stream in enumerate(streams) if not builder.ledger.is_counted(stream.flow)]
+    for i in unknown[1:]:
+        streams[i] = builder.absorb(node, streams[i], str(node.inputs[i]))
     wanted = builder.plan.needs[node.name].columns
     names = [name for name in node.schema if name in wanted or all(name in s.frame.columns for s in streams)]
     hidden = _shared_hidden(streams)
@@ -32,7 +37,8 @@ def build_merge(builder: Builder, node: MergePlan) -> Stream:
     union = reduce(DataFrame.unionByName, frames)
     routes = {stream.route for stream in streams}
     in_place = all(stream.in_place for stream in streams) and not node.interleave
-    return Stream(union, in_place, routes.pop() if len(routes) == 1 else None)
+    flow = total(stream.flow for stream in streams)
+    return Stream(union, in_place, routes.pop() if len(routes) == 1 else None, flow)
 
 
 def _shared_hidden(streams: list[Stream]) -> list[str]:

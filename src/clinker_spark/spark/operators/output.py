@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from clinker_spark.core.types import STRING, Kind
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
+from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
 from clinker_spark.plan.needs import per_file
 from clinker_spark.plan.nodes import OutputPlan, SourcePlan
 from clinker_spark.plan.ready_cells import CELLS_COLUMN, output_runs, source_of, source_runs
@@ -29,7 +31,8 @@ LINE_COLUMN = "value"
 _FIXED_BYTES = {Kind.BOOL: 1, Kind.DATE: 4, Kind.INT: 8, Kind.FLOAT: 8, Kind.DATETIME: 8, Kind.DECIMAL: 16}
 KEY_COLUMN, BYTES_COLUMN = "$key", "$bytes"
 """In the parts of Parquet outputs that become several files: the key of a file, and the size of a record."""
-FAILED, GOOD = "$failed", "$good"
+FAILED, GOOD, WITHHELD = "$failed", "$good", "$withheld"
+NULL_DROPPED = "null_order: drop"
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
 
@@ -80,8 +83,7 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
         if HELD in fine.frame.columns:
             builder.held.append((fine.frame.where(F.col(quote(HELD))), node, fine))
         return stream.frame
-    if HELD in stream.frame.columns:
-        stream = stream.over(stream.frame.where(~F.col(quote(HELD))))
+    withheld = HELD in stream.frame.columns
     sorting = node.config.sort_order
     needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
     keys = [F.col(quote(item.field)) for item in sorting] + ([F.col(quote(ARRIVAL_COLUMN))] if needs_sort else [])
@@ -89,18 +91,27 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     dropping = [F.col(quote(item.field)).isNull() for item in sorting if item.null_order == "drop"]
     # Flags are TRUE or null, so that they can be counted as they are: for the conditions of `count_if` Spark would add
     # a projection, in which every line is copied once more.
-    good = [~failed()] if stream.fallible else []
+    here = [~F.col(quote(HELD))] if withheld else []
+    good = [*here, ~failed()] if stream.fallible else [*here]
     good += [~gone for gone in dropping]
     flags = [F.when(reduce(Column.__and__, good), True).alias(GOOD)] if good else []
-    flags += [F.when(failed(), True).alias(FAILED)] if stream.fallible and dropping else []
+    several = withheld + stream.fallible + bool(dropping) > 1
+    if several and stream.fallible:
+        flags.append(F.when(reduce(Column.__and__, [*here, failed()]), True).alias(FAILED))
+    if several and withheld:
+        flags.append(F.when(F.col(quote(HELD)), True).alias(WITHHELD))
     frame = stream.frame.select(*columns, *[key.alias(name) for key, name in zip(keys, names, strict=True)], *flags)
-    counts = {name: F.count(quote(name)) for name in frame.columns if name in (GOOD, FAILED)}
+    counts = {name: F.count(quote(name)) for name in frame.columns if name in (GOOD, FAILED, WITHHELD)}
     every = F.count(F.lit(1))
+    left = every - counts[GOOD] if good else F.lit(0)
     metrics = {"rows": counts.get(GOOD, every)}
     if stream.fallible:
-        metrics["failed"] = counts[FAILED] if dropping else every - counts[GOOD]
+        metrics["failed"] = counts[FAILED] if several else left
+    if withheld:
+        metrics["withheld"] = counts[WITHHELD] if several else left
     if dropping:
-        metrics["dropped"] = every - counts[GOOD] - counts.get(FAILED, F.lit(0))
+        metrics["dropped"] = left - counts.get(FAILED, F.lit(0)) - counts.get(WITHHELD, F.lit(0))
+    _write_down(builder, node, stream, metrics)
     kept = frame.columns[: len(columns)]
     frame = builder.count(node.name, frame, **metrics)
     if good:
@@ -109,6 +120,22 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
         directions = [direction(item, name) for item, name in zip(sorting, names, strict=False)]
         frame = frame.orderBy(*directions, F.col(quote(names[-1])))
     return frame.select(*[F.col(quote(name)) for name in kept])
+
+
+def _write_down(builder: Builder, node: OutputPlan, stream: Stream, counted: Iterable[str]) -> None:
+    """What the ledger must know: everything that comes is written, fails, or is left out."""
+    ends = {name: count(f"{node.name}: {name}") for name in counted}
+    what = "takes {left} records, and {right} were written, failed or left out"
+    builder.ledger.law(node.name, what, stream.flow, total(ends.values()))
+    entry = builder.ledger.entry(node.name)
+    entry.took[str(node.inputs[0])] = End(stream.flow, stream.carried)
+    entry.passed[None] = End(ends["rows"])
+    if "failed" in ends:
+        entry.failed[node.name] = ends["failed"]
+    if "dropped" in ends:
+        entry.dropped[NULL_DROPPED, 0] = ends["dropped"]
+    if "withheld" in ends:
+        entry.dropped[WITHHELD_FROM, 0] = ends["withheld"]
 
 
 def _writable(rendering: Rendering) -> Rendering:

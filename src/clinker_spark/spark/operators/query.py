@@ -56,21 +56,21 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
         pairs: list[Any] = [item for n, t in node.schema.items() for item in (F.lit(n), F.expr(sql_text(quote(n), t)))]
         letter = F.create_map(*pairs).cast(LETTER_TYPE)
         frame = frame.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: letter})
-    return builder.mark(node, Stream(frame, in_place=False))
+    return builder.mark(node, Stream(frame, in_place=False, flow=builder.ledger.unknown(f"{node.name}.made")))
 
 
 def _settled(builder: Builder, node: QueryPlan, position: int, stream: Stream) -> Stream:
     """An input without the records that fail in the query, which are set aside at this node."""
     errors = node.errors.get(position)
     if errors is None:
-        return stream
+        return builder.absorb(node, stream, f"input {position + 1}")
     frame = stream.frame
     for i, (alias, error) in enumerate(errors):
         found = F.expr(f"CAST({error} AS {ERROR_TYPE})")
         if i:  # the first query that a record fails in has the say
             found = F.coalesce(F.col(quote(ERROR_COLUMN)), found)
         frame = frame.alias(alias).withColumn(ERROR_COLUMN, found)
-    return builder.settle(node, builder.mark(node, stream.over(frame)), f": {node.inputs[position].node}")
+    return builder.settle(node, builder.mark(node, stream.over(frame)), f"input {position + 1}")
 
 
 def _visible(frame: DataFrame, ordered: bool, arrays: bool) -> DataFrame:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from clinker_spark.config.model.order import SortField
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.plan.ledger import NONE, Flow
 
 DOCUMENT_COLUMN = "$document"
 DOCUMENT_BITS = 32
@@ -46,6 +47,12 @@ class Stream:
     """Partition by partition, row by row, is their order."""
     route: str | None = None
     """The branch that the records took last."""
+    flow: Flow = NONE
+    """How many records there are, failed ones included, as the ledger of the pass knows it."""
+    carried: tuple[str, ...] = ()
+    """The nodes at which records may have failed that were not set aside yet."""
+    pushes: bool = False
+    """Can Spark move a filter on these records into the files it reads? Then nothing must stand in between."""
 
     @property
     def fallible(self) -> bool:

@@ -3,6 +3,7 @@ thousand transforms one by one would cost a thousand times a thousand steps."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -68,6 +69,7 @@ def build_transform_run(builder: Builder, nodes: list[TransformPlan]) -> Stream:
     plan = PlanBuilder()
     error = Sql(quote(ERROR_COLUMN)) if ERROR_COLUMN in names else None
     stage = Sql(quote(STAGE_COLUMN)) if STAGE_COLUMN in names else None
+    failing: list[str] = []
     emitted: dict[str, Sql] = {}
     hidden = frozenset(name for name in names if name.startswith("$"))
     for node in nodes:
@@ -79,6 +81,7 @@ def build_transform_run(builder: Builder, nodes: list[TransformPlan]) -> Stream:
         emitted.update((name, sql.bare()) for name, sql in rows.columns.items())
         if rows.error is not None and rows.error != before:
             error = Sql(rows.error, rows.error_level)
+            failing.append(node.name)
             if builder.letters:
                 stage = _stage(plan, stage, error, builder.plan.places[node.name])
     plan.flush()
@@ -90,7 +93,9 @@ def build_transform_run(builder: Builder, nodes: list[TransformPlan]) -> Stream:
         columns[ERROR_COLUMN] = error.text
     steps = without_dead(plan.steps, columns.values(), plan.temporaries)
     frame = run_steps(frame, steps, builder.contexts[nodes[-1].name])
-    return stream.over(frame.select(*[F.expr(text).alias(name) for name, text in columns.items()]))
+    carried = tuple(dict.fromkeys((*stream.carried, *failing)))
+    after = replace(stream, carried=carried, pushes=False)
+    return after.over(frame.select(*[F.expr(text).alias(name) for name, text in columns.items()]))
 
 
 def _stage(plan: PlanBuilder, known: Sql | None, error: Sql, place: int) -> Sql:

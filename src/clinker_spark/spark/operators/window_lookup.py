@@ -13,7 +13,7 @@ from clinker_spark.cxl.builtins.windows import WINDOWS, overflow_message
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.nodes import TransformPlan, WindowLookup
 from clinker_spark.spark.columns import Window, apply
-from clinker_spark.spark.operators.stream import Stream, failed, order_text
+from clinker_spark.spark.operators.stream import Stream, order_text
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -51,9 +51,7 @@ def with_lookups(builder: Builder, node: TransformPlan, frame: DataFrame, other:
 def _partitions(builder: Builder, node: TransformPlan, lookup: WindowLookup, other: Stream) -> DataFrame:
     """One row for each partition: its keys and the values of the functions, which are the same for all its records."""
     assert node.window is not None
-    frame = other.frame
-    if other.fallible:
-        frame = frame.where(~failed()).drop(ERROR_COLUMN)
+    frame = builder.absorb(node, builder.settle(node, other, "looked up"), "looked up").frame
     visible = [name for name in frame.columns if not name.startswith("$") or name == ARRIVAL_COLUMN]
     frame = frame.select(*[F.col(quote(name)) for name in visible])
     context = builder.contexts[node.name]

@@ -53,6 +53,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
         split_files=split_files,
         split_keys=tuple(plan.key(split) for split in plan.splits),
         watches=bool(plan.watched),
+        splits=len(plan.splits),
     )
 
 

@@ -13,6 +13,7 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_decimal_text, sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.cxl.values import DECIMAL_DIGITS
+from clinker_spark.plan.stages import checked_in_parquet
 from clinker_spark.spark.outputs.json_values import json_float, json_string
 from clinker_spark.spark.sources.csv_header import file_name
 from clinker_spark.spark.sources.request import (
@@ -78,10 +79,10 @@ def resolve(schema: st.StructType, name: str) -> FileColumn | None:
 def column_problem(column: Column, source: FileColumn | None) -> str | None:
     """SQL of the `$error` of a record with a wrong value here, null for a right one; None if none can be wrong."""
     want = column.data_type
-    if source is None:
+    if source is None or not checked_in_parquet(column):
         return None
     arms = []
-    if not want.nullable and not want.is_dynamic:
+    if not want.nullable:
         message = f"'{column.name}' is null, and its type {want} is not nullable"
         arms.append(f"WHEN {source.sql} IS NULL THEN {_error('missing_required_field', column, 'NULL', message)}")
     unfit = _unfit_decimal(column, source)

@@ -29,7 +29,14 @@ def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
         frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
-    return Scan(frame, fallible=True, in_python=True, widened=plan.widened, row_offsets=plan.row_offsets)
+    return Scan(
+        frame,
+        fallible=True,
+        in_python=True,
+        widened=plan.widened,
+        row_offsets=plan.row_offsets,
+        splits=len(plan.splits),
+    )
 
 
 def parallelism_of(spark: SparkSession) -> int:

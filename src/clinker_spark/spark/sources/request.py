@@ -101,5 +101,9 @@ class Scan:
     """The file of each split, when readers set the records with errors aside."""
     split_keys: tuple[Any, ...] = ()
     """By what `ReadRequest.known_counts` knows the splits."""
+    splits: int | None = None
+    """How many parts the readers read, where each says in the end how many records it gave (`scans.final_counts`)."""
+    rows: int | None = None
+    """How many records the files say they have, where they do."""
     watches: bool = False
     """Do readers guess the sizes of groups?"""

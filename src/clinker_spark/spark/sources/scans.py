@@ -8,6 +8,7 @@ Arrow batches, does the same.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ ReadSplit = Callable[[int], Iterable[pa.RecordBatch]]
 
 
 _EVERY = 0.5
+_END = ".end"
 
 
 def scan(
@@ -62,6 +64,11 @@ def _counted(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[pa.Record
             told = time.monotonic()
             _say(path, rows)
     _say(path, rows)
+    # Only a split that was read to its end gets here; that number is compared with others.
+    own = f"{path}.{os.getpid()}"
+    _say(own, rows)
+    with contextlib.suppress(OSError):
+        os.replace(own, f"{path}{_END}")
 
 
 def _metered(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
@@ -78,6 +85,29 @@ def _say(path: str, rows: int) -> None:
     # Nobody waits for these numbers, and a run must not fail because the folder is gone or out of reach.
     with contextlib.suppress(OSError), open(path, "w") as file:
         file.write(str(rows))
+
+
+def final_count(folder: Path, source: str, splits: int) -> int | None:
+    """How many records the readers of a source gave, if all of them have read to the end and said so."""
+    prefix = progress_path(folder, source)
+    found = 0
+    for number in range(splits):
+        try:
+            text = Path(f"{prefix}{number}{_END}").read_text()
+        except OSError:
+            return None
+        if not text.isdigit():
+            return None
+        found += int(text)
+    return found
+
+
+def forget_counts(folder: Path, source: str) -> None:
+    """Before a source is read again: what is there then is of that read."""
+    prefix = Path(progress_path(folder, source)).name
+    for path in folder.iterdir():
+        if path.name.startswith(prefix) and path.name.endswith(_END):
+            path.unlink(missing_ok=True)
 
 
 def progress_path(folder: Path, source: str) -> str:
