@@ -107,7 +107,7 @@ class QueryEngine(PlanningEngine):
                 raise
             raise found from None
 
-    def write(self, value: Any, path: str, options: Mapping[str, Any] | None = None) -> None:
+    def write(self, value: Any, path: str, options: Mapping[str, Any] | None = None, *, force: bool = False) -> None:
         """The rows as a file; its ending, or an option, says how."""
         from clinker_spark.runtime.query_files import write_dataset, write_list
 
@@ -116,6 +116,6 @@ class QueryEngine(PlanningEngine):
             return
         if isinstance(value, SparkDataset):
             with self._explained():
-                write_dataset(self.dataframe(value), value.relation.row, path, kind, options or {})
+                write_dataset(self.dataframe(value), value.relation.row, path, kind, options or {}, force=force)
         else:
             write_list(value, path, kind, options or {})
