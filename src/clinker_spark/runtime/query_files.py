@@ -188,7 +188,8 @@ def _attempt(path: str, *, folder: bool, force: bool) -> Iterator[Attempt]:
         found = error.diagnostics[0]
         raise Failed(found.message, found.help, code="E707" if found.code in ("E401", "E405") else found.code) from None
     except OSError as error:
-        raise Failed(f"cannot write '{path}': {error.strerror or error}", code="E707") from None
+        help_text = "nothing was published, what was there is as it was"
+        raise Failed(f"cannot write '{path}': {error.strerror or error}", help_text, code="E707") from None
     finally:
         attempt.clean()
 

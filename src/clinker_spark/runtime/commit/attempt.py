@@ -23,7 +23,7 @@ from clinker_spark.runtime.commit import journal as steps
 from clinker_spark.runtime.commit import manifest as manifests
 from clinker_spark.runtime.commit.claims import Claim, Refusal, check_claims, refused
 from clinker_spark.runtime.commit.journal import Journal, Step, remove_attempts, remove_tree
-from clinker_spark.runtime.commit.locks import Locks, identity
+from clinker_spark.runtime.commit.locks import Locks, identity, lock_file
 from clinker_spark.runtime.commit.manifest import Written, manifest_path
 from clinker_spark.runtime.commit.recovery import (
     OTHER,
@@ -82,6 +82,7 @@ class Attempt:
         """Where each claim leads, behind all links."""
         self._homes: dict[str, Path] = {}
         self._streams: set[str] = set()
+        self._notes: dict[str, list[str]] = {}
         self._protected: list[Path] = []
 
     # ------------------------------------------------------------ outputs
@@ -101,16 +102,27 @@ class Attempt:
                     continue
                 home = self._places[claim.key].parent if claim.home is None else self.files.resolve(claim.home)
                 self._homes[claim.key] = home
-                self._make_folders(home if claim.several else self._places[claim.key].parent)
-        for claim in sorted(asked, key=self._lock_place):
-            if claim.key not in self._streams:
-                with refused(claim):
-                    self.locks.take([self._lock_place(claim)])
-        homes = list(dict.fromkeys(self._homes.values()))
-        self._recover(homes)
-        if homes:
-            self.top(homes[0])
+        held = sorted((claim for claim in asked if claim.key in self._homes), key=self._lock_place)
+        self._begin(held)
+        for claim in held:
+            with refused(claim):
+                place = self._lock_place(claim)
+                self._make_folders(place.parent)
+                self.locks.take([place])
+        self._recover(list(dict.fromkeys(self._homes.values())))
         self._check()
+
+    def _begin(self, held: list[Claim]) -> None:
+        """Make the main folder, which knows what else is made."""
+        if not held or self._tops:
+            return
+        first = next(claim for claim in self.claims.values() if claim.key in self._homes)
+        with refused(first):
+            places = [self._lock_place(claim) for claim in held]
+            folders = {f: None for place in places for f in missing_folders(self.files, place.parent)}
+            self._notes = {"locks": [str(lock_file(p)) for p in places], "folders": [str(f) for f in folders]}
+            self._make_folders(self._homes[first.key])
+            self.top(self._homes[first.key])
 
     def _lock_place(self, claim: Claim) -> Path:
         """What is locked: the file behind all links; the path with its tokens, where several are made of it."""
@@ -179,11 +191,12 @@ class Attempt:
             main = next(iter(self._tops.values()))
             # First the note that leads there: what nobody knows of would never be removed.
             self.files.write(main / f"{OTHER}{len(self._tops)}", json.dumps(str(top)).encode())
+            self._tops[parent] = top
             self.files.mkdir(top)
             self.files.write(top / POINTER, json.dumps(str(main)).encode())
         else:
+            self._tops[parent] = top
             self._owner = self._own(top)
-        self._tops[parent] = top
         return top
 
     def _own(self, top: Path) -> Lock:
@@ -197,7 +210,7 @@ class Attempt:
                 continue
             if lock is not None:
                 break
-        who = json.loads(identity(self.pipeline)) | {"began": process_began(os.getpid())}
+        who = json.loads(identity(self.pipeline)) | {"began": process_began(os.getpid())} | self._notes
         try:
             self.files.write(top / OWNER, json.dumps(who, ensure_ascii=False).encode())
         except OSError:
@@ -315,17 +328,15 @@ class Attempt:
     def clean(self) -> None:
         """Remove what was made and not published; let go of everything. What cannot be removed now, the next run does;
         a commit that is stuck needs all of it."""
-        try:
-            if self._tops and self.state != "stuck":
-                with contextlib.suppress(OSError):
-                    remove_attempts(self.files, list(self._tops.values()))
-        finally:
-            if self._owner is not None:
-                with contextlib.suppress(OSError):
-                    self.files.unlock(self._owner, remove=False)
+        self.locks.release()
+        if self._tops and self.state != "stuck":
+            with contextlib.suppress(OSError):
+                remove_attempts(self.files, list(self._tops.values()))
+        self._tops.clear()
+        if self._owner is not None:
+            with contextlib.suppress(OSError):
+                self.files.unlock(self._owner, remove=False)
             self._owner = None
-            self._tops.clear()
-            self.locks.release()
         if self.state == "open":
             self._remove_made_folders()
 

@@ -183,8 +183,13 @@ def _settle(files: Files, main: Path) -> Recovered:
 
 def _discard(files: Files, main: Path) -> None:
     """What is not removed now is removed next time."""
+    notes = _notes(files, main)
     with contextlib.suppress(OSError):
+        for path in notes.get("locks", []):
+            _remove_if_free(files, Path(path))
         remove_attempts(files, attempt_folders(files, main))
+        for folder in reversed(notes.get("folders", [])):  # made for outputs that did not come
+            files.rmdir(Path(folder))
 
 
 def attempt_folders(files: Files, main: Path) -> list[Path]:
@@ -210,20 +215,22 @@ def _told(files: Files, main: Path) -> tuple[str, tuple[str, ...]]:
     return ("", ()) if journal is None else (journal.pipeline, tuple(map(str, journal.places)))
 
 
-def _owner(files: Files, main: Path) -> str:
+def _notes(files: Files, main: Path) -> dict[str, Any]:
+    """What the owner noted about itself, as far as it came."""
     try:
         data: Any = json.loads(files.read(main / OWNER))
-        return str(data["pipeline"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+    except (OSError, ValueError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _owner(files: Files, main: Path) -> str:
+    return str(_notes(files, main).get("pipeline", ""))
 
 
 def _is_running(files: Files, main: Path) -> bool:
-    try:
-        data: Any = json.loads(files.read(main / OWNER))
-        return process_began(int(data["pid"])) == data["began"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    notes = _notes(files, main)
+    return "pid" in notes and process_began(int(notes["pid"])) == notes.get("began")
 
 
 def process_began(pid: int) -> str:
@@ -242,5 +249,10 @@ def _remove_free_locks(files: Files, folder: Path, held: Collection[str]) -> Non
         return
     for name in files.names(folder):
         path = folder / name
-        if name.startswith(LOCK_PREFIX) and str(path) not in held and (lock := files.lock(path)) is not None:
-            files.unlock(lock, remove=lock.handle is not None)
+        if name.startswith(LOCK_PREFIX) and str(path) not in held:
+            _remove_if_free(files, path)
+
+
+def _remove_if_free(files: Files, path: Path) -> None:
+    if files.stat(path) is not None and (lock := files.lock(path)) is not None:
+        files.unlock(lock, remove=lock.handle is not None)
