@@ -21,7 +21,7 @@ from typing import Any
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.runtime.commit import journal as steps
 from clinker_spark.runtime.commit import manifest as manifests
-from clinker_spark.runtime.commit.claims import Claim, Refusal, check_claims, refused
+from clinker_spark.runtime.commit.claims import Claim, Refusal, check_claims, check_nesting, refused
 from clinker_spark.runtime.commit.journal import Journal, Step, remove_attempts, remove_tree
 from clinker_spark.runtime.commit.locks import Locks, identity, lock_file
 from clinker_spark.runtime.commit.manifest import Written, manifest_path
@@ -103,6 +103,7 @@ class Attempt:
                 home = self._places[claim.key].parent if claim.home is None else self.files.resolve(claim.home)
                 self._homes[claim.key] = home
         held = sorted((claim for claim in asked if claim.key in self._homes), key=self._lock_place)
+        check_nesting([self.claims[key] for key in self._homes], self._places)
         self._begin(held)
         for claim in held:
             with refused(claim):
@@ -158,7 +159,7 @@ class Attempt:
     def _known(self, claim: Claim) -> dict[str, Written]:
         home = self._homes[claim.key]
         written = manifests.load(self.files, home, self.pipeline).outputs.get(claim.key_in(home), {})
-        return {str(home / name): item for name, item in written.items()}
+        return {os.path.normpath(home / name): item for name, item in written.items()}
 
     # ------------------------------------------------------------ folders
 

@@ -88,7 +88,6 @@ def check_claims(
             elif claim.folder or claim.several:
                 message = f"'{claim.shown}' is a pipe or a device, and takes one file"
                 raise Refusal(claim, "E425", message, "write a single file to it: no folder, no split")
-    _check_nesting([claim for claim in claims if claim.key not in streams], resolved)
 
 
 def _check_place(
@@ -144,7 +143,8 @@ def may_be_letters(files: Files, place: Path, known: Mapping[str, Written]) -> b
     return not info.size or set(header) >= LETTER_COLUMNS
 
 
-def _check_nesting(claims: Sequence[Claim], resolved: Mapping[str, Path]) -> None:
+def check_nesting(claims: Sequence[Claim], resolved: Mapping[str, Path]) -> None:
+    """Raises `Refusal` when one output is another, or lies in a folder that is replaced as a whole."""
     for outer in claims:
         for inner in claims:
             if inner is not outer and resolved[inner.key] == resolved[outer.key]:
