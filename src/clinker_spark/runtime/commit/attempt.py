@@ -121,7 +121,8 @@ class Attempt:
         with refused(first):
             places = [self._lock_place(claim) for claim in held]
             folders = {f: None for place in places for f in missing_folders(self.files, place.parent)}
-            self._notes = {"locks": [str(lock_file(p)) for p in places], "folders": [str(f) for f in folders]}
+            locked = [*places, *(manifest_path(home, self.pipeline) for home in dict.fromkeys(self._homes.values()))]
+            self._notes = {"locks": [str(lock_file(p)) for p in locked], "folders": [str(f) for f in folders]}
             self._make_folders(self._homes[first.key])
             self.top(self._homes[first.key])
 
