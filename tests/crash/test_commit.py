@@ -592,6 +592,27 @@ def test_attempts_of_other_machines_are_left(tmp_path: Path, monkeypatch: pytest
     assert shown.return_value == 0 and place.read_text() == "of the crash" and nothing_left(tmp_path)
 
 
+def test_a_journal_that_was_moved_is_left_as_it_is(tmp_path: Path) -> None:
+    """Its backups may be all that is left of the old files."""
+    (tmp_path / "here").mkdir()
+    crashed(tmp_path / "here" / "o.csv")
+    (tmp_path / "here").rename(tmp_path / "there")
+    shown = recovered(tmp_path / "there")
+    assert "it was moved" in shown.output and shown.return_value == 4
+    (tmp_path / "there").rename(tmp_path / "here")
+    recovered(tmp_path / "here")
+    assert files_of(tmp_path) == {"here/o.csv": "of the crash"} and nothing_left(tmp_path)
+
+
+def test_folders_of_others_are_no_attempts(tmp_path: Path) -> None:
+    for name in (".clinker-cache", ".clinker-x-01234567"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("of the user")
+    publish(tmp_path / "o.csv", "x")
+    assert "nothing to recover" in recovered("--force", tmp_path).output
+    assert len(list(tmp_path.glob(".clinker-*/file"))) == 2
+
+
 # ------------------------------------------------------------------ signals
 
 

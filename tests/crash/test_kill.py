@@ -127,9 +127,7 @@ class Killing:
         aside = next(i for i in between if "/parts/all" in lines[i - 1].split()[1])
         return {
             "before anything": 1,
-            "before the journal": next(
-                i for i, x in enumerate(lines, 1) if x.startswith("write") and "journal.new" in x
-            ),
+            "before the journal": draft,
             "before the journal has its name": journal,
             "before the first rename": between[0],
             "in the middle of the renames": between[len(between) // 2],

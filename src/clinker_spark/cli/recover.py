@@ -43,10 +43,7 @@ def _other(what: str) -> str:
 def _folders(place: str, base_dir: str | None) -> list[Path]:
     """Where the outputs and dead letters of a pipeline lie, as far as that is the same in every run."""
     from clinker_spark.plan.prepare import prepare
-    from clinker_spark.runtime.paths import letter_paths, static_folder
+    from clinker_spark.runtime.paths import output_folders
 
     plan = prepare(place)
-    base = Path(base_dir) if base_dir else plan.file.folder
-    found = [static_folder(base, node.config.path) for node in plan.outputs]
-    found += [(base / path).resolve().parent for path in letter_paths(plan)]
-    return list(dict.fromkeys(found))
+    return output_folders(plan, Path(base_dir) if base_dir else plan.file.folder)

@@ -72,6 +72,8 @@ def _line(event: str, details: dict[str, Any]) -> str:
             return f"wrote [bold]{details['output']}[/bold]: {details['records']:,} records"
         case "dead_letters_started":
             return "collecting dead letters ..."
+        case "waiting":
+            return f"waiting for {details['holder']} ..."
         case "publishing":
             return "publishing ..."
     return event

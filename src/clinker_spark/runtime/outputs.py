@@ -17,7 +17,16 @@ from clinker_spark.plan.nodes import OutputPlan
 from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.parquet_files import SeveralParquet, one_parquet
-from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, static_folder, target
+from clinker_spark.runtime.paths import (
+    Names,
+    Target,
+    free_path,
+    output_folders,
+    per_file_path,
+    split_name,
+    static_folder,
+    target,
+)
 from clinker_spark.runtime.progress import Watch
 from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import OutputReport
@@ -80,6 +89,10 @@ class Outputs:
                 )
             result[node.name] = place
         return result
+
+    def recover(self) -> None:
+        """Finish what an earlier run left in the folders of the outputs, before files are looked for."""
+        self.state.attempt.recover(output_folders(self.state.plan, self.state.base))
 
     def claim(self) -> None:
         """Ask for everything that this run writes, before the first job."""
@@ -241,7 +254,7 @@ class Outputs:
         made = folder / "meta.json"
         made.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
         with located(self.state):
-            self.state.attempt.put(made, place.with_name(place.name + ".meta.json"), node.name)
+            self.state.attempt.put(made, place.with_name(place.name + ".meta.json"), node.name, replaces=True)
 
     def cut_lines(self, node: OutputPlan, lines: Any) -> bool:
         """Finish an output without some of its lines, which are counted from 0; False when that cannot be done."""

@@ -98,6 +98,12 @@ def letter_paths(plan: Plan) -> list[str]:
     return list(dict.fromkeys(path for path in given if path is not None))
 
 
+def output_folders(plan: Plan, base: Path) -> list[Path]:
+    """The folders of all outputs and dead letters, as far as they are the same in every run."""
+    paths = [*(node.config.path for node in plan.outputs), *letter_paths(plan)]
+    return list(dict.fromkeys(static_folder(base, path) for path in paths))
+
+
 def per_file_path(base: Path, template: str, source_file: str) -> Path:
     """The output of one input file."""
     name = PurePosixPath(source_file)

@@ -50,6 +50,7 @@ class _Run:
             ):
                 self.state.progress = folder
                 self._log("before_transform")
+                self.outputs.recover()
                 claimed = False
                 for stage in stages(self.state.plan):
                     if not claimed and not isinstance(stage, Find):

@@ -110,8 +110,12 @@ class Attempt:
                 place = self._lock_place(claim)
                 self._make_folders(place.parent)
                 self.locks.take([place])
-        self._recover(list(dict.fromkeys(self._homes.values())))
+        self._recover([*dict.fromkeys(self._homes.values()), *([_temporary()] if self._streams else [])])
         self._check()
+
+    def recover(self, folders: Iterable[Path]) -> None:
+        """Finish what a crash left in folders, before anything is read."""
+        self._recover([self.files.resolve(folder) for folder in folders])
 
     def _begin(self, held: list[Claim]) -> None:
         """Make the main folder, which knows what else is made."""
@@ -168,7 +172,7 @@ class Attempt:
         """A folder for what is made for a place."""
         absolute = Path(os.path.abspath(beside))  # a Spark that runs elsewhere may work in another folder
         if is_stream(self.files, absolute):
-            parent = Path(tempfile.gettempdir()).resolve()
+            parent = _temporary()
         else:
             parent = self.files.resolve(absolute).parent
         self._make_folders(parent)
@@ -222,8 +226,9 @@ class Attempt:
 
     # ------------------------------------------------------------ what is to happen
 
-    def put(self, made: Path, place: Path, claim: str, source: str | None = None) -> None:
-        """Note a finished file (or folder), its place and whose it is."""
+    def put(self, made: Path, place: Path, claim: str, source: str | None = None, *, replaces: bool = False) -> None:
+        """Note a finished file (or folder), its place and whose it is. With `replaces`, it may be there already,
+        whatever the claim says."""
         owner = self.claims.get(claim) or Claim(claim, place)
         with refused(owner):
             if is_stream(self.files, place):
@@ -231,7 +236,7 @@ class Attempt:
                 return
             resolved = self.files.resolve(place)
             there, is_folder = self.files.stat(resolved), made.is_dir()
-            if there is not None and owner.fresh:
+            if there is not None and owner.fresh and not replaces:
                 raise Refusal(owner, "E406", f"'{place}' is there already", "another run wrote it meanwhile: run again")
             if there is not None and (there.kind == FOLDER) != is_folder:
                 raise Refusal(owner, "E401", f"'{place}' is a {'file' if is_folder else 'folder'}", _OTHER_PATH)
@@ -347,6 +352,11 @@ class Attempt:
         while self._made_folders:
             with contextlib.suppress(OSError):
                 self.files.rmdir(self._made_folders.pop())
+
+
+def _temporary() -> Path:
+    """Where files are made that belong to a pipe or a device."""
+    return Path(tempfile.gettempdir()).resolve()
 
 
 _OTHER_PATH = "choose another path; nothing was published"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import socket
 import time
 from collections.abc import Collection, Iterable
@@ -28,6 +29,7 @@ POINTER = "main"
 """In the other folders of an attempt: where the one with the journal is."""
 OTHER = "other-"
 """In that one: where the others are."""
+_NAME = re.compile(re.escape(PREFIX) + r".+-[0-9a-f]{8}")
 _PAUSE = 0.05
 _PATIENCE = 30.0
 
@@ -95,10 +97,11 @@ def _attempts(files: Files, folders: Iterable[Path]) -> list[Path]:
             continue
         for name in files.names(folder):
             path = folder / name
-            if not name.startswith(PREFIX) or (info := files.stat(path)) is None or info.kind != FOLDER:
+            if not _NAME.fullmatch(name) or (info := files.stat(path)) is None or info.kind != FOLDER:
                 continue
             if files.stat(path / POINTER) is None:
-                mains[path] = None
+                if files.stat(path / OWNER) is not None or not files.names(path):
+                    mains[path] = None
             elif (main := _text(files, path / POINTER)) is not None:
                 mains[Path(main)] = None
     return list(mains)
@@ -165,6 +168,8 @@ def _settle(files: Files, main: Path) -> Recovered:
         _discard(files, main)
         return Recovered(main, "discarded", pipeline)
     places = tuple(map(str, journal.places))
+    if Path(journal.folders[0]) != main:  # nothing that it names is where it was
+        return Recovered(main, "left", pipeline, places, f"it was moved: it belongs to '{journal.folders[0]}'")
     if steps.can_finish(files, journal):
         try:
             skipped = steps.forward(files, journal, live=False)
