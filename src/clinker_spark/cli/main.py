@@ -11,6 +11,7 @@ COMMANDS = {
     "run": Lazy("clinker_spark.cli.run", "Run a pipeline."),
     "query": Lazy("clinker_spark.cli.query", "Query files, tables and lists."),
     "dlq": Lazy("clinker_spark.cli.dlq", "Look at dead letters, and run them again."),
+    "recover": Lazy("clinker_spark.cli.recover", "Finish what a crash left half published."),
     "explain": Lazy("clinker_spark.cli.explain", "Explain a diagnostic code, or the plan of a pipeline."),
     "schema": Lazy("clinker_spark.cli.schema", "Print the JSON Schema of pipeline files, for editors."),
 }

@@ -40,7 +40,11 @@ class _RunCommand(click.Command):
 @click.option("--batch-id", default="", help="A name for this run in paths, programs and events.")
 @click.option("--rules-path", type=click.Path(), help="The folder of the CXL modules.")
 @click.option("--base-dir", type=click.Path(), help="What relative paths start from.  [default: the pipeline's folder]")
-@click.option("--force", is_flag=True, help="Overwrite outputs that have `if_exists: error`.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Replace also what has `if_exists: error`, and folders and files that clinker did not write.",
+)
 @click.option("--master", help="Where Spark runs: local[*] (default), local[2], spark://host:7077, yarn, ...")
 @click.option("--remote", help="A Spark Connect server: sc://host:15002.")
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
@@ -121,4 +125,12 @@ def _put(text: str, path: str | None) -> None:
     if path is None:
         click.echo(text, nl=False)
     else:
-        Path(path).write_text(text, encoding="utf-8")
+        from clinker_spark.core.diagnostics import Diagnostic
+        from clinker_spark.core.errors import InputError
+        from clinker_spark.runtime.commit.small_files import replace_file
+
+        try:
+            replace_file(Path(path), text.encode())
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError([Diagnostic("E401", f"cannot write '{path}': {reason}", help="check the path")]) from None

@@ -708,6 +708,43 @@ ENTRIES: tuple[Entry, ...] = (
         "Run the pipeline again; if the error comes back, report it with the message.",
     ),
     Entry(
+        "E420",
+        "outputs are in use",
+        "Another run writes the same outputs, and did not end while this one waited; nothing was published.",
+        "Wait until the other run is done, or give this one outputs of its own.",
+    ),
+    Entry(
+        "E421",
+        "folder is not clinker's",
+        "A folder output would replace a folder with something in it that this pipeline did not write, or that changed "
+        "since.",
+        "Write to a folder of its own, or replace all of it with `--force`.",
+    ),
+    Entry(
+        "E422",
+        "not a dead-letter file",
+        "The path of the dead letters leads to a file that is none of dead letters, and would be replaced or removed.",
+        "Give the dead letters a path of their own, or run with `--force`.",
+    ),
+    Entry(
+        "E423",
+        "outputs of two runs",
+        "Publishing failed in the middle, and what was there before could not be put back.",
+        "See to the cause, then finish it with `clinker recover`.",
+    ),
+    Entry(
+        "E424",
+        "unfinished publication",
+        "An earlier run stopped while it published the same outputs, and this run cannot finish it.",
+        "See to the cause, then run `clinker recover` on the folder.",
+    ),
+    Entry(
+        "E425",
+        "not a file to write",
+        "The path of an output leads to something that can neither be replaced nor take what the output writes.",
+        "Write to a file; pipes and devices take single files.",
+    ),
+    Entry(
         "E450",
         "file is not in its declared order",
         "A file of a source is not sorted as `sort_order` says, and `on_unsorted` is `error`.",
@@ -903,6 +940,18 @@ ENTRIES: tuple[Entry, ...] = (
         "group larger than a file",
         "A group of a split output does not fit one file, and was written into a larger one.",
         "Allow larger files, choose another `group_key`, or write `oversize_group: allow`.",
+    ),
+    Entry(
+        "W420",
+        "old part was changed",
+        "A file that an earlier run wrote and this one no longer writes was changed since, and is left as it is.",
+        "Remove it if it is no longer needed.",
+    ),
+    Entry(
+        "W421",
+        "earlier run was interrupted",
+        "An earlier run stopped while it published; this run finished or undid that, or left it alone.",
+        "Nothing, or what the message says.",
     ),
     # ------------------------------------------------------------ record errors
     Entry(

@@ -130,7 +130,7 @@ class QueryEngine(PlanningEngine):
                     return Failed(message, found.help, code="E712")
         return found
 
-    def write(self, value: Any, path: str, options: Mapping[str, Any] | None = None) -> None:
+    def write(self, value: Any, path: str, options: Mapping[str, Any] | None = None, *, force: bool = False) -> None:
         """The rows as a file; its ending, or an option, says how."""
         from clinker_spark.runtime.query_files import write_dataset, write_list
 
@@ -139,6 +139,6 @@ class QueryEngine(PlanningEngine):
             return
         if isinstance(value, SparkDataset):
             with self._explained():
-                write_dataset(self.dataframe(value), value.relation.row, path, kind, options or {})
+                write_dataset(self.dataframe(value), value.relation.row, path, kind, options or {}, force=force)
         else:
             write_list(value, path, kind, options or {})

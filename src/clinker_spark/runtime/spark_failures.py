@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError, InputError
@@ -22,8 +23,21 @@ _LOST = re.compile(r"FileNotFoundException|No such file or directory|FileNotFoun
 
 
 @contextmanager
-def explained(plan: Plan) -> Iterator[None]:
-    """Turn what Spark and the system throw into coded errors."""
+def explained(plan: Plan, published: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Turn what Spark and the system throw into coded errors. What they say about outputs holds until these are
+    published."""
+    try:
+        with _explained(plan):
+            yield
+    except IoError as error:
+        if not published():
+            raise
+        help_text = "the outputs of this run were published before that"
+        raise IoError([replace(found, help=help_text) for found in error.diagnostics]) from error
+
+
+@contextmanager
+def _explained(plan: Plan) -> Iterator[None]:
     try:
         yield
     except InputError as error:  # found while a source was opened: part of the run, not of the command line
