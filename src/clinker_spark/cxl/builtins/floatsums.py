@@ -135,7 +135,7 @@ def array_sum(array: str) -> str:
     names = [f"l{i}" for i in range(len(terms))]
     kinds = ["0L"] * 4 + ["0.0D"] * (len(terms) - 4)
     nothing = ", ".join(f"'{name}', {zero}" for name, zero in zip(names, kinds, strict=True))
-    added = ", ".join(f"'{name}', cxl_a.{name} + {term}" for name, term in zip(names, terms, strict=True))
+    added = ", ".join(f"'{name}', cxl_a.{name} + ({term})" for name, term in zip(names, terms, strict=True))
     done = filled(or_stop(final(), INFINITE + " AND " + finite(), "sum"), [f"cxl_a.{name}" for name in names])
     return f"aggregate({array}, named_struct({nothing}), (cxl_a, cxl_e) -> named_struct({added}), cxl_a -> {done})"
 
