@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pandas as pd
 from pyspark.sql import SparkSession
 
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl.builtins.stringops import lower, upper
-from clinker_spark.cxl.charclasses import _CASED_BLOCKS
+from clinker_spark.cxl.charclasses import _CASED_BLOCKS, later_case_pairs
 from clinker_spark.cxl.program import compile as compile_program
 from clinker_spark.spark.columns import apply
 
@@ -23,7 +25,9 @@ AROUND = ("{}", "A{}Σ", "AΣ{}b")
 
 
 def test_every_character(spark: SparkSession) -> None:
-    cased = [c for block in _CASED_BLOCKS for c in block]
+    # What this Python's Unicode does not know yet may be a letter for one engine and nothing for the other.
+    cased = [c for block in _CASED_BLOCKS for c in block if unicodedata.category(chr(c)) != "Cn"]
+    cased += [c for pair in later_case_pairs() for c in pair]
     others = [c for c in range(0x3000, 0x110000, 61) if not 0xD800 <= c <= 0xDFFF]  # scripts without case
     texts = [form.format(chr(c)) for form in AROUND for c in cased] + [chr(c) for c in others]
     texts += ["straße", "İstanbul", "ΟΔΥΣΣΕΥΣ", "ΑΣ.", "ﬃ", "ŉ", "i\u0307", "ΑΣ" + "." * 50]
