@@ -178,7 +178,7 @@ class ExpressionLowering(ConditionLowering):
         if e.op == "%" or (e.op == "/" and at_least_one(terms[1].number)):
             return made
         infinity = "double('Infinity')"
-        finite = [f"abs({term.text}) < {infinity}" for term in terms if term.number is None]
+        finite = dict.fromkeys(f"abs({term.text}) < {infinity}" for term in terms if term.number is None)
         beyond = " AND ".join([f"NOT abs({made.text}) < {infinity}", *finite])
         shown = self.shown(e.span)
         message = sql_string(f"float overflow: {shown}" if shown else "float overflow")
