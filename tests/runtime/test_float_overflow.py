@@ -20,7 +20,8 @@ nodes:
 NODES = """
   - { type: transform, name: made, input: rows, config: { cxl: "emit y = x * 10.0\\nemit text = at.to_string()" } }
   - { type: output, name: lines, input: made, config: { type: csv, path: lines.csv } }
-  - { type: output, name: json, input: made, config: { type: json, path: lines.json } }
+  - { type: transform, name: small, input: rows, config: { cxl: "filter x < 10.0\nemit text = at.to_string()" } }
+  - { type: output, name: json, input: small, config: { type: json, path: lines.json } }
   - { type: aggregate, name: sums, input: rows, config: { group_by: [k], cxl: "emit s = sum(x)\\nemit m = avg(x)" } }
   - { type: output, name: sums_out, input: sums, config: { type: csv, path: sums.csv } }
   - type: transform
@@ -50,8 +51,8 @@ def test_every_kind_of_node(bench: Any) -> None:
     )
     report = bench.run(HEAD + NODES)
     assert bench.text("lines.csv").splitlines()[1:] == [
-        "b,inf,2024-01-02 03:04:05.000001,inf,2024-01-02 03:04:05.000001",
-        "b,1,0999-01-02 03:04:05.120,10,0999-01-02 03:04:05.120",
+        "b,inf,2024-01-02T03:04:05.000001,inf,2024-01-02 03:04:05.000001",
+        "b,1,0999-01-02T03:04:05.120,10,0999-01-02 03:04:05.120",
     ]
     for record in json.loads(bench.text("lines.json")):
         assert record["text"] == record["at"].replace("T", " ")

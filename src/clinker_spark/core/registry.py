@@ -978,7 +978,8 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "X004",
         "number out of range",
-        "The result of integer arithmetic does not fit 64 bits, or that of decimal arithmetic does not fit a decimal.",
+        "The result of integer arithmetic does not fit 64 bits, that of decimal arithmetic no decimal, or that of "
+        "finite floats no float.",
         "Compute in floats (`.to_float()`) where the last digit does not matter.",
         "integer_overflow",
     ),

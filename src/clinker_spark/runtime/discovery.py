@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -107,13 +108,13 @@ def _search(config: Any, base: Path) -> Iterator[SourceFile]:
     matches: Callable[[str], object]
     if config.glob is not None:
         root, rest = _fixed_beginning(pattern)
-        matches = re.compile(_glob_regex(pattern)).fullmatch
+        matches = _glob(pattern)
         recursive = config.files.recursive
         deep = "**" in pattern if recursive is None else recursive
         levels = None if deep else rest.count("/")
         if deep and "**" not in pattern:  # `data/*.csv` with recursive: also data/2024/x.csv
             head, _, tail = pattern.rpartition("/")
-            matches = re.compile(_glob_regex(f"{head}/**/{tail}" if head else f"**/{tail}")).fullmatch
+            matches = _glob(f"{head}/**/{tail}" if head else f"**/{tail}")
     else:
         from clinker_spark.cxl.regexes import compile_regex
 
@@ -122,9 +123,7 @@ def _search(config: Any, base: Path) -> Iterator[SourceFile]:
     start = base / root if root else base
     for path in _walk(start, levels):
         name = str(path) if os.path.isabs(root) else os.path.relpath(path, base).replace(os.sep, "/")
-        if matches(name) and not any(
-            re.fullmatch(_glob_regex(x), name) or re.fullmatch(_glob_regex(x), path.name) for x in config.exclude
-        ):
+        if matches(name) and not any(_glob(x)(name) or _glob(x)(path.name) for x in config.exclude):
             yield SourceFile(str(path.absolute()), name, path.stat().st_size)
 
 
@@ -143,9 +142,7 @@ def _search_remote(node: SourcePlan, remote: RemoteFiles | None) -> Iterator[Sou
     for file in found:
         name = file.uri
         short = name.rpartition("/")[2]
-        if not file.is_folder and not any(
-            re.fullmatch(_glob_regex(x), name) or re.fullmatch(_glob_regex(x), short) for x in config.exclude
-        ):
+        if not file.is_folder and not any(_glob(x)(name) or _glob(x)(short) for x in config.exclude):
             yield SourceFile(name, name, file.size, file.modified)
 
 
@@ -179,6 +176,17 @@ def _fixed_beginning(pattern: str) -> tuple[str, str]:
         fixed.append(part)
     root = "/".join(fixed) or ("/" if pattern.startswith("/") else "")
     return root, "/".join(parts[len(fixed) :])
+
+
+@cache
+def _glob(pattern: str) -> Callable[[str], object]:
+    """Does a name match? RE2 says it, which takes no longer for a pattern such as `*a*a*a*a*`."""
+    import re2  # few pipelines need it
+
+    try:
+        return re2.compile(_glob_regex(pattern)).fullmatch
+    except re2.error:  # such as [z-a]: it matches nothing
+        return lambda name: None
 
 
 def _glob_regex(pattern: str) -> str:

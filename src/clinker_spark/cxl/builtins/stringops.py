@@ -240,7 +240,7 @@ def concat_sql(call: SqlCall) -> str:
 
 # ---------------------------------------------------------------- regular expressions
 
-PYTHON_ONLY = "the pattern has a repetition that Java cannot run on a long text, or not with the same result"
+PYTHON_ONLY = "the pattern can be read in several ways, which takes Java too long on some texts: RE2 runs it"
 
 
 def check_pattern(literals: Sequence[Any]) -> tuple[int, str] | None:

@@ -163,9 +163,9 @@ class ExpressionLowering(ConditionLowering):
         sides: list[Column] = []
         terms: list[Column] = []
         for side in (e.left, e.right):
-            self._is_part = isinstance(side, cxl.Binary) and side.op in _SUMS
+            self._is_part = inner = isinstance(side, cxl.Binary) and side.op in _SUMS
             sides.append(self.column(side, scope))
-            terms += self._terms.get(sides[-1].text, [sides[-1]]) if self._is_part else [sides[-1]]
+            terms += self._terms.get(sides[-1].text, [sides[-1]]) if inner else [sides[-1]]
             self._is_part = False
         made = self._arithmetic(e, *sides)
         if not is_part:
@@ -181,9 +181,10 @@ class ExpressionLowering(ConditionLowering):
         if e.op == "%" or (e.op == "/" and at_least_one(terms[1].number)):
             return made
         infinity = "double('Infinity')"
-        finite = [f"abs({term.text}) < {infinity}" for term in terms if term.number is None]
+        finite = dict.fromkeys(f"abs({term.text}) < {infinity}" for term in terms if term.number is None)
         beyond = " AND ".join([f"NOT abs({made.text}) < {infinity}", *finite])
-        message = sql_string(f"float overflow: {self.shown(e.span)}")
+        shown = self.shown(e.span)
+        message = sql_string(f"float overflow: {shown}" if shown else "float overflow")
         return Column(f"CASE WHEN {beyond} THEN raise_error({message}) ELSE {made.text} END", made.type)
 
     def _arithmetic(self, e: cxl.Binary, left: Column, right: Column) -> Value:
