@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -156,9 +157,14 @@ def test_diagnostics_become_text_and_an_exit_code(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
-def test_interrupt_is_quiet(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ends(failing(error)) == 130
-    assert capsys.readouterr() == ("", "")
+def test_interrupt_is_one_line(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        assert ends(failing(error)) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    out, err = capsys.readouterr()
+    assert out == "" and err.endswith(": interrupted\n") and err.count("\n") == 1
 
 
 def test_unexpected_errors_have_no_traceback(

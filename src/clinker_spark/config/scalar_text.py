@@ -23,6 +23,7 @@ from clinker_spark.core.span import Source, Span
 _BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
 _ESCAPE = re.compile(r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[^\r\n])")
 _FOLD = re.compile(r"[ \t]*(?:\r\n|[\n\r\x85\u2028\u2029])(?:[ \t]*(?:\r\n|[\n\r\x85\u2028\u2029]))*[ \t]*")
+_BLANKS = re.compile(r"[ \t]+")
 _CONTINUED = re.compile(r"\\(?:\r\n|[\n\r\x85\u2028\u2029])[ \t]*")
 
 
@@ -104,6 +105,9 @@ def _flow_table(raw: str, start: int, end: int, style: str) -> list[int]:
             escape = _ESCAPE.match(raw, at, end)
             table.append(at)
             at = escape.end() if escape else at + 1
+        elif (blanks := _BLANKS.match(raw, at, end)) is not None:  # all at once: no line end is behind them
+            table += range(at, blanks.end())
+            at = blanks.end()
         else:
             table.append(at)
             at += 2 if style == "'" and raw.startswith("''", at, end) else 1

@@ -32,7 +32,7 @@ from clinker_spark.cxl.lower.plan import (
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context, default_context
-from clinker_spark.spark.plan_cuts import EVERY, cut
+from clinker_spark.spark.plan_cuts import EVERY, LONG, cut
 from clinker_spark.spark.python_columns import python_column
 from clinker_spark.spark.types import read_as
 
@@ -198,7 +198,7 @@ def run_steps(df: DataFrame, steps: Sequence[Step], context: Context, counter: C
                 df = df if counter is None else counter.fan_out(df, step)
             case PythonColumn():
                 df = df.withColumn(step.name, python_column(step, context))
-        if number % EVERY == 0:
+        if len(steps) >= LONG and number % EVERY == 0:
             df = cut(df)
     return df
 

@@ -13,8 +13,10 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
-EVERY = 16
-"""Steps from one cut to the next."""
+LONG = 48
+"""Steps from which on a program is cut."""
+EVERY = 10
+"""Steps from one cut to the next: planning the physical operators costs the square of them."""
 
 _cut: deque[tuple[Any, Any]] = deque(maxlen=256)
 """The JVM and the executions behind cuts: what was counted there is not known to the job's own execution."""

@@ -60,7 +60,7 @@ _ASKED_OFTEN = {
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # Catalyst walks through plans and expressions by recursion: a thousand steps need more than the usual megabyte. The
 # memory is only taken by threads that go that deep.
-_STACK = "-Xss32m"
+_STACK = "-Xss16m"
 
 
 def _local() -> dict[str, str]:
