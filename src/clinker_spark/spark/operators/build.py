@@ -125,6 +125,7 @@ class Builder:
     scans: dict[str, Any] = field(default_factory=dict)
     _built: dict[str, Ports] = field(default_factory=dict)
     _named: set[str] = field(default_factory=set)
+    _known: dict[str, dict[str, int]] = field(default_factory=dict)
     _source_counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -268,8 +269,12 @@ class Builder:
         """
         if name in self.recounted:
             return self.recounted[name]
-        observation = self.counts.get(name)
-        return {} if observation is None else _observed(observation, patience)
+        if name not in self._known and name in self.counts:
+            found = _observed(self.counts[name], patience)
+            if not found:
+                return found
+            self._known[name] = found
+        return self._known.get(name, {})
 
     def recount(self, name: str) -> None:
         """Count once more, in a job of its own: a task that ran twice may have been counted twice."""
@@ -288,6 +293,7 @@ class Builder:
         observation = self.counts[name] = Observation(f"node:{name}")
         self.observed[name] = (frame, metrics)
         self.recounted.pop(name, None)
+        self._known.pop(name, None)
         return frame.observe(observation, *[column.alias(key) for key, column in metrics.items()])
 
 
