@@ -292,5 +292,9 @@ class Accounts:
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
-    known = [count for count in (listed := list(counts)) if count is not None]
-    return sum(known) if len(known) == len(listed) else None
+    found = 0
+    for number in counts:
+        if number is None:
+            return None
+        found += number
+    return found
