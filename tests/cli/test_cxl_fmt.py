@@ -77,7 +77,7 @@ def test_a_failed_write_leaves_the_file(cxl: Callable[..., Any], ugly: Path, mon
     def no_space(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("os.replace", no_space)
+    monkeypatch.setattr("os.rename", no_space)
     done = cxl("fmt", "--write", ugly)
     assert done.code == 2 and "cannot write" in done.err and "no space left" in done.err
     assert ugly.read_text() == UGLY and os.listdir(ugly.parent) == ["ugly.cxl"]

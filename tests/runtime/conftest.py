@@ -41,8 +41,8 @@ class Workbench:
             return list(csv.DictReader(file))
 
     def left_over(self) -> list[str]:
-        """Attempt folders that should be gone."""
-        return [str(p) for p in self.folder.rglob(".clinker-*")]
+        """Attempts and locks that should be gone. Manifests stay."""
+        return [str(p) for p in self.folder.rglob(".clinker-*") if not p.name.startswith(".clinker-manifest-")]
 
 
 @pytest.fixture(scope="session")

@@ -67,7 +67,7 @@ def test_records_are_written_in_order_and_failures_are_explained(bench: Any) -> 
 
 def test_a_clean_run_has_no_dead_letters_and_removes_old_ones(bench: Any) -> None:
     bench.file("orders.csv", "order_id,customer,amount,qty,day\n1,ann,1,2,2024-01-01\n")
-    bench.file("dead.csv", "of an earlier run\n")
+    bench.file("dead.csv", "_cxl_dlq_source_file,_cxl_dlq_source_name,_cxl_dlq_source_row,_cxl_dlq_stage\n")
     report = bench.run(pipeline(output("out", "orders")))
     assert report.exit_code == 0 and report.letters == []
     assert not (bench.folder / "dead.csv").exists()

@@ -59,7 +59,9 @@ def expected(name: str) -> Outcome:
 
 
 def contents(folder: Path) -> dict[str, Any]:
-    return {str(path.relative_to(folder)): content(path) for path in sorted(folder.rglob("*")) if path.is_file()}
+    """All files, without the manifests, which say when."""
+    found = [p for p in sorted(folder.rglob("*")) if p.is_file() and not p.name.startswith(".clinker-manifest-")]
+    return {str(path.relative_to(folder)): content(path) for path in found}
 
 
 def content(path: Path) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
@@ -94,27 +94,12 @@ def _diff(file: str, source: Source, text: str) -> int:
 def _write(file: str, source: Source, text: str) -> int:
     if text == source.text:
         return 0
+    from clinker_spark.runtime.commit.small_files import replace_file
+
     try:
-        replace_file(file, text.encode("utf-8"))
+        replace_file(Path(file), text.encode("utf-8"))
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError([Diagnostic("E224", f"cannot write '{file}': {reason}")]) from None
     click.echo(f"formatted {file}", err=True)
     return 0
-
-
-def replace_file(path: str, content: bytes) -> None:
-    """The new content in one step: whoever reads the file meanwhile sees the old text or the new, never half of it."""
-    target = os.path.realpath(path)  # through a link: the file changes, the link stays
-    handle, temporary = tempfile.mkstemp(prefix=".cxl-fmt-", dir=os.path.dirname(target))
-    try:
-        with os.fdopen(handle, "wb") as file:
-            if os.path.exists(target):
-                os.fchmod(file.fileno(), os.stat(target).st_mode & 0o7777)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clinker_spark.cli.jsontext import dump
@@ -115,16 +116,17 @@ def _load(session: Session, argument: str) -> str:
 
 
 def _save(session: Session, argument: str, force: bool = False) -> str:
-    from clinker_spark.cli.cxl_fmt import replace_file
     from clinker_spark.core.span import Source
     from clinker_spark.cxl.formatter import format_source
+    from clinker_spark.runtime.commit.small_files import replace_file
 
     if not argument:
         return _usage("save")
     if os.path.exists(argument) and not force:
         return f"'{argument}' is already there; :save! {argument} replaces it"
     try:
-        replace_file(given_text(argument, ":save"), format_source(Source(argument, session.program())).encode("utf-8"))
+        text = format_source(Source(argument, session.program()))
+        replace_file(Path(given_text(argument, ":save")), text.encode("utf-8"))
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         return f"cannot write '{argument}': {(getattr(error, 'strerror', None) or str(error)).lower()}"
     count = len(session.kept) + len(session.uses)

@@ -40,7 +40,11 @@ class _RunCommand(click.Command):
 @click.option("--batch-id", default="", help="A name for this run in paths, programs and events.")
 @click.option("--rules-path", type=click.Path(), help="The folder of the CXL modules.")
 @click.option("--base-dir", type=click.Path(), help="What relative paths start from.  [default: the pipeline's folder]")
-@click.option("--force", is_flag=True, help="Overwrite outputs that have `if_exists: error`.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Replace also what has `if_exists: error`, and folders and files that clinker did not write.",
+)
 @click.option("--master", help="Where Spark runs: local[*] (default), local[2], spark://host:7077, yarn, ...")
 @click.option("--remote", help="A Spark Connect server: sc://host:15002.")
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
@@ -65,12 +69,12 @@ def command(pipeline: str, **options: Any) -> int:
     if options["machine"]:
         return _run(pipeline, None, options)
     plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
+    show_warnings(plan.warnings)
     if options["explain"] is not None:
         from clinker_spark.report.explain import explain
 
         click.echo(explain(plan, options["explain"]), nl=False)
         return 0
-    _show_warnings(plan.warnings)
     if options["dry_run"] and options["preview"] is None:
         click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")
         for node in plan.outputs:
@@ -93,7 +97,10 @@ def _run(pipeline: str, plan: Any, options: dict[str, Any]) -> int:
     with reporter(pipeline, run_options, machine=options["machine"], quiet=options["quiet"]) as listener:
         if plan is None:
             plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
-            listener("planned", {"nodes": len(plan.nodes), "outputs": [node.name for node in plan.outputs]})
+            show_warnings(plan.warnings)
+            warnings = [{"code": found.code, "message": found.message} for found in plan.warnings]
+            outputs = [node.name for node in plan.outputs]
+            listener("planned", {"nodes": len(plan.nodes), "outputs": outputs, "warnings": warnings})
         spark = open_session(plan, pipeline, options)
         if options["dry_run"]:
             from clinker_spark.runtime.preview import preview
@@ -103,11 +110,11 @@ def _run(pipeline: str, plan: Any, options: dict[str, Any]) -> int:
             return 0
         report = run(plan, spark, run_options, listener)
         listener("finished", {"report": report})
-    _show_warnings(report.warnings)
+    show_warnings(report.warnings)
     return report.exit_code
 
 
-def _show_warnings(warnings: Any) -> None:
+def show_warnings(warnings: Any) -> None:
     if warnings:
         from clinker_spark.core.render import render_all, use_color
 
@@ -118,4 +125,12 @@ def _put(text: str, path: str | None) -> None:
     if path is None:
         click.echo(text, nl=False)
     else:
-        Path(path).write_text(text, encoding="utf-8")
+        from clinker_spark.core.diagnostics import Diagnostic
+        from clinker_spark.core.errors import InputError
+        from clinker_spark.runtime.commit.small_files import replace_file
+
+        try:
+            replace_file(Path(path), text.encode())
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError([Diagnostic("E401", f"cannot write '{path}': {reason}", help="check the path")]) from None

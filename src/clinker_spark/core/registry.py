@@ -163,6 +163,12 @@ ENTRIES: tuple[Entry, ...] = (
         "`clinker dlq replay --append` cannot add records to an output.",
         "Replay without `--append`.",
     ),
+    Entry(
+        "E025",
+        "Spark cannot start",
+        "There is no Java, an old one, no temporary folder, or the system allows too few open files.",
+        "Install Java 17, or raise the limit that the message names.",
+    ),
     # ------------------------------------------------------------ compositions, retired keys, sources
     Entry(
         "E101",
@@ -262,10 +268,41 @@ ENTRIES: tuple[Entry, ...] = (
         "Declare the column as `int`, `float` or `decimal(scale)`.",
     ),
     Entry(
+        "E164",
+        "init transform feeds a node",
+        "A node reads a transform with `phase: init`, which runs before everything else and only writes variables.",
+        "Read what the transform reads, or remove `phase: init`.",
+    ),
+    Entry(
         "E171",
         "variable read before it is written",
         "A node reads a variable that a transform declares which is not upstream of it.",
         "Read it downstream of the transform that writes it, or give that transform `phase: init`.",
+    ),
+    Entry(
+        "E172",
+        "variable of which source",
+        "A node that gets records of several sources reads a variable of a source, and does not say of which.",
+        "Name the source: `$source.orders.day` instead of `$source.day`.",
+    ),
+    Entry(
+        "E173",
+        "variable that a composition may not read",
+        "A node of a composition reads a variable of the pipeline around it that `scoped_vars` does not list.",
+        "List the variable with its type under `scoped_vars` of the composition.",
+    ),
+    Entry(
+        "E174",
+        "variable that a composition lacks",
+        "A composition lists a variable under `scoped_vars` that the pipeline around it does not declare, or declares "
+        "with another type.",
+        "Declare the variable in a transform of the pipeline, with the type that the composition wants.",
+    ),
+    Entry(
+        "E175",
+        "init transform reads a later variable",
+        "A transform with `phase: init` reads a variable that is written after all init transforms have run.",
+        "Write the variable in a transform with `phase: init`, or remove `phase: init` from the reader.",
     ),
     # ------------------------------------------------------------ programs, sources, what is given to a command, limits
     Entry(
@@ -489,9 +526,10 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "E315",
-        "too many records failed",
-        "The share of records that failed has reached `dlq.max_rate`; nothing was written.",
-        "Look at the records with a higher `max_rate`, and correct the files or the pipeline.",
+        "too many records failed, or merged sources disagree",
+        "The share of records that failed has reached `dlq.max_rate`; or the sources of a merge have different "
+        "`on_unmapped` or `correlation_key`.",
+        "Look at the records with a higher `max_rate`; or give the merged sources the same settings.",
     ),
     Entry(
         "E316",
@@ -654,7 +692,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "E410",
         "out of memory",
-        "Spark ran out of memory; nothing was published.",
+        "Spark ran out of memory, or its JVM is gone; nothing was published.",
         "Give Spark more memory, or use fewer tasks at once.",
     ),
     Entry(
@@ -668,6 +706,43 @@ ENTRIES: tuple[Entry, ...] = (
         "the numbers of a run do not agree",
         "Records were read that are neither written, nor dead letters, nor left out by a node; nothing was published.",
         "Run the pipeline again; if the error comes back, report it with the message.",
+    ),
+    Entry(
+        "E420",
+        "outputs are in use",
+        "Another run writes the same outputs, and did not end while this one waited; nothing was published.",
+        "Wait until the other run is done, or give this one outputs of its own.",
+    ),
+    Entry(
+        "E421",
+        "folder is not clinker's",
+        "A folder output would replace a folder with something in it that this pipeline did not write, or that changed "
+        "since.",
+        "Write to a folder of its own, or replace all of it with `--force`.",
+    ),
+    Entry(
+        "E422",
+        "not a dead-letter file",
+        "The path of the dead letters leads to a file that is none of dead letters, and would be replaced or removed.",
+        "Give the dead letters a path of their own, or run with `--force`.",
+    ),
+    Entry(
+        "E423",
+        "outputs of two runs",
+        "Publishing failed in the middle, and what was there before could not be put back.",
+        "See to the cause, then finish it with `clinker recover`.",
+    ),
+    Entry(
+        "E424",
+        "unfinished publication",
+        "An earlier run stopped while it published the same outputs, and this run cannot finish it.",
+        "See to the cause, then run `clinker recover` on the folder.",
+    ),
+    Entry(
+        "E425",
+        "not a file to write",
+        "The path of an output leads to something that can neither be replaced nor take what the output writes.",
+        "Write to a file; pipes and devices take single files.",
     ),
     Entry(
         "E450",
@@ -760,6 +835,25 @@ ENTRIES: tuple[Entry, ...] = (
         "A record lacks a field that its type declares, or has a value there that cannot be read as declared.",
         "Add the field, or mark it as optional with `?`.",
     ),
+    Entry(
+        "E712",
+        "record of a query's file cannot be used",
+        "A record of a file that a query loads has too many or too few values, is not UTF-8 or no JSON, or has a value "
+        "that is not of the type of its column.",
+        "Mend the named record, or declare the types with `load … as T`.",
+    ),
+    Entry(
+        "E713",
+        "files of one load have different columns",
+        "A query loads several CSV files at once, and a column of one is not in another.",
+        "Load the files one by one, and put the rows together with `union all`.",
+    ),
+    Entry(
+        "E714",
+        "no such undeclared column",
+        "The program of a combine names a column of a looked-up input that no schema declares, and no file has it.",
+        "Take the suggested spelling, or remove the column from the program.",
+    ),
     # ------------------------------------------------------------ warnings about configuration
     Entry(
         "W002",
@@ -790,6 +884,12 @@ ENTRIES: tuple[Entry, ...] = (
         "records fail a validation",
         "Records do not meet a validation whose severity is `warn`. They were written all the same.",
         "Look at the records, or write `severity: error` to send them to the dead letters.",
+    ),
+    Entry(
+        "W027",
+        "key without effect",
+        "A key has a value, and nothing looks at it: it is about another format, another key, or another kind of run.",
+        "Remove the key, or add what it needs.",
     ),
     # ------------------------------------------------------------ warnings about programs
     Entry(
@@ -840,6 +940,18 @@ ENTRIES: tuple[Entry, ...] = (
         "group larger than a file",
         "A group of a split output does not fit one file, and was written into a larger one.",
         "Allow larger files, choose another `group_key`, or write `oversize_group: allow`.",
+    ),
+    Entry(
+        "W420",
+        "old part was changed",
+        "A file that an earlier run wrote and this one no longer writes was changed since, and is left as it is.",
+        "Remove it if it is no longer needed.",
+    ),
+    Entry(
+        "W421",
+        "earlier run was interrupted",
+        "An earlier run stopped while it published; this run finished or undid that, or left it alone.",
+        "Nothing, or what the message says.",
     ),
     # ------------------------------------------------------------ record errors
     Entry(

@@ -32,7 +32,8 @@ class Remembered:
     keys: dict[str, Sketch] = field(default_factory=dict)
 
 
-def _place(pipeline: Path) -> Path:
+def statistics_file(pipeline: Path) -> Path:
+    """Where it is kept."""
     folder = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     name = hashlib.sha256(str(pipeline.absolute()).encode()).hexdigest()[:24]
     return Path(folder).expanduser() / "clinker" / "statistics" / f"{name}.json"
@@ -41,7 +42,7 @@ def _place(pipeline: Path) -> Path:
 def recall(pipeline: Path) -> Remembered:
     """What is known from the last run; nothing when there was none."""
     try:
-        data: Any = json.loads(_place(pipeline).read_text(encoding="utf-8"))
+        data: Any = json.loads(statistics_file(pipeline).read_text(encoding="utf-8"))
         keys = {
             str(name): Sketch(item["distinct"], tuple((str(value), int(count)) for value, count in item["heavy"]))
             for name, item in data["keys"].items()
@@ -51,13 +52,6 @@ def recall(pipeline: Path) -> Remembered:
         return Remembered()
 
 
-def remember(pipeline: Path, found: Remembered) -> None:
-    """Keep it for the next run. A cache that cannot be written is no reason to fail."""
-    try:
-        place = _place(pipeline)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        draft = place.with_suffix(f".{os.getpid()}.tmp")
-        draft.write_text(json.dumps(asdict(found), ensure_ascii=False), encoding="utf-8")
-        draft.replace(place)
-    except (OSError, RuntimeError):
-        return
+def encoded(found: Remembered) -> bytes:
+    """What is kept for the next run."""
+    return json.dumps(asdict(found), ensure_ascii=False).encode()

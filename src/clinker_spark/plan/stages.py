@@ -169,6 +169,8 @@ def can_fail(node: PlanNode) -> bool:
     if isinstance(node, CombinePlan) and (node.on_miss == "error" or any(e.fallible for e in node.conditions)):
         return True
     checks = any(check.severity == "error" for check in node.checks) if isinstance(node, TransformPlan) else False
+    if isinstance(node, TransformPlan) and node.window is not None and node.window.lookup is not None:
+        checks = checks or node.window.lookup.values.fallible  # a sum of floats that does not exist
     return checks or any(program.fallible for program in node.programs)
 
 
@@ -180,4 +182,4 @@ def checked_in_parquet(column: Column) -> bool:
 
 def runs_python(node: PlanNode) -> bool:
     """Does Python touch the records, in Arrow batches?"""
-    return isinstance(node, SourcePlan) and node.config.type in ("csv", "json", "xml", "fixed_width")
+    return bool(node.python_reasons)

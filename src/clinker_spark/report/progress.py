@@ -71,6 +71,8 @@ def _line(event: str, details: dict[str, Any]) -> str:
             return "finding out why records failed ..."
         case "balanced":
             return "the numbers agree"
+        case "waiting":
+            return f"waiting for {details['holder']} ..."
         case "publishing":
             return "publishing ..."
     return event

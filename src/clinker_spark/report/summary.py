@@ -41,6 +41,8 @@ def print_summary(report: RunReport, console: Console, seconds: float) -> None:
         )
     for path in report.letter_paths:
         console.print(f"  dead letters: {path}   (clinker dlq inspect {path})", style="yellow")
+    for path in report.removed:
+        console.print(f"  removed: {path}   (an earlier run wrote it, this one does not)", markup=False)
     verdict = "done with dead letters" if report.dead_letters else "done"
     console.print(
         f"{report.pipeline}: {verdict} in {seconds:.1f} s",

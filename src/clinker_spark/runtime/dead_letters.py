@@ -11,8 +11,8 @@ from clinker_spark.runtime.correlation import Groups, oversize_sources
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.outputs import Outputs
 from clinker_spark.runtime.progress import FINDING
-from clinker_spark.runtime.replay import replay_path
 from clinker_spark.runtime.report import LetterReport
+from clinker_spark.runtime.reservations import letter_key, letter_place, letter_places, located
 from clinker_spark.runtime.row_groups import RowGroups, can_settle_rows
 from clinker_spark.runtime.saved_letters import FEW_LETTERS, Saved, count_saved, save
 from clinker_spark.runtime.source_letters import SourceLetters, kept_by_readers
@@ -151,9 +151,7 @@ class DeadLetters:
         if dlq.path is not None and rest:
             places.append((dlq.path, others, rest))
         for i, (path, sources, mine) in enumerate(places):
-            place = self.state.base / path
-            if self.state.options.replay is not None:
-                place = replay_path(place)
+            place = letter_place(self.state, path)
             folder = self.state.attempt.folder(place, f"dead-letters-{i}")
             columns, now = layout(self.state.plan, mine), self.state.options.now
             # Letters of no source, those of groups, are in the common file.
@@ -170,14 +168,14 @@ class DeadLetters:
                 lines, rendering = letter_lines(self.state.plan, frame, columns, self.state.files, now, dlq)
                 write_letters(lines, str(folder / "parts"))
                 made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
-            self.state.attempt.rename(made.path, place)
+            with located(self.state):
+                self.state.attempt.put(made.path, place, letter_key(path))
             self.state.report.letter_paths.append(str(place))
 
     def remove_old(self) -> None:
         """Dead letters belong to one run: those of an earlier one would be taken for this one's."""
-        dlq = self.state.handling.dlq
         if self.state.handling.strategy != "continue" or self.state.options.replay is not None:
             return
-        for path in (dlq.path, *(own.path for own in dlq.per_source.values())):
-            if path is not None and str(self.state.base / path) not in self.state.report.letter_paths:
-                self.state.attempt.remove(self.state.base / path)
+        for path, place in letter_places(self.state).items():
+            if str(place) not in self.state.report.letter_paths:
+                self.state.attempt.remove(place, letter_key(path))

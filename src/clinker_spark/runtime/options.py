@@ -33,6 +33,8 @@ class Options:
     """Files to read instead of those the sources name (replays)."""
     replay: str | None = None
     """For replays: write outputs `beside` the old ones, or `append` to them."""
+    lock_wait: float = 10.0
+    """How many seconds to wait for another run that writes the same outputs."""
 
 
 def contexts(plan: Plan, options: Options) -> dict[str, Context]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,10 +18,20 @@ from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.accounting import Accounts
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.parquet_files import SeveralParquet, one_parquet
-from clinker_spark.runtime.paths import Names, Target, free_path, per_file_path, split_name, target
+from clinker_spark.runtime.paths import (
+    Names,
+    Target,
+    free_path,
+    output_folders,
+    per_file_path,
+    split_name,
+    static_folder,
+    target,
+)
 from clinker_spark.runtime.progress import writing
 from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import OutputReport
+from clinker_spark.runtime.reservations import located, reserve
 from clinker_spark.runtime.source_letters import kept_by_readers
 from clinker_spark.runtime.state import RunState
 from clinker_spark.spark.operators.build import Builder
@@ -83,6 +92,14 @@ class Outputs:
             result[node.name] = place
         return result
 
+    def recover(self) -> None:
+        """Finish what an earlier run left in the folders of the outputs, before files are looked for."""
+        self.state.attempt.recover(output_folders(self.state.plan, self.state.base))
+
+    def claim(self) -> None:
+        """Ask for everything that this run writes, before the first job."""
+        reserve(self.state, self.targets)
+
     def write(self, name: str) -> None:
         """Run the job of an output; its files are made at once, unless groups may have to be taken out of them."""
         node = next(output for output in self.state.plan.outputs if output.name == name)
@@ -135,7 +152,8 @@ class Outputs:
         self.state.tell("output_written", done)
 
     def _folder(self, node: OutputPlan, place: Target) -> Path:
-        beside = place.path if place.template is None else self.state.base / place.template.split("{")[0] / "x"
+        home = None if place.template is None else static_folder(self.state.base, place.template)
+        beside = place.path if home is None else home / "x"
         try:
             return self.state.attempt.folder(beside, node.name)
         except OSError as error:
@@ -154,19 +172,20 @@ class Outputs:
             final = folder / "final"
             final.mkdir()
             made = assemble.part_folder(found, rendering, final, _suffix(node))
-            self._rename(final, place.path, node, report)
+            self._put(final, place.path, node, report)
         elif several or rendering is None:
             made = self._several(prepared, found, folder, place, report)
         else:
-            before = place.path if self.state.options.replay == "append" and place.path.exists() else None
+            before = place.path if self.state.options.replay == "append" and place.path.is_file() else None
             made = [assemble.one_file(found, rendering, folder / "final", _record_bytes(node.declared), before)]
-            self._rename(made[0].path, place.path, node, report)
+            self._put(made[0].path, place.path, node, report)
         report.bytes = sum(m.size for m in made)
         if node.config.write_meta:
             self._meta(node, place.path, folder, report)
 
-    def _rename(self, made: Path, place: Path, node: OutputPlan, report: OutputReport) -> None:
-        self.state.attempt.rename(made, place)
+    def _put(self, made: Path, place: Path, node: OutputPlan, report: OutputReport, source: str | None = None) -> None:
+        with located(self.state):
+            self.state.attempt.put(made, place, node.name, source)
         report.paths.append(str(place))
 
     def _parquet(
@@ -177,10 +196,10 @@ class Outputs:
             final.mkdir()
             for i, part in enumerate(found):
                 part.rename(final / f"part-{i:05}.parquet")
-            self._rename(final, place.path, node, report)
+            self._put(final, place.path, node, report)
             return [assemble.Made(p, p.stat().st_size) for p in final.iterdir()]
         made = one_parquet(found, folder / "final.parquet", node.config.options.compression)
-        self._rename(made.path, place.path, node, report)
+        self._put(made.path, place.path, node, report)
         return [made]
 
     def _several(
@@ -204,8 +223,8 @@ class Outputs:
 
             path = named(place)
             numbered = None if place.numbered is None else _path_of(place.numbered, named)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._rename(item.path, free_path(node, path, self.state.options.force, numbered), node, report)
+            source = None if item.key is None or place.template is None else self._file_name(item.key)
+            self._put(item.path, free_path(node, path, self.state.options.force, numbered), node, report, source)
         if writer.oversize and split is not None and split.oversize_group != "allow":
             shown = ", ".join(repr(key) for key in writer.oversize[:3])
             message = f"{len(writer.oversize)} group(s) do not fit one file: {shown}"
@@ -236,7 +255,8 @@ class Outputs:
         }
         made = folder / "meta.json"
         made.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        self.state.attempt.rename(made, place.with_name(place.name + ".meta.json"))
+        with located(self.state):
+            self.state.attempt.put(made, place.with_name(place.name + ".meta.json"), node.name, replaces=True)
 
     def cut_lines(self, node: OutputPlan, lines: Any) -> bool:
         """Finish an output without some of its lines, which are counted from 0; False when that cannot be done."""
@@ -251,14 +271,14 @@ class Outputs:
     def write_again(self, prepare: Callable[[Builder], None]) -> int:
         """All outputs once more; gives the number of records that failed."""
         self.again = True
-        self.state.attempt.renames.clear()
+        self.state.attempt.forget()
         self.state.report.outputs.clear()
         builder = self.state.pass_without()
         builder.keeps = kept_results(self.state.plan)
         prepare(builder)
         try:
             for node in self.state.plan.outputs:
-                shutil.rmtree(self._folder(node, self.targets[node.name]))
+                self.state.attempt.discard(self._folder(node, self.targets[node.name]))
                 self.write(node.name)
             return self.state.failed()
         finally:

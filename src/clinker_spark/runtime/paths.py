@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -82,6 +83,25 @@ def _source_name(plan: Plan, node: OutputPlan, wanted: str | None, files: Mappin
         )
     names = files.get(sources[0].name) or (sources[0].source_name,)
     return PurePosixPath(names[0]).name.split(".")[0]
+
+
+def static_folder(base: Path, path: str) -> Path:
+    """The folder that the files of an output always lie in or under, whatever the tokens of its path stand for."""
+    fixed, brace, _ = path.removeprefix("file://").partition("{")
+    return base / os.path.dirname(fixed) if brace else Path(os.path.realpath(base / fixed)).parent
+
+
+def letter_paths(plan: Plan) -> list[str]:
+    """The paths of dead letters as they are written, each once."""
+    dlq = plan.file.error_handling.dlq
+    given = [dlq.path, *(own.path for own in dlq.per_source.values())]
+    return list(dict.fromkeys(path for path in given if path is not None))
+
+
+def output_folders(plan: Plan, base: Path) -> list[Path]:
+    """The folders of all outputs and dead letters, as far as they are the same in every run."""
+    paths = [*(node.config.path for node in plan.outputs), *letter_paths(plan)]
+    return list(dict.fromkeys(static_folder(base, path) for path in paths))
 
 
 def per_file_path(base: Path, template: str, source_file: str) -> Path:

@@ -1,4 +1,4 @@
-"""Writing results of queries. A file appears as a whole or not at all: it is written beside its place and renamed."""
+"""Writing results of queries. Each result is a commit of its own: it appears as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import shutil
-import tempfile
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +17,11 @@ from clinker_spark.query import values
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.runs import items
 from clinker_spark.query.types import ListType, MapType, QType, RecordType
+from clinker_spark.runtime.commit.attempt import Attempt
+from clinker_spark.runtime.commit.claims import Claim
+from clinker_spark.runtime.errors import IoError
+
+RESULT = "result"
 
 
 def write_list(value: Any, path: str, kind: str, options: Mapping[str, Any]) -> None:
@@ -92,7 +97,9 @@ def _delimiter(kind: str, options: Mapping[str, Any]) -> str:
 # ----------------------------------------------------------------------- Spark
 
 
-def write_dataset(frame: Any, row: QType, path: str, kind: str, options: Mapping[str, Any]) -> None:
+def write_dataset(
+    frame: Any, row: QType, path: str, kind: str, options: Mapping[str, Any], *, force: bool = False
+) -> None:
     """Rows on Spark: parts are written in parallel, in order, and put one after the other."""
     if kind == "yaml":  # Spark has no writer for it
         from clinker_spark.spark.query.results import stream
@@ -101,14 +108,17 @@ def write_dataset(frame: Any, row: QType, path: str, kind: str, options: Mapping
             for piece in _texts(stream(frame, row), kind):
                 file.write(piece.encode())
         return
-    folder = os.path.dirname(os.path.abspath(path))
-    _make(folder)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".clinker-query-") as attempt:
-        parts = os.path.join(attempt, "parts")
+    # A folder that is there stays one. Only Parquet may be one, and only a folder that a query wrote is replaced.
+    folder = kind == "parquet" and os.path.isdir(path)
+    with _attempt(path, folder=folder, force=force) as attempt:
+        made = attempt.folder(Path(path), "result")
+        parts = str(made / "parts")
         writer = frame.write
         if kind == "parquet":
             writer.parquet(parts)
-            _publish_folder(parts, path)
+            final = _parquet(made, _part_files(parts), Path(path))
+            attempt.keeps_manifest = final.is_dir()
+            attempt.put(final, Path(path), RESULT)
             return
         if kind in ("csv", "tsv"):
             if nested := [n for n, t in columns_of(row) if isinstance(t, RecordType | ListType | MapType)]:
@@ -118,8 +128,9 @@ def write_dataset(frame: Any, row: QType, path: str, kind: str, options: Mapping
             writer.csv(parts, sep=_delimiter(kind, options), header=False, escape='"', emptyValue="", nullValue="")
         else:
             writer.json(parts, ignoreNullFields=False)
-        with _in_place(path) as file:
+        with open(made / "final", "wb") as file:
             _join_parts(file, _part_files(parts), row, kind, options)
+        attempt.put(made / "final", Path(path), RESULT)
 
 
 def _part_files(folder: str) -> list[Path]:
@@ -149,42 +160,44 @@ def _join_parts(file: IO[bytes], parts: Iterable[Path], row: QType, kind: str, o
     file.write(b"[]\n" if separator.startswith(b"[") else b"\n]\n")
 
 
-def _publish_folder(parts: str, path: str) -> None:
-    """Parquet is a folder of parts, or one file when there is one part."""
-    found = [p for p in Path(parts).iterdir() if p.name.startswith("part-")]
-    target = Path(path)
-    if target.is_dir() and not target.is_symlink():
-        shutil.rmtree(target)
-    if len(found) == 1:
-        os.replace(found[0], target)
-        return
-    if target.exists():
-        target.unlink()
-    os.replace(parts, target)
+def _parquet(made: Path, parts: list[Path], place: Path) -> Path:
+    """Parquet is a folder of parts, or one file when there is one part; what is there already decides."""
+    if len(parts) == 1 and not place.is_dir():
+        return parts[0]
+    final = made / "final"
+    if place.is_file():
+        from clinker_spark.runtime.parquet_files import one_parquet
+
+        one_parquet(parts, final, "snappy")
+        return final
+    final.mkdir()
+    for part in parts:  # without the marks and checksums of Hadoop
+        part.rename(final / part.name)
+    return final
 
 
-def _make(folder: str) -> None:
+@contextmanager
+def _attempt(path: str, *, folder: bool, force: bool) -> Iterator[Attempt]:
+    """An attempt for one result, which is published at the end."""
+    attempt = Attempt(str(uuid.uuid4()), pipeline="query", force=force, keeps_manifest=False)
     try:
-        os.makedirs(folder, exist_ok=True)
+        attempt.claim([Claim(RESULT, Path(path), folder=folder, shown=path)])
+        yield attempt
+        attempt.publish()
+    except IoError as error:
+        found = error.diagnostics[0]
+        raise Failed(found.message, found.help, code="E707" if found.code in ("E401", "E405") else found.code) from None
     except OSError as error:
-        raise Failed(f"cannot write to '{folder}': {error.strerror}", code="E707") from None
+        help_text = "nothing was published, what was there is as it was"
+        raise Failed(f"cannot write '{path}': {error.strerror or error}", help_text, code="E707") from None
+    finally:
+        attempt.clean()
 
 
 @contextmanager
 def _in_place(path: str) -> Iterator[IO[bytes]]:
-    folder = os.path.dirname(os.path.abspath(path))
-    _make(folder)
-    try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".clinker-query-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise Failed(f"cannot write '{path}': {error.strerror or error}", code="E707") from None
+    with _attempt(path, folder=False, force=False) as attempt:
+        made = attempt.folder(Path(path), "result") / "final"
+        with open(made, "wb") as file:
+            yield file
+        attempt.put(made, Path(path), RESULT)

@@ -101,6 +101,8 @@ class RunReport:
     outputs: list[OutputReport] = field(default_factory=list)
     letters: list[LetterReport] = field(default_factory=list)
     letter_paths: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    """Files of an earlier run that this one no longer writes."""
     rollback_cursors: dict[str, int] = field(default_factory=dict)
     """With correlation keys, by source: its last record that got through. A source without one is not there."""
     retraction: dict[str, int] = field(default_factory=dict)

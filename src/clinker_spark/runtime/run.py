@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 
 from clinker_spark.plan.nodes import CombinePlan, Plan, TransformPlan
-from clinker_spark.plan.remembered import Remembered, remember
+from clinker_spark.plan.remembered import Remembered, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime.accounting import Accounts
+from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.dead_letters import DeadLetters
 from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.options import Listener, Options
@@ -21,12 +23,13 @@ from clinker_spark.runtime.state import RunState
 from clinker_spark.runtime.variables import find_values
 from clinker_spark.spark.operators.combine_keys import key_sketches
 from clinker_spark.spark.operators.record_log import record_lines
-from clinker_spark.spark.session import SparkSession
+from clinker_spark.spark.session import SparkSession, working_session
 
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
     """Run a pipeline. Raises `ClinkerError`; nothing is published then."""
-    return _Run(RunState(plan, spark, options or Options(), listener or (lambda event, details: None))).run()
+    used = working_session(spark)
+    return _Run(RunState(plan, used, options or Options(), listener or (lambda event, details: None))).run()
 
 
 class _Run:
@@ -41,10 +44,18 @@ class _Run:
     def run(self) -> RunReport:
         began = time.monotonic()
         try:
-            with explained(self.state.plan), tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder:
+            with (
+                explained(self.state.plan, self._is_published),
+                tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder,
+            ):
                 self.state.progress = folder
                 self._log("before_transform")
+                self.outputs.recover()
+                claimed = False
                 for stage in stages(self.state.plan):
+                    if not claimed and not isinstance(stage, Find):
+                        self.outputs.claim()
+                        claimed = True
                     self._stage(stage)
                 self._log("after_transform")
                 self._log("on_error")
@@ -54,6 +65,9 @@ class _Run:
             self.state.attempt.clean()
             self.state.report.seconds = time.monotonic() - began
         return self.state.report
+
+    def _is_published(self) -> bool:
+        return self.state.attempt.state == "done"
 
     def _stage(self, stage: Stage) -> None:
         match stage:
@@ -86,6 +100,8 @@ class _Run:
                     self.accounts.check()
                     self.letters.remove_old()
                     self.state.attempt.publish()
+                    self.state.report.warnings += self.state.attempt.warnings
+                    self.state.report.removed += self.state.attempt.removed
 
     def _warn(self) -> None:
         """Validations that only warn, in numbers."""
@@ -100,7 +116,12 @@ class _Run:
         """Keep what the next plan of this pipeline can use. Replays read only some of the records."""
         if self.state.options.files is None and self.state.plan.of_kind(CombinePlan):
             rows = {source.name: source.records for source in self.state.report.sources if source.records is not None}
-            remember(self.state.plan.file.path, Remembered(rows, key_sketches(self.state.plan, self.state.builder)))
+            found = Remembered(rows, key_sketches(self.state.plan, self.state.builder))
+            # A cache that cannot be written is no reason to fail, and one that is lost with the power none to wait.
+            with contextlib.suppress(OSError, RuntimeError):
+                place = statistics_file(self.state.plan.file.path)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(place, encoded(found), durable=False)
 
     def _log(self, when: str) -> None:
         for node in self.state.plan.of_kind(TransformPlan):

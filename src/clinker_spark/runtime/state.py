@@ -13,9 +13,9 @@ from typing import Any
 from clinker_spark.plan.correlation import is_correlated
 from clinker_spark.plan.nodes import Plan, SourcePlan
 from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.options import Listener, Options, contexts
 from clinker_spark.runtime.progress import FINDING, Passes, Watch, records_read, writing
-from clinker_spark.runtime.publish import Attempt
 from clinker_spark.runtime.report import RunReport
 from clinker_spark.runtime.variables import Values, with_values
 from clinker_spark.spark.operators.build import Builder
@@ -34,7 +34,13 @@ class RunState:
         self.tell = listener
         self.base = options.base or plan.file.folder
         self.batch_id = options.batch_id or options.execution_id
-        self.attempt = Attempt(options.execution_id)
+        self.attempt = Attempt(
+            options.execution_id,
+            pipeline=plan.file.settings.name,
+            force=options.force,
+            wait=options.lock_wait,
+            tell=listener,
+        )
         started = options.now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.report = RunReport(plan.file.settings.name, options.execution_id, self.batch_id, started)
         self.files: dict[str, tuple[SourceFile, ...]] = {}

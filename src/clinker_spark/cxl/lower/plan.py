@@ -24,6 +24,9 @@ EMPTY = "emit each of nothing"
 _MAX_DEPTH = 20  # Spark's SQL parser recurses per level, so deeper texts are cut by a column
 _VARIABLE = re.compile(r"\bcxl_[a-z]+[0-9_]+\b")
 _BIND_LENGTH = 12  # shorter texts are as cheap as a column
+_MANY_STEPS = 24  # from here on, what nobody reads any more is left out
+_MANY_DEAD = 16  # at once
+_TEMPORARY = re.compile(r"`(\$[^`]*)`")
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,10 @@ class Sql:
 
 @dataclass(frozen=True)
 class Project:
-    """Add columns, all computed from columns that exist already."""
+    """Add columns, all computed from columns that exist already, and leave out those that nobody reads any more."""
 
     columns: tuple[tuple[str, str], ...]
+    dead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,7 @@ class PlanBuilder:
         known = self._bound.get(sql.text)
         if known is not None:
             return replace(known, failures=sql.failures)
-        if sql.variables:
+        if any(s.variables & sql.variables for s in self._lambdas):
             return self._bind_in_lambda(sql)
         name = self.fresh()
         level = max(sql.level, self._flushed)
@@ -209,8 +213,8 @@ class PlanBuilder:
 
     # ------------------------------------------------------------- lambdas
 
-    def open_lambda(self, variable: str) -> None:
-        self._lambdas.append(_Lambda(self.fresh("cxl_v"), {variable}))
+    def open_lambda(self, *variables: str) -> None:
+        self._lambdas.append(_Lambda(self.fresh("cxl_v"), set(variables)))
 
     def close_lambda(self, body: Sql) -> Sql:
         """The lambda's body with its bound variables around it, free of the lambda's own variables."""
@@ -246,6 +250,49 @@ class PlanBuilder:
         self.flush()
         self.steps.append(Project(tuple(columns)))
         self.temporaries.extend(name for name, _ in columns)
+
+
+def without_dead(steps: Sequence[Step], texts: Iterable[str], temporaries: Iterable[str]) -> tuple[Step, ...]:
+    """The steps of a long program, without the temporary columns that neither they nor the `texts` after them read.
+
+    Spark's work for a step grows with the columns that are there, so a program of n steps would cost n times n."""
+    if len(steps) < _MANY_STEPS:
+        return tuple(steps)
+    last = dict.fromkeys(temporaries, -1)
+    for i, step in enumerate(steps):
+        for name in _mentioned(step):
+            if name in last:
+                last[name] = i
+    for name in (n for text in texts for n in _TEMPORARY.findall(text)):
+        last[name] = len(steps)
+    ends: dict[int, list[str]] = {}
+    for name, end in last.items():
+        ends.setdefault(end, []).append(name)
+    made: set[str] = set()
+    dead: list[str] = []
+    result: list[Step] = []
+    for i, step in enumerate(steps):
+        dead += [name for name in ends.get(i, ()) if name in made]
+        if isinstance(step, Project):
+            if len(dead) >= _MANY_DEAD:
+                step = replace(step, dead=tuple(dead))
+                dead = []
+            made.update(name for name, _ in step.columns)
+        elif isinstance(step, PythonColumn):
+            made.add(step.name)
+        result.append(step)
+    return tuple(result)
+
+
+def _mentioned(step: Step) -> Iterable[str]:
+    match step:
+        case Project(columns=columns):
+            texts = [text for _, text in columns]
+        case Where(condition=condition):
+            texts = [condition]
+        case PythonColumn(inputs=inputs):
+            texts = [text for _, text, _ in inputs]
+    return (name for text in texts for name in _TEMPORARY.findall(text))
 
 
 def variables_in(text: str) -> frozenset[str]:

@@ -6,6 +6,7 @@ when records failed: it carries where each record was read and what stood there,
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ from clinker_spark.plan.nodes import (
     TransformPlan,
 )
 from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.plan.scopes import default_value, named_sources
 from clinker_spark.spark.operators.aggregate import build_aggregate
 from clinker_spark.spark.operators.combine import build_combine
 from clinker_spark.spark.operators.merge import build_merge
@@ -38,12 +40,15 @@ from clinker_spark.spark.operators.query import build_query
 from clinker_spark.spark.operators.route import build_route
 from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.source_order import Points
-from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
+from clinker_spark.spark.operators.stream import DOCUMENT_BITS, DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
+from clinker_spark.spark.operators.transform_runs import build_transform_run, transform_run
+from clinker_spark.spark.plan_cuts import counted_behind
 from clinker_spark.spark.sources.chosen import Chosen
 from clinker_spark.spark.sources.request import SourceFile
 
 Ports = dict[str | None, Stream]
+_NUMBERS = itertools.count()
 
 
 @dataclass
@@ -140,13 +145,23 @@ class Builder:
 
     def stream(self, ref: StreamRef) -> Stream:
         """The records of a node, or of one port of it."""
-        if ref.node not in self._built:
-            built = self._build(self.plan[ref.node])
-            if ref.node in self.keeps:
+        waiting = [] if ref.node in self._built else [ref.node]
+        while waiting:  # not by recursion: a graph may be longer than Python's stack is deep
+            name = waiting[-1]
+            run = transform_run(self, self.plan[name])
+            first = run[0] if run else self.plan[name]
+            missing = [r.node for r in first.inputs if r.node not in self._built]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if name in self._built:
+                continue
+            built = self._build(self.plan[name], run)
+            if name in self.keeps:
                 built = {port: self._kept(stream) for port, stream in built.items()}
-            self._built[ref.node] = built
-        ports = self._built[ref.node]
-        return ports[ref.port]
+            self._built[name] = built
+        return self._built[ref.node][ref.port]
 
     def _kept(self, stream: Stream) -> Stream:
         frame = stream.frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -162,10 +177,12 @@ class Builder:
     def inputs(self, node: PlanNode) -> list[Stream]:
         return [self.stream(ref) for ref in node.inputs]
 
-    def _build(self, node: PlanNode) -> Ports:
+    def _build(self, node: PlanNode, run: list[TransformPlan]) -> Ports:
         match node:
             case SourcePlan():
                 made: Ports = {None: build_source(self, node)}
+            case TransformPlan() if run:
+                made = {None: build_transform_run(self, run)}
             case TransformPlan():
                 made = {None: build_transform(self, node)}
             case RoutePlan():
@@ -186,9 +203,13 @@ class Builder:
         last = len(readers) == 1 and readers[0].kind == "output"
         if not (follows or (last and len(made) == 1)):
             made = {port: self.settle(node, stream) for port, stream in made.items()}
+        for inner in run[:-1]:  # one record for one, and nothing is set aside between them
+            before = self.stream(run[0].inputs[0])
+            self.ledger.entry(inner.name).took = {str(inner.inputs[0]): End(before.flow, before.carried)}
+            self.ledger.entry(inner.name).passed = {None: End(before.flow, before.carried)}
         entry = self.ledger.entry(node.name)
-        for ref in node.inputs:
-            stream = self.stream(ref)
+        for ref, read in zip(node.inputs, run[0].inputs if run else node.inputs, strict=True):
+            stream = self.stream(read)
             entry.took[str(ref)] = End(stream.flow, stream.carried)
         entry.passed = {port: End(stream.flow, stream.carried) for port, stream in made.items()}
         return made
@@ -208,7 +229,7 @@ class Builder:
         stream = replace(stream, carried=tuple(dict.fromkeys((*stream.carried, node.name))))
         if not self.letters:
             return stream
-        here = F.when(failed(), F.lit(self.plan.nodes.index(node)))
+        here = F.when(failed(), F.lit(self.plan.places[node.name]))
         if STAGE_COLUMN in stream.frame.columns:
             here = F.coalesce(F.col(quote(STAGE_COLUMN)), here)
         return stream.over(stream.frame.withColumn(STAGE_COLUMN, here))
@@ -252,13 +273,24 @@ class Builder:
     def with_file_values(self, node: PlanNode, frame: DataFrame) -> DataFrame:
         """The records with the variables of their files that the node's programs read."""
         for namespace, path in dict.fromkeys(node.system_members()):
-            name = f"${namespace}.{path[0]}" if path else ""
-            known = self.file_values.get(path[0]) if namespace == "source" and path else None
-            if known is not None and name not in frame.columns:
-                pairs = [F.lit(item) for pair in known.items() for item in pair]
+            name = f"${namespace}.{'.'.join(path)}"
+            known = self.file_values.get(path[-1]) if namespace == "source" and path else None
+            if known is None or name in frame.columns:
+                continue
+            default = F.lit(default_value(self.plan, "source", path[-1]))
+            if len(path) == 2:  # that of the named source's last file, whatever the record is
+                (source,) = named_sources(self.plan, node, path[0])
+                own = [document for document in known if document >> DOCUMENT_BITS == source.index]
+                value = F.lit(known[max(own)]) if own else default
+            elif known:
                 document = F.col(quote(DOCUMENT_COLUMN))
-                value = F.try_element_at(F.create_map(*pairs), document) if pairs else F.lit(None)
-                frame = frame.withColumn(name, value)
+                pairs = [(F.lit(key).cast("long"), F.lit(value)) for key, value in known.items()]
+                values = F.create_map(*[column for pair in pairs for column in pair])
+                value = F.when(F.map_contains_key(values, document), F.try_element_at(values, document))
+                value = value.otherwise(default)
+            else:
+                value = default
+            frame = frame.withColumn(name, value)
         return frame
 
     def counted(self, name: str, patience: float = 2.0) -> dict[str, int]:
@@ -290,7 +322,7 @@ class Builder:
         has: two counts of a pass with one name would be one count less."""
         assert not self.writes or name not in self._named, name
         self._named.add(name)
-        observation = self.counts[name] = Observation(f"node:{name}")
+        observation = self.counts[name] = Observation(f"node:{name}:{next(_NUMBERS)}")
         self.observed[name] = (frame, metrics)
         self.recounted.pop(name, None)
         self._known.pop(name, None)
@@ -304,6 +336,9 @@ def _observed(observation: Observation, patience: float) -> dict[str, int]:
     # `get` would wait for ever for counts that no job delivers.
     until = time.monotonic() + patience
     while not java.future().isCompleted():
+        behind = counted_behind(observation._name or "")
+        if behind is not None:
+            return behind
         if time.monotonic() > until:
             return {}
         time.sleep(0.01)

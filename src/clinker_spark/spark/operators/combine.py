@@ -14,6 +14,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
+from clinker_spark.core.errors import InputError
+from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import ANY
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
@@ -22,6 +24,7 @@ from clinker_spark.plan.combine import COLLECT_LIMIT
 from clinker_spark.plan.correlation import PREFIX
 from clinker_spark.plan.ledger import Flow, count
 from clinker_spark.plan.nodes import CombinePlan, CombineStep
+from clinker_spark.spark import undeclared
 from clinker_spark.spark.columns import apply
 from clinker_spark.spark.operators.combine_keys import (
     BUILD,
@@ -38,7 +41,9 @@ from clinker_spark.spark.operators.combine_keys import (
 )
 from clinker_spark.spark.operators.combine_latest import join_latest
 from clinker_spark.spark.operators.combine_range import join_range
+from clinker_spark.spark.operators.output import widened_names
 from clinker_spark.spark.operators.stream import BUILT_COLUMN, ORIGIN_COLUMN, Stream
+from clinker_spark.spark.sources.request import WIDENED_COLUMN
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -59,7 +64,8 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
     left = driver.over(builder.with_file_values(node, _qualified(driver.frame, node.driver)))
     for step in node.steps:
         build = streams[step.build]
-        left = _join(builder, node, step, left, build.over(_qualified(build.frame, step.build)))
+        lifted = _with_lifted(builder, node, step, build.frame)
+        left = _join(builder, node, step, left, build.over(_qualified(lifted, step.build)))
     left = left.over(_with_correlation(builder, node, left.frame))
     result = _collected(node, left.frame) if node.program is None else _shaped(builder, node, left.frame)
     stream = Stream(result, driver.in_place and node.keeps_places, driver.route, left.flow, left.carried)
@@ -83,6 +89,22 @@ def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> 
         before = [F.col(quote(BUILT_COLUMN))] if BUILT_COLUMN in frame.columns else []
         columns.append(F.concat(*before, built).alias(BUILT_COLUMN))
     return frame.select(*columns)
+
+
+def _with_lifted(builder: Builder, node: CombinePlan, step: CombineStep, frame: DataFrame) -> DataFrame:
+    """The build side with those of its undeclared columns that the program names. The others end here."""
+    names = node.lifted.get(step.build, ())
+    if not names:
+        return frame
+    ref = node.inputs[node.qualifiers.index(step.build)]
+    known = widened_names(builder, ref.node)
+    for name in names:
+        if name not in known or WIDENED_COLUMN not in frame.columns:
+            message = f"'{step.build}' has no column '{name}': no schema declares it, and no file has it"
+            help_text = did_you_mean(name, known) or f"undeclared columns: {', '.join(known) or 'none'}"
+            raise InputError([node.diagnostic("E714", message, "config", "cxl", help=help_text)])
+    kind = frame.schema[WIDENED_COLUMN].dataType
+    return frame.select("*", *[F.expr(undeclared.value(name, kind)).alias(name) for name in names])
 
 
 def _qualified(frame: DataFrame, qualifier: str) -> DataFrame:

@@ -39,6 +39,8 @@ LEFT, BUILD, LEFT_RANGE, BUILD_RANGE = (f"{TEMPORARY}{word}" for word in ("l", "
 _OK, _ONLY = f"{TEMPORARY}ok", f"{TEMPORARY}only"
 SKETCHED = ("grace_hash", "sort_merge", "adaptive")
 """Where many records, or many of one key, would make a difference to the next plan."""
+_TOKEN = re.compile(r"'[^']*'|`(?:[^`]|``)*`")
+"""A literal (see `sql_string`: there is no quote in it) or a quoted name."""
 _MOST_TEXT = 20_000
 """Longer conditions are computed after the join: Spark's parser would take too long for them."""
 
@@ -315,7 +317,6 @@ def _inlined(lowered: LoweredProgram, texts: list[str]) -> list[str] | None:
 
 
 def _replaced(text: str, known: dict[str, str]) -> str:
-    if not known:
-        return text
-    pattern = "|".join(re.escape(name) for name in sorted(known, key=len, reverse=True))
-    return re.sub(pattern, lambda m: known[m[0]], text)
+    """The text with columns written out. It is read as Spark reads it, name by name and literal by literal: what looks
+    like a column inside a literal, or inside another name, is none."""
+    return _TOKEN.sub(lambda m: known.get(m[0], m[0]), text)

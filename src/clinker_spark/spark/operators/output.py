@@ -16,8 +16,9 @@ from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
 from clinker_spark.plan.needs import per_file
-from clinker_spark.plan.nodes import OutputPlan, SourcePlan, TransformPlan
+from clinker_spark.plan.nodes import OutputPlan, SourcePlan
 from clinker_spark.plan.ready_cells import CELLS_COLUMN, output_runs, source_of, source_runs
+from clinker_spark.spark import undeclared
 from clinker_spark.spark.operators.correlated import HELD, with_held
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, direction, failed
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
@@ -151,11 +152,14 @@ def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[
     columns = [OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns]
     _with_cells(builder, node, stream, columns)
     if node.config.include_unmapped and WIDENED_COLUMN in stream.frame.columns:
+        kind = stream.frame.schema[WIDENED_COLUMN].dataType
         taken = {column.name for column in columns} | set(node.schema) | set(node.config.exclude)
-        for name in widened_names(builder, node):
+        for name in widened_names(builder, node.inputs[0].node):
             if name not in taken:
                 taken.add(name)
-                columns.append(OutColumn(name, STRING.as_nullable(), f"{quote(WIDENED_COLUMN)}[{sql_string(name)}]"))
+                sql = undeclared.text(name, kind)
+                value = undeclared.json(name) if undeclared.has_types(kind) else None
+                columns.append(OutColumn(name, STRING.as_nullable(), sql, json=value))
     return tuple(columns)
 
 
@@ -179,16 +183,15 @@ def _bytes(column: OutColumn) -> str:
     return f"CAST(coalesce(octet_length({text}), 0) AS BIGINT)"
 
 
-def widened_names(builder: Builder, node: OutputPlan) -> list[str]:
+def widened_names(builder: Builder, node: str) -> list[str]:
+    """The undeclared columns that the records of a node can carry, in the order of their sources and files."""
     names: dict[str, None] = {}
-    todo = [node.inputs[0].node]
+    todo = [node]
     while todo:
         before = builder.plan[todo.pop(0)]
         if isinstance(before, SourcePlan):
             names.update(dict.fromkeys(builder.scans[before.name].widened))
-        # A transform may also look into other records, of which it only has what its program takes.
-        refs = before.inputs[:1] if isinstance(before, TransformPlan) else before.inputs
-        todo += [ref.node for ref in refs]
+        todo += [ref.node for ref in before.carried_from]
     return list(names)
 
 

@@ -20,6 +20,7 @@ from clinker_spark.plan.ready_cells import source_runs, typed_columns
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import (
+    DOCUMENT_BITS,
     DOCUMENT_COLUMN,
     EVENT_COLUMN,
     FROM_COLUMN,
@@ -205,7 +206,7 @@ def _hidden(
     if need.arrival:
         found[ARRIVAL_COLUMN] = F.col(quote(ARRIVAL_COLUMN))
     if need.document:
-        found[DOCUMENT_COLUMN] = (F.lit(node.index).cast("long") * F.lit(2**32) + file).cast("long")
+        found[DOCUMENT_COLUMN] = (F.lit(node.index).cast("long") * F.lit(2**DOCUMENT_BITS) + file).cast("long")
     if need.event:
         watermark = node.config.watermark
         found[EVENT_COLUMN] = event_time(watermark, node.schema[watermark.column])

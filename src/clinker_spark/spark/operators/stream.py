@@ -13,6 +13,8 @@ from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.plan.ledger import NONE, Flow
 
 DOCUMENT_COLUMN = "$document"
+DOCUMENT_BITS = 32
+"""The lower bits of a document are the position of the file among those of its source; above stands the source."""
 """The file a record belongs to: a number that no other file of the run has."""
 EVENT_COLUMN = "$event"
 """When a record happened, in microseconds since 1970. Only when windows are made of it."""

@@ -36,10 +36,12 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
         window = Window(node.window.group_by, [order_text(item) for item in node.window.sort_by])
     tap = Tap(builder, node, stream)
     frame = apply(node.program, frame, context=context, window=window, counter=tap)
-    frame = frame.drop(*[F.col(quote(ir.lookup_column(i))) for i in range(len(node.program.typed.lookups))])
+    helpers = [ir.lookup_column(i) for i in range(len(node.program.typed.lookups))]
     if builder.values_of != node.name:
         shared = [f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED]
-        frame = frame.drop(*[F.col(quote(name)) for name in shared if name in frame.columns])
+        helpers += [name for name in shared if name in frame.columns]
+    if helpers:
+        frame = frame.drop(*[F.col(quote(name)) for name in helpers])
     result = Stream(
         frame, stream.in_place and not node.shuffles, stream.route, tap.flow, stream.carried, tap.pushes and not others
     )

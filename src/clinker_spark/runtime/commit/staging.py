@@ -1,0 +1,181 @@
+"""Staging: everything that was made gets its permissions, is hashed and synced; what comes out are the steps that are
+left, the new manifests among them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.runtime.commit import manifest as manifests
+from clinker_spark.runtime.commit.claims import Claim, may_be_letters
+from clinker_spark.runtime.commit.journal import Mark, Step
+from clinker_spark.runtime.commit.manifest import Manifest, Written, manifest_path
+from clinker_spark.runtime.commit.seam import FOLDER, Files, Info, default_modes
+
+
+@dataclass(frozen=True)
+class Made:
+    """A finished file or folder, where it belongs, and whose it is. `source` is the input file that it was made of,
+    where each has its own."""
+
+    made: Path
+    place: Path
+    claim: str
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """An output that this run holds, and what an earlier run wrote for it."""
+
+    claim: Claim
+    home: Path
+    known: dict[str, Written]
+
+
+class Run(Protocol):
+    """What staging has to know of an attempt."""
+
+    execution_id: str
+    pipeline: str
+    files: Files
+    inputs: list[dict[str, Any]]
+    replayed: list[str] | None
+    warnings: list[Diagnostic]
+    removed: list[str]
+
+    def top(self, parent: Path) -> Path:
+        """The attempt folder in a folder."""
+
+
+class Staging:
+    """Makes the steps of one commit."""
+
+    def __init__(self, run: Run, puts: Sequence[Made], removals: Sequence[tuple[Path, str]]) -> None:
+        self.run = run
+        self.files = run.files
+        self.puts = puts
+        self.removals = removals
+        self.written: dict[str, dict[Path, Written]] = {}
+        """What this run writes, by output."""
+        self.found: list[Step] = []
+        self.modes = default_modes()
+
+    def finish_files(self) -> None:
+        """What takes time: permissions, hashes, and onto the disk."""
+        folders: dict[Path, None] = {}
+        for item in self.puts:
+            folders[item.made.parent] = None
+            self._put(item, self.written.setdefault(item.claim, {}))
+        for folder in folders:
+            self.files.sync(folder)
+
+    def steps(self, claims: Sequence[Claimed]) -> list[Step]:
+        """All that is to be done, in order. From here on nobody else may change the manifests."""
+        held = {item.claim.key: item for item in claims}
+        for place, key in self.removals:
+            self._remove_letters(place, held[key])
+        for claimed in held.values():
+            if claimed.claim.key in self.written and claimed.claim.replaces and not claimed.claim.folder:
+                self._remove_stale(claimed)
+        for i, home in enumerate(dict.fromkeys(claimed.home for claimed in claims)):
+            draft = self.run.top(home) / f"manifest-{i}"
+            self.files.write(draft, self._manifest(home, claims).encode())
+            self._put(Made(draft, manifest_path(home, self.run.pipeline), ""), {})
+        missing: dict[Path, None] = {}
+        for item in self.puts:
+            missing |= dict.fromkeys(missing_folders(self.files, item.place.parent))
+        return [*(Step("mkdir", str(folder)) for folder in missing), *self.found]
+
+    def _backup(self, place: Path) -> str:
+        return str(self.run.top(place.parent) / f"backup-{len(self.found)}")
+
+    def _put(self, item: Made, written: dict[Path, Written]) -> None:
+        old = self.files.stat(item.place)
+        info = self.files.stat(item.made)
+        assert info is not None
+        is_folder = info.kind == FOLDER
+        if is_folder:
+            self._adopt(item.made, old, self.modes[1])
+            for name in self.files.names(item.made):
+                before = None if old is None else self.files.stat(item.place / name)
+                self._finish(item.made / name, item.place / name, before, written)
+            self.files.sync(item.made)
+        else:
+            self._finish(item.made, item.place, old, written, item.source)
+        new = self.files.stat(item.made)
+        assert new is not None
+        backup = "" if old is None else self._backup(item.place)
+        mark = None if old is None else Mark.of(old)
+        self.found.append(Step("put", str(item.place), str(item.made), backup, is_folder, old=mark, new=Mark.of(new)))
+
+    def _finish(
+        self, made: Path, place: Path, old: Info | None, written: dict[Path, Written], source: str | None = None
+    ) -> None:
+        """A file: its permissions, its hash, and onto the disk."""
+        self._adopt(made, old, self.modes[0])
+        info = self.files.stat(made)
+        assert info is not None
+        written[place] = Written.of(self.files, made, info, source)
+        self.files.sync(made)
+
+    def _adopt(self, made: Path, old: Info | None, mode: int) -> None:
+        """What replaces something gets its permissions and, where this process may, its owner."""
+        if old is None:
+            self.files.adopt(made, mode, None)
+        else:
+            self.files.adopt(made, old.mode, (old.uid, old.gid))
+
+    def _remove_letters(self, place: Path, held: Claimed) -> None:
+        """Dead letters of an earlier run; nothing else that may be there."""
+        self.written.setdefault(held.claim.key, {})
+        resolved = self.files.resolve(place)
+        info = self.files.stat(resolved)
+        if info is not None and info.size and may_be_letters(self.files, resolved, held.known):
+            self._remove(resolved, info)
+
+    def _remove(self, place: Path, info: Info) -> None:
+        self.found.append(Step("remove", str(place), backup=self._backup(place), old=Mark.of(info)))
+
+    def _remove_stale(self, item: Claimed) -> None:
+        """What an earlier run wrote for an output, and this one does not."""
+        read = {source["name"] for source in self.run.inputs}
+        settled = {step.place for step in self.found}
+        for name, was in item.known.items():
+            place = Path(name)
+            info = self.files.stat(place)
+            if name in settled or info is None:
+                continue
+            if was.source is not None and was.source not in read:
+                self.written[item.claim.key][place] = was  # made of an input that this run does not know
+            elif was.is_unchanged(self.files, place, info):
+                self._remove(place, info)
+                self.run.removed.append(name)
+            else:
+                message = f"'{name}' was written by an earlier run and changed since: it is left as it is"
+                self.run.warnings.append(Diagnostic("W420", message, help="remove it if it is no longer needed"))
+
+    def _manifest(self, home: Path, claims: Sequence[Claimed]) -> Manifest:
+        manifest = manifests.load(self.files, home, self.run.pipeline)
+        manifest.run, manifest.inputs = self.run.execution_id, self.run.inputs
+        replayed = self.run.replayed
+        manifest.replayed = [] if replayed is None else list(dict.fromkeys([*manifest.replayed, *replayed]))
+        for item in claims:
+            key = item.claim.key
+            if key in self.written and item.home == home:
+                files = {os.path.relpath(place, home): was for place, was in self.written[key].items()}
+                manifest.note(item.claim.key_in(home), files)
+        return manifest
+
+
+def missing_folders(files: Files, folder: Path) -> list[Path]:
+    """The folders that have to be made, the uppermost first."""
+    found = []
+    while files.stat(folder) is None:
+        found.append(folder)
+        folder = folder.parent
+    return found[::-1]
