@@ -188,6 +188,20 @@ nodes:
     assert [warning.code for warning in report.warnings] == ["W017"]
 
 
+def test_long_runs_of_transforms_have_numbers_for_each(bench: Any) -> None:
+    bench.file("in.csv", "id,q\n" + "".join(f"{i},{i}\n" for i in range(30)))
+    nodes, last = "", "orders"
+    for i in range(20):
+        nodes += f"  - {{ type: transform, name: t{i}, input: {last}, config: {{ cxl: 'emit x = 1 / (q - {i})' }} }}\n"
+        last = f"t{i}"
+    text = CSV.split("  - { type: transform")[0] + nodes
+    text += f"  - {{ type: output, name: out, input: {last}, config: {{ type: csv, path: out.csv }} }}\n"
+    report = bench.run(text + LETTERS)
+    found = numbers(report)
+    assert [found[f"t{i}"] for i in range(20)] == [(30 - i, 29 - i, {}, 1) for i in range(20)]
+    assert str(report.balances[0]) == "30 read = 10 written + 20 dead letters"
+
+
 def test_a_filter_after_parquet_is_still_left_to_the_files(bench: Any) -> None:
     parquet(bench, {"id": [1, 2, 3], "q": [1, 2, 3]})
     few = '  - { type: transform, name: few, input: orders, config: { cxl: "filter q > 2" } }\n'

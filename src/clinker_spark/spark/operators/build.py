@@ -203,14 +203,19 @@ class Builder:
         last = len(readers) == 1 and readers[0].kind == "output"
         if not (follows or (last and len(made) == 1)):
             made = {port: self.settle(node, stream) for port, stream in made.items()}
-        for inner in run[:-1]:  # one record for one, and nothing is set aside between them
-            before = self.stream(run[0].inputs[0])
-            self.ledger.entry(inner.name).took = {str(inner.inputs[0]): End(before.flow, before.carried)}
-            self.ledger.entry(inner.name).passed = {None: End(before.flow, before.carried)}
         entry = self.ledger.entry(node.name)
-        for ref, read in zip(node.inputs, run[0].inputs if run else node.inputs, strict=True):
-            stream = self.stream(read)
-            entry.took[str(ref)] = End(stream.flow, stream.carried)
+        if not run:
+            for ref in node.inputs:
+                stream = self.stream(ref)
+                entry.took[str(ref)] = End(stream.flow, stream.carried)
+        else:  # one record for one, and nothing is set aside between them
+            before = self.stream(run[0].inputs[0])
+            carried = before.carried
+            for inner in run:
+                known = self.ledger.entry(inner.name)
+                known.took = {str(inner.inputs[0]): End(before.flow, carried)}
+                carried = (*carried, inner.name)
+                known.passed = {None: End(before.flow, carried)}
         entry.passed = {port: End(stream.flow, stream.carried) for port, stream in made.items()}
         return made
 
