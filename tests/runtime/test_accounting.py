@@ -188,6 +188,16 @@ nodes:
     assert [warning.code for warning in report.warnings] == ["W017"]
 
 
+def test_a_branch_that_nothing_reads_is_a_drop_of_its_route(bench: Any) -> None:
+    bench.file("in.csv", ROWS)
+    route = (
+        "  - { type: route, name: r, input: paid, config: { conditions: { low: q < 3, mid: q < 8 }, default: high } }\n"
+    )
+    report = bench.run(before_output(CSV, route, "r.low") + LETTERS)
+    assert numbers(report)["r"] == (3, 2, {"branch that nothing reads": 1}, 0)
+    assert report.balances[0].missing == 0
+
+
 def test_long_runs_of_transforms_have_numbers_for_each(bench: Any) -> None:
     bench.file("in.csv", "id,q\n" + "".join(f"{i},{i}\n" for i in range(30)))
     nodes, last = "", "orders"

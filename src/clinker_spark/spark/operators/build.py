@@ -216,7 +216,8 @@ class Builder:
                 known.took = {str(inner.inputs[0]): End(before.flow, carried)}
                 carried = (*carried, inner.name)
                 known.passed = {None: End(before.flow, carried)}
-        entry.passed = {port: End(stream.flow, stream.carried) for port, stream in made.items()}
+        ports = self.plan.read_ports(node.name) if len(made) > 1 else made
+        entry.passed = {port: End(made[port].flow, made[port].carried) for port in made if port in ports}
         return made
 
     def job_done(self) -> None:
