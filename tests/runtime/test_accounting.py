@@ -127,7 +127,7 @@ def test_numbers_in_the_report_the_events_and_the_summary(bench: Any) -> None:
     line = "6 read = 3 written + 2 dead letters + 1 filtered out by 'paid'"
     assert [str(balance) for balance in report.balances] == [line]
     shown = io.StringIO()
-    print_summary(report, Console(file=shown, width=200))
+    print_summary(report, Console(file=shown, width=200), 1.0)
     assert f"orders: {line}" in shown.getvalue()
     dropped = [{"node": "paid", "reason": "filter", "records": 1}]
     balance = {"sources": ["orders"], "read": 6, "written": 3, "dead_letters": 2, "dropped": dropped}
@@ -171,7 +171,7 @@ def test_names_of_nodes_and_checks_do_not_get_in_the_way_of_counts(bench: Any) -
     """A check that is called as a count is, a node as another with what it counts, and two inputs of one node."""
     bench.file("in.csv", ROWS)
     checks = "validations: [{ check: 'q < 9', name: filter, severity: warn, message: large }]"
-    query = "from a in r_low join b in r_high on 10 / a.id - a.id == 10 / b.id - b.id select { id: a.id }"
+    query = "from a in low join b in high on 10 / a.id - a.id == 10 / b.id - b.id select { id: a.id }"
     text = f"""
 pipeline: {{ name: test }}
 nodes:
