@@ -306,7 +306,7 @@ class Graph:
 
     def queried(self, stream: Stream) -> Stream:
         name = f"q{len(self.nodes)}"
-        source = stream.ref.replace(".", "_")
+        source = stream.ref.split(".")[-1]
         query = f"from r in {source} where 10 / (r.a - 4) < 3 select {{ id: r.id, a: r.a, c: r.c, n: r.n }}"
         self._node(f"type: query, name: {name}, inputs: [{stream.ref}], config: {{ query: {json.dumps(query)} }}")
         good = [r for r in stream.records if r["a"] != 4]

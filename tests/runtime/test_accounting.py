@@ -127,7 +127,7 @@ def test_numbers_in_the_report_the_events_and_the_summary(bench: Any) -> None:
     line = "6 read = 3 written + 2 dead letters + 1 filtered out by 'paid'"
     assert [str(balance) for balance in report.balances] == [line]
     shown = io.StringIO()
-    print_summary(report, Console(file=shown, width=200))
+    print_summary(report, Console(file=shown, width=200), 1.0)
     assert f"orders: {line}" in shown.getvalue()
     dropped = [{"node": "paid", "reason": "filter", "records": 1}]
     balance = {"sources": ["orders"], "read": 6, "written": 3, "dead_letters": 2, "dropped": dropped}
@@ -171,7 +171,7 @@ def test_names_of_nodes_and_checks_do_not_get_in_the_way_of_counts(bench: Any) -
     """A check that is called as a count is, a node as another with what it counts, and two inputs of one node."""
     bench.file("in.csv", ROWS)
     checks = "validations: [{ check: 'q < 9', name: filter, severity: warn, message: large }]"
-    query = "from a in r_low join b in r_high on 10 / a.id - a.id == 10 / b.id - b.id select { id: a.id }"
+    query = "from a in low join b in high on 10 / a.id - a.id == 10 / b.id - b.id select { id: a.id }"
     text = f"""
 pipeline: {{ name: test }}
 nodes:
@@ -186,6 +186,30 @@ nodes:
     assert numbers(report)["t"] == (5, 4, {"filter": 1}, 0)
     assert numbers(report)["a: read"] == (2, 2, {}, 0)
     assert [warning.code for warning in report.warnings] == ["W017"]
+
+
+def test_a_branch_that_nothing_reads_is_a_drop_of_its_route(bench: Any) -> None:
+    bench.file("in.csv", ROWS)
+    route = (
+        "  - { type: route, name: r, input: paid, config: { conditions: { low: q < 3, mid: q < 8 }, default: high } }\n"
+    )
+    report = bench.run(before_output(CSV, route, "r.low") + LETTERS)
+    assert numbers(report)["r"] == (3, 2, {"branch that nothing reads": 1}, 0)
+    assert report.balances[0].missing == 0
+
+
+def test_long_runs_of_transforms_have_numbers_for_each(bench: Any) -> None:
+    bench.file("in.csv", "id,q\n" + "".join(f"{i},{i}\n" for i in range(30)))
+    nodes, last = "", "orders"
+    for i in range(20):
+        nodes += f"  - {{ type: transform, name: t{i}, input: {last}, config: {{ cxl: 'emit x = 1 / (q - {i})' }} }}\n"
+        last = f"t{i}"
+    text = CSV.split("  - { type: transform")[0] + nodes
+    text += f"  - {{ type: output, name: out, input: {last}, config: {{ type: csv, path: out.csv }} }}\n"
+    report = bench.run(text + LETTERS)
+    found = numbers(report)
+    assert [found[f"t{i}"] for i in range(20)] == [(30 - i, 29 - i, {}, 1) for i in range(20)]
+    assert str(report.balances[0]) == "30 read = 10 written + 20 dead letters"
 
 
 def test_a_filter_after_parquet_is_still_left_to_the_files(bench: Any) -> None:

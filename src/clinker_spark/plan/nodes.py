@@ -409,6 +409,10 @@ class Plan:
         """Who reads a node, once for each input that does."""
         return list(self._readers.get(name, ()))
 
+    def read_ports(self, name: str) -> set[str | None]:
+        """The ports of a node that somebody reads."""
+        return {ref.port for node in self.readers(name) for ref in node.inputs if ref.node == name}
+
     @cached_property
     def _readers(self) -> Mapping[str, list[PlanNode]]:
         found: dict[str, list[PlanNode]] = {}

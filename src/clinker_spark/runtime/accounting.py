@@ -8,7 +8,7 @@ records are counted once more, in jobs of their own, and only if these numbers d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -116,14 +116,14 @@ class Accounts:
     def _not_counted(self, builder: Builder) -> list[str]:
         """The sources of which readers should have said how many records they gave, and did not. Joins and queries
         may stop reading before the end, or not begin."""
+        plan = self.state.plan
+        early = [node for node in plan.nodes if isinstance(node, CombinePlan | QueryPlan)]
+        in_part = {before.name for node in early for before in plan.upstream(node.name)}
         found = []
         for name, scan in builder.scans.items():
-            after = [
-                node for node in self.state.plan.nodes if self.state.plan[name] in self.state.plan.upstream(node.name)
-            ]
-            whole = not any(isinstance(node, CombinePlan | QueryPlan) for node in after)
             said = f"{name}: given" in builder.facts or scan.rows is not None or f"{name}.source" in builder.counts
-            if whole and not said and builder.progress is not None:
+            said = said and (scan.split_files is None or f"{name}: kept aside" in builder.facts)
+            if name not in in_part and not said and builder.progress is not None:
                 found.append(name)
         return found
 
@@ -291,6 +291,10 @@ class Accounts:
         )
 
 
-def _sum(counts: object) -> int | None:
-    listed = list(counts)  # type: ignore[call-overload]
-    return None if None in listed else sum(listed)
+def _sum(counts: Iterable[int | None]) -> int | None:
+    found = 0
+    for number in counts:
+        if number is None:
+            return None
+        found += number
+    return found

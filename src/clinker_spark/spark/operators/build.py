@@ -130,6 +130,7 @@ class Builder:
     scans: dict[str, Any] = field(default_factory=dict)
     _built: dict[str, Ports] = field(default_factory=dict)
     _named: set[str] = field(default_factory=set)
+    _known: dict[str, dict[str, int]] = field(default_factory=dict)
     _source_counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -202,15 +203,21 @@ class Builder:
         last = len(readers) == 1 and readers[0].kind == "output"
         if not (follows or (last and len(made) == 1)):
             made = {port: self.settle(node, stream) for port, stream in made.items()}
-        for inner in run[:-1]:  # one record for one, and nothing is set aside between them
-            before = self.stream(run[0].inputs[0])
-            self.ledger.entry(inner.name).took = {str(inner.inputs[0]): End(before.flow, before.carried)}
-            self.ledger.entry(inner.name).passed = {None: End(before.flow, before.carried)}
         entry = self.ledger.entry(node.name)
-        for ref, read in zip(node.inputs, run[0].inputs if run else node.inputs, strict=True):
-            stream = self.stream(read)
-            entry.took[str(ref)] = End(stream.flow, stream.carried)
-        entry.passed = {port: End(stream.flow, stream.carried) for port, stream in made.items()}
+        if not run:
+            for ref in node.inputs:
+                stream = self.stream(ref)
+                entry.took[str(ref)] = End(stream.flow, stream.carried)
+        else:  # one record for one, and nothing is set aside between them
+            before = self.stream(run[0].inputs[0])
+            carried = before.carried
+            for inner in run:
+                known = self.ledger.entry(inner.name)
+                known.took = {str(inner.inputs[0]): End(before.flow, carried)}
+                carried = (*carried, inner.name)
+                known.passed = {None: End(before.flow, carried)}
+        ports = self.plan.read_ports(node.name) if len(made) > 1 else made
+        entry.passed = {port: End(made[port].flow, made[port].carried) for port in made if port in ports}
         return made
 
     def job_done(self) -> None:
@@ -300,8 +307,12 @@ class Builder:
         """
         if name in self.recounted:
             return self.recounted[name]
-        observation = self.counts.get(name)
-        return {} if observation is None else _observed(observation, patience)
+        if name not in self._known and name in self.counts:
+            found = _observed(self.counts[name], patience)
+            if not found:
+                return found
+            self._known[name] = found
+        return self._known.get(name, {})
 
     def recount(self, name: str) -> None:
         """Count once more, in a job of its own: a task that ran twice may have been counted twice."""
@@ -320,6 +331,7 @@ class Builder:
         observation = self.counts[name] = Observation(f"node:{name}:{next(_NUMBERS)}")
         self.observed[name] = (frame, metrics)
         self.recounted.pop(name, None)
+        self._known.pop(name, None)
         return frame.observe(observation, *[column.alias(key) for key, column in metrics.items()])
 
 

@@ -16,6 +16,9 @@ from clinker_spark.spark.operators.stream import Stream
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder, Ports
 
+UNREAD = "branch that nothing reads"
+"""Why a record goes nowhere. The plan has a warning about it."""
+
 
 def build_route(builder: Builder, node: RoutePlan) -> Ports:
     """A stream for each port. Records whose condition fails are set aside before they part."""
@@ -25,10 +28,13 @@ def build_route(builder: Builder, node: RoutePlan) -> Ports:
     names = [name for name in decided.frame.columns if not name.startswith("$port")]
     ledger = builder.ledger
     flows = {port: ledger.unknown(f"{node.name}.to {port}") for port in node.ports}
+    read = [flows[port] for port in node.ports if port in builder.plan.read_ports(node.name)]
     if not node.inclusive:  # each record takes one port
-        ledger.law(
-            node.name, "takes {left} records, and {right} leave it by its ports", decided.flow, total(flows.values())
-        )
+        if len(read) < len(node.ports):
+            read.append(ledger.unknown(f"{node.name}.to nobody"))
+            ledger.entry(node.name).dropped[UNREAD, 0] = read[-1]
+        what = "takes {left} records, and {right} leave it by its ports"
+        ledger.law(node.name, what, decided.flow, total(read))
     ports: Ports = {}
     for i, port in enumerate(node.ports):
         frame = decided.frame.where(_takes(node, i)).select(*decided.columns(names))
