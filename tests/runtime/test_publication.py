@@ -52,7 +52,7 @@ REFUSED = [
     (pipeline("path: o.csv", handling=letters("data/in.csv")), "E422", "no dead-letter file"),
     (pipeline("path: o.csv", handling=letters("users/notes.txt")), "E422", "no dead-letter file"),
     (pipeline("path: o.csv", handling=letters("users")), "E401", "is a folder"),
-    (pipeline("path: o.csv", handling=letters("o.csv")), "E322", "twice"),
+    (pipeline("path: o.csv", handling=letters("./o.csv")), "E322", "written"),
     (pipeline("path: new/", "path: new/o.csv"), "E322", "lies in"),
     (pipeline("path: new/", handling=letters("new/dead.csv")), "E322", "lies in"),
     (pipeline(f"path: {'n' * 300}.csv"), "E401", "too long"),
