@@ -405,6 +405,8 @@ def test_replayed_letters_are_kept_until_a_whole_run(tmp_path: Path) -> None:
     for ids in (["a", "b"], ["b", "c"]):
         publish(place, "x", replayed=ids)
     assert replayed_ids(FILES, tmp_path, "test") == {"a", "b", "c"}
+    publish(place, "x", pipeline="another")
+    assert replayed_ids(FILES, tmp_path, "test") == {"a", "b", "c"}
     publish(place, "x")
     assert replayed_ids(FILES, tmp_path, "test") == frozenset()
 
@@ -504,6 +506,33 @@ def test_threads_wait_for_each_other(tmp_path: Path) -> None:
     for other in others:
         other.join()
     assert found == ["done"] * 4 and place.read_text() in "0123" and nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["one output", "outputs of their own"])
+def test_many_runs_in_one_folder(shared: bool) -> None:
+    """Each looks for what crashes left while the others come and go; the manifest knows all of them in the end."""
+    import shutil
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    failed: list[BaseException] = []
+
+    def runs(i: int) -> None:
+        try:
+            for n in range(15):
+                publish(folder / "new" / ("o.csv" if shared else f"o{i}.csv"), f"{i} {n}", wait=60)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=runs, args=(i,)) for i in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    names = ["o.csv"] if shared else [f"o{i}.csv" for i in range(5)]
+    assert not failed and sorted(files_of(folder / "new")) == names and nothing_left(folder)
+    assert sorted(load(FILES, folder / "new", "test").outputs) == names
+    shutil.rmtree(folder)
 
 
 # ------------------------------------------------------------------ recovery

@@ -209,8 +209,9 @@ class Attempt:
         """Make the main folder, and show that its process lives. Somebody who looks for crashed runs may take it for
         one of them as long as it is not locked: then it is made again."""
         while True:
-            self.files.mkdir(top)
             try:
+                self._make_folders(top.parent)
+                self.files.mkdir(top)
                 lock = self.files.lock(top / OWNER)
             except FileNotFoundError:
                 continue
