@@ -538,6 +538,26 @@ def test_many_runs_in_one_folder(shared: bool) -> None:
 # ------------------------------------------------------------------ recovery
 
 
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_whatever_stops_a_commit_loses_nothing(tmp_path: Path, error: type[BaseException]) -> None:
+    """An error of any kind goes back; what cannot be caught leaves the journal and all that it needs."""
+    place = tmp_path / "parts"
+    claim = Claim("o", place, folder=True)
+    publish(place, {"part-0": "old"}, claim)
+
+    class Stopping(PosixFiles):
+        def rename(self, old: Path, new: Path) -> None:
+            if new == place and old.name == "final":  # the old folder is set aside
+                raise error
+            super().rename(old, new)
+
+    with pytest.raises(error):
+        publish(place, {"part-0": "new"}, claim, files=Stopping())
+    recovered(tmp_path)
+    assert files_of(tmp_path) == {"parts/part-0": "old" if error is MemoryError else "new"}
+    assert nothing_left(tmp_path)
+
+
 def recovered(*options: str | Path) -> Any:
     return CliRunner().invoke(clinker, ["recover", *map(str, options)], standalone_mode=False)
 
