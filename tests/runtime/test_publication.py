@@ -95,6 +95,7 @@ def test_a_larger_run_and_a_smaller_one_after_it(bench: Any) -> None:
     os.makedirs(bench.folder / "files")
     os.symlink("../far/b.csv", bench.folder / "files" / "b.csv")
     first = bench.run(text)
+    print(first.stage_seconds, first.seconds)
     names = set(visible(bench.folder / "out"))
     assert {f"o_{i:04}.csv" for i in range(1, 8)} | {"dead.csv", "mine.txt", "o.csv.meta.json"} <= names
     known = load(SYSTEM, bench.folder / "out", "test")
