@@ -12,7 +12,7 @@ WITH_JAVA = java_home="$$(scripts/ensure_java.sh)" && export JAVA_HOME="$$java_h
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: env ## Run examples/01-first-look: input, output and dead letters on one screen.
+demo: env ## Run examples/01-first-look: a pipeline, its picture, results, dead letters, and what to try next.
 	@$(WITH_JAVA) $(PY) examples/01-first-look/run.py
 
 test: lint types unit ## Everything a change must pass: ruff, mypy, pytest.

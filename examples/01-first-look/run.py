@@ -1,54 +1,79 @@
-"""Input, output and dead letters of one CXL program over one CSV file, on Spark. Run it with `make demo`."""
+"""A first look: a pipeline of several nodes, its picture, its results, and what to try next. `make demo` runs it."""
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.syntax import Syntax
 from rich.table import Table
 
-from clinker_spark import cxl
-from clinker_spark.spark.session import session
+import clinker_spark
+from clinker_spark.report.explain import explain
+from clinker_spark.report.picture import picture
 
 HERE = Path(__file__).parent
-ERROR = "$error"
+NEXT = """
+- **Break it.** Write `quantty` in `pipeline.yaml`, then run
+  `clinker run {here}/pipeline.yaml --dry-run`: it shows the place, without Java.
+- **Look first.** `clinker run {here}/pipeline.yaml --explain`, or `--dry-run -n 3` for what three records become.
+- **Ask why.** `clinker dlq inspect {here}/out/dead-letters.csv`
+- **Mend and replay.** Correct `many` in that file, then
+  `clinker dlq replay {here}/pipeline.yaml {here}/out/dead-letters.csv`
+- **Hold orders together.** `examples/24-orders-held-together` keeps whole orders back when one line fails.
 
-
-def show(console: Console, title: str, rows: DataFrame) -> None:
-    table = Table(*rows.columns, title=title, title_justify="left", title_style="bold", header_style="bold cyan")
-    for row in rows.collect():  # a dozen rows
-        table.add_row(*("[dim]null[/]" if value is None else str(value) for value in row))
-    console.print(table)
-    console.print()
+(`source .venv/bin/activate` puts `clinker` on your path.)
+"""
 
 
 def main() -> None:
-    console = Console()
-    path = HERE / "program.cxl"
-    source = path.read_text(encoding="utf-8")
-    console.print(Syntax(source, "ruby", background_color="default"))  # near enough to CXL for its colours
+    console = Console(highlight=False)
+    pipeline = clinker_spark.load(HERE / "pipeline.yaml")
 
-    console.print("[dim]starting Spark ...[/]")
-    spark = session("local[2]", conf={"spark.sql.shuffle.partitions": "2"})
-    customers = spark.read.csv(str(HERE / "data" / "customers.csv"), header=True)
-    show(console, "Input: all text, some of it wrong", customers)
+    title(console, "The pipeline", f"{HERE.name}/pipeline.yaml, checked without Java")
+    console.print(picture(pipeline.plan))
 
-    # Compiled and typechecked here, in milliseconds and without Spark. A mistake in the program would end the run now.
-    program = cxl.compile(source, schema=dict.fromkeys(customers.columns, "string"))
+    title(console, "What will run", "the beginning of `clinker run pipeline.yaml --explain`")
+    plan = explain(pipeline.plan, "text").split("=== Execution Plan ===\n")[1].split("\n\n")[0]
+    console.print(Syntax(plan, "text", background_color="default", word_wrap=True))
 
-    # One lazy DataFrame: the input columns, the emitted ones, and an error that is null where the record is fine.
-    result = program.apply(customers)
-    good = result.where(F.col(f"`{ERROR}`").isNull()).drop(ERROR)
-    bad = result.where(F.col(f"`{ERROR}`").isNotNull())
-    show(console, "Output", good.select("id", "name", "orders", "spent", "member_years", "average_order", "tier"))
+    title(console, "The input", "data/orders.csv: some of it is wrong")
+    table(console, HERE / "data" / "orders.csv")
 
-    reasons = [F.col(f"`{ERROR}`.{field}").alias(field) for field in ("kind", "field", "value", "message")]
-    show(console, "Dead letters: each bad record with its reason", bad.select("id", *reasons))
+    with console.status("starting Spark, running the pipeline ..."):
+        report = pipeline.run()
 
-    spark.stop()
+    title(console, "What became of the records", f"{report.seconds:.0f} s, most of it to start Spark")
+    console.print(picture(pipeline.plan, report))
+    for name in ("large.csv", "revenue.csv"):
+        title(console, f"out/{name}")
+        table(console, HERE / "out" / name)
+    title(console, "out/small.json")
+    console.print((HERE / "out" / "small.json").read_text(encoding="utf-8").rstrip())
+
+    title(console, "Dead letters", "out/dead-letters.csv: every record that failed, where it stood, and why")
+    shown = ("source_file", "source_row", "triggering_field", "triggering_value", "error_detail")
+    table(console, HERE / "out" / "dead-letters.csv", {f"_cxl_dlq_{name}": name.split("_", 1)[1] for name in shown})
+
+    title(console, "What to try next")
+    console.print(Markdown(NEXT.format(here=HERE.relative_to(Path.cwd()) if HERE.is_relative_to(Path.cwd()) else HERE)))
+
+
+def title(console: Console, text: str, note: str = "") -> None:
+    console.print(f"\n[bold cyan]{text}[/]" + (f"  [dim]{note}[/]" if note else ""))
+
+
+def table(console: Console, path: Path, columns: dict[str, str] | None = None) -> None:
+    """A small CSV file as a table."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    chosen = columns or {name: name for name in rows[0]}
+    drawn = Table(*chosen.values(), header_style="bold")
+    for row in rows:
+        drawn.add_row(*(row[name] for name in chosen))
+    console.print(drawn)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -79,14 +80,30 @@ def test_unknown_command_suggests_one(capsys: pytest.CaptureFixture[str]) -> Non
 # ------------------------------------------------------------ explain
 
 
-@pytest.mark.parametrize("name", ["E200", "e200"])
-def test_explain_prints_the_page(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ends(clinker, "explain", "--code", name) == 0
+@pytest.mark.parametrize("args", [("--code", "E200"), ("--code", "e200"), ("E200",), ("e200",)])
+def test_explain_prints_the_page(args: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert ends(clinker, "explain", *args) == 0
     assert capsys.readouterr().out == page(next(entry for entry in ENTRIES if entry.code == "E200"))
 
 
+def test_explain_prints_the_plan_of_a_pipeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(
+        "pipeline: { name: demo }\nnodes:\n"
+        "  - { type: source, name: s, config: { type: csv, path: a.csv, schema: { id: int } } }\n"
+        "  - { type: output, name: o, input: s, config: { type: json, path: o.json, include_header: false } }\n"
+    )
+    assert ends(clinker, "explain", str(path)) == 0
+    plan = capsys.readouterr()
+    assert "=== Execution Plan ===" in plan.out and "warning[W027]" in plan.err
+    assert ends(clinker, "run", str(path), "--explain") == 0
+    assert capsys.readouterr() == plan
+    assert ends(clinker, "explain", str(tmp_path / "other.yaml")) != 0
+    assert "cannot read" in capsys.readouterr().err
+
+
 def test_explain_knows_the_kinds_of_record_errors(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ends(clinker, "explain", "--code", "division_by_zero") == 0
+    assert ends(clinker, "explain", "division_by_zero") == 0
     by_kind = capsys.readouterr().out
     assert ends(clinker, "explain", "--code", "X002") == 0
     assert by_kind == capsys.readouterr().out
@@ -100,14 +117,21 @@ def test_explain_list_has_every_code(capsys: pytest.CaptureFixture[str]) -> None
     assert [line.split()[0] for line in lines[1:]] == [entry.code for entry in ENTRIES]
 
 
-def test_explain_unknown_code(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ends(clinker, "explain", "--code", "E20O") == 1
+@pytest.mark.parametrize("option", [("--code",), ()])
+def test_explain_unknown_code(option: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert ends(clinker, "explain", *option, "E20O") == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "no diagnostic has the code 'E20O'; did you mean E200?\n"
+    assert ends(clinker, "explain", *option, "divide_by_zero") == 1
+    assert "did you mean division_by_zero?" in capsys.readouterr().err
+    assert ends(clinker, "explain", *option, "completely_different") == 1
+    assert "--list" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("args", [(), ("--list", "--code", "E200"), ("--nope",)])
+@pytest.mark.parametrize(
+    "args", [(), ("--list", "--code", "E200"), ("--list", "E200"), ("E200", "--code", "E200"), ("--nope",)]
+)
 def test_explain_wrong_options(args: tuple[str, ...]) -> None:
     assert ends(clinker, "explain", *args) == 2
 

@@ -53,7 +53,7 @@ def test_a_full_pipeline_has_no_findings(full: PipelineFile) -> None:
 
 def test_settings(full: PipelineFile) -> None:
     settings = full.settings
-    assert (settings.name, settings.batch_size, settings.memory.limit) == ("full", 1000, 2 * 2**30)
+    assert (settings.name, settings.batch_size, settings.memory.limit) == ("full", 2048, 2 * 2**30)
     assert variable_values(settings.vars) == {"threshold": 500.0, "region": "central", "since": dt.date(2026, 1, 31)}
     assert {name: str(t) for name, t in variable_types(settings.vars).items()} == {
         "threshold": "Float",

@@ -54,21 +54,53 @@ conf."spark.sql.shuffle.partitions" = 4
 conf."spark.ui.enabled" = false
 """
 
+SUPPORTED = """\
+[storage.spill]
+compress = "auto"
+
+[storage.staging]
+enabled = false
+
+[catalog]
+rules_root = "cxl"
+
+[spark]
+master = "local[2]"
+conf."spark.sql.shuffle.partitions" = 4
+conf."spark.ui.enabled" = false
+"""
+
 
 def read(text: str) -> object:
     return parse_workspace(Source("clinker.toml", text), Path("/w/clinker.toml"))
 
 
 def test_everything_at_once() -> None:
-    found = parse_workspace(Source("clinker.toml", FULL), Path("/w/clinker.toml"))
+    found = parse_workspace(Source("clinker.toml", SUPPORTED), Path("/w/clinker.toml"))
     assert found.warnings == () and found.root == Path("/w")
     config = found.config
-    assert (config.storage.spill.disk_cap_bytes, config.storage.spill.compress) == (100 * 1000**3, "on")
-    assert config.storage.staging.patterns == ("data/*.csv", "literal")
-    assert config.storage.publication.max_attempt_bytes == 1_000_000
-    assert config.channel.shard == "first-char" and config.group.root == "group"
-    assert config.catalog.schemas["with.dot"] == "x" and config.catalog.resources["shared"].access == "read"
-    assert config.spark.conf == {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"}
+    assert (config.storage.spill.compress, config.storage.staging.enabled, config.group.root) == (
+        "auto",
+        False,
+        "group",
+    )
+    assert config.catalog.rules_root == "cxl"
+    assert (config.spark.master, config.spark.conf) == (
+        "local[2]",
+        {"spark.sql.shuffle.partitions": "4", "spark.ui.enabled": "false"},
+    )
+
+
+def test_what_nothing_acts_on_is_refused_at_its_key() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(FULL)
+    found = caught.value.diagnostics
+    assert {d.code for d in found} == {"E009"}
+    keys = [FULL[d.span.start : d.span.end] for d in found if d.span is not None]
+    assert keys == [
+        "dir", "disk_cap_bytes", "compress", "enabled", "dir", "patterns", "verify", "mode", "local_spool_dir",
+        "failed_retention_seconds", "max_attempt_bytes", "root", "shard", "schemas", "resources",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

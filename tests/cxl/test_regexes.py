@@ -151,13 +151,18 @@ def test_full_match_tries_all_alternatives() -> None:
         ("^a.b$", r"\Aa[^\n]b\z"),
         (r"\w\b", r"(?U)\w\b"),
         ("(?i)ab", "[Aa][Bb]"),
-        ("(?:a|b|c)*d", "[a-c]*d"),
-        ("(?:(?:a+)+)+b", "a+b"),
+        ("^(?:a|b|c)*d", r"\A[a-c]*d"),
+        ("^(?:(?:a+)+)+b", r"\Aa+b"),
+        # Within a run that a match may begin with, only the first place is tried.
+        ("(?:a|b|c)*d", "(?<![a-c])[a-c]*d"),
+        (r"(\d+)-(\d+)", r"(?<!\p{Nd})(\p{Nd}+)-(\p{Nd}+)"),
+        (r"(\d+)-(\d+)x", None),
+        ("(a+)+b", None),
+        (".*x", None),
         ("(?P<n>a)", "(a)"),
         (r"[\d&&[^5]]", r"[[\p{Nd}]&&[^5]]"),
         # Rounds that are never given back run in a loop; others would call themselves and exhaust Java's stack.
-        (r"^([\w-]+\.)+[\w-]{2,}$", r"(?U)\A([\-\w]+\.)++[\-\w][\-\w]+\z"),
-        ('"(?:[^"]|"")*"$', r'"(?:[^"]|"")*+"\z'),
+        (r"^([\w-]+\.)+$", r"(?U)\A([\-\w]+\.)++\z"),
         ("(?:ab|cd)*", r"(?:ab|cd)*+|(?!)\x{10000}"),
         ("(?:ab|a){3}", "(?:ab|a){3}"),
         ("(?:a|ab)*c", None),
@@ -170,7 +175,7 @@ def test_java_text(pattern: str, java: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "groups"),
-    [("(a)(b)?", {0, 1, 2}), ("(?:(a)b)*c", {0}), ("((a)|b)c", {0, 1, 2}), ("(a?)*", set())],
+    [("(a)(b)?", {0, 1, 2}), ("^(?:(a)b)*c", {0}), ("((a)|b)c", {0, 1, 2}), ("(a?)*", set())],
 )
 def test_groups_that_java_finds(pattern: str, groups: set[int]) -> None:
     assert compile_regex(pattern).extractable == groups
@@ -254,11 +259,10 @@ def test_engines_agree(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("pattern", "unit"),
     [
-        (r"^([\w-]+\.)+[\w-]{2,}$", "a."),
-        ('^"(?:[^"]|"")*"$', '""'),
+        (r"^([\w-]+\.)+$", "a."),
         (r"^(?:,\s*\w+)*;", ", b"),
         ("^(?:ab|ba)*x", "ab"),
-        ("^[^,]{2,};", "a😀"),
+        ("^[^,;]{2,};", "a😀"),
         ("(?s)^(?:.)*$", "a😀"),
         (r"^(?:[\w--\d])+\d", "a𝒜"),
     ],

@@ -29,7 +29,7 @@ def test_a_declared_limit_is_the_heap(tmp_path: Path) -> None:
     assert memory_settings(limited, "local[*]", {}) == {"spark.driver.memory": "2048m"}
     assert memory_settings(limited, "spark://host:7077", {}) == {"spark.executor.memory": "2048m"}
     assert memory_settings(limited, "local[2]", {"spark.driver.memory": "1g"}) == {}
-    assert memory_settings(plan(tmp_path, ", memory: { backpressure: spill }"), "local[*]", {}) == {}
+    assert memory_settings(plan(tmp_path, ", memory: { backpressure: pause }"), "local[*]", {}) == {}
     assert memory_settings(plan(tmp_path, ""), "local[*]", {}) == {}
 
 

@@ -49,7 +49,7 @@ def test_cutting_by_bytes(spark: SparkSession) -> None:
     rows = [[f"'{t}'"] * 3 for t in texts]
     schema = [
         {"name": "a", "type": "string", "width": 4, "truncation": "silent"},
-        {"name": "b", "type": "string", "width": 2, "truncation": "warn", "justify": "right", "pad": "."},
+        {"name": "b", "type": "string", "width": 2, "truncation": "silent", "justify": "right", "pad": "."},
         {"name": "c", "type": "string", "width": 1, "truncation": "silent"},
     ]
     found = write(spark, output("fixed_width", schema=schema), {"a": "string", "b": "string", "c": "string"}, rows)

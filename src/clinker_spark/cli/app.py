@@ -6,8 +6,10 @@ Exit codes: 0 done, 1 the program or pipeline is wrong, 2 a file or option canno
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
@@ -81,6 +83,9 @@ def run(command: click.Command, name: str, args: Sequence[str] | None = None) ->
             sys.stdout.flush()  # a broken pipe shows here, not while the interpreter shuts down
         code = result if isinstance(result, int) else 0
     except (KeyboardInterrupt, click.Abort):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it has been heard
+        with contextlib.suppress(OSError, ValueError):
+            click.echo(f"{name}: interrupted", err=True)
         code = 130
     except click.exceptions.Exit as error:
         code = error.exit_code

@@ -1,7 +1,8 @@
-"""`clinker explain`: the page behind a diagnostic code."""
+"""`clinker explain`: the page behind a diagnostic code, or the plan of a pipeline."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -10,30 +11,49 @@ from clinker_spark.core.registry import ENTRIES, lookup, page, suggest
 
 
 @click.command("explain")
-@click.option("--code", metavar="CODE", help="A code such as E200, or the kind of a record error.")
+@click.argument("what", metavar="[CODE|PIPELINE]", required=False)
+@click.option("--code", metavar="CODE", help="The same as CODE alone.")
 @click.option("--list", "list_all", is_flag=True, help="List every code.")
 @click.pass_context
-def command(ctx: click.Context, code: str | None, list_all: bool) -> int:
-    """Explain a diagnostic code, or list them all.
+def command(ctx: click.Context, what: str | None, code: str | None, list_all: bool) -> int:
+    """Explain a diagnostic code, or the plan of a pipeline.
+
+    A code is one such as E200, or the kind of a record error.
 
     \b
-    clinker explain --code E200
-    clinker explain --code division_by_zero
+    clinker explain E200
+    clinker explain division_by_zero
+    clinker explain pipeline.yaml
     clinker explain --list
     """
-    if list_all == (code is not None):
-        raise click.UsageError("give either --code CODE or --list", ctx)
-    if code is None:
+    if [what is not None, code is not None, list_all].count(True) != 1:
+        raise click.UsageError("give a code such as E200, a pipeline, or --list", ctx)
+    if list_all:
         _print_list()
         return 0
-    entry = lookup(code)
-    if entry is None:
-        close = suggest(code)
-        hint = f"did you mean {close}?" if close else "`clinker explain --list` lists all codes."
-        click.echo(f"no diagnostic has the code '{code}'; {hint}", err=True)
-        return 1
-    _print_page(page(entry))
-    return 0
+    asked = code or what or ""
+    entry = lookup(asked)
+    if entry is not None:
+        _print_page(page(entry))
+        return 0
+    if what is not None and _is_path(what):
+        from clinker_spark.cli.run import show_warnings
+        from clinker_spark.plan.prepare import prepare
+        from clinker_spark.report.explain import explain
+
+        plan = prepare(what)
+        show_warnings(plan.warnings)
+        click.echo(explain(plan, "text"), nl=False)
+        return 0
+    close = suggest(asked)
+    hint = f"did you mean {close}?" if close else "`clinker explain --list` lists all codes."
+    click.echo(f"no diagnostic has the code '{asked}'; {hint}", err=True)
+    return 1
+
+
+def _is_path(text: str) -> bool:
+    """Is it meant as a file? Codes and kinds have no dots and slashes, and a file of such a name is there."""
+    return "." in text or "/" in text or os.path.exists(text)
 
 
 def _print_page(text: str) -> None:

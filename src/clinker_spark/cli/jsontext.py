@@ -14,6 +14,7 @@ import sys
 from decimal import Decimal
 from typing import Any
 
+from clinker_spark.cxl.builtins.text import datetime_text
 from clinker_spark.cxl.values import decimal_text
 
 
@@ -28,7 +29,9 @@ def _plain(value: Any) -> Any:
             return "NaN" if math.isnan(value) else "inf" if value > 0 else "-inf"
         case Decimal():
             return decimal_text(value)
-        case dt.date():  # a datetime too: its ISO form has a T, and a fraction only when there is one
+        case dt.datetime():
+            return datetime_text(value, "T")
+        case dt.date():
             return value.isoformat()
         case list() | tuple():
             return [_plain(v) for v in value]

@@ -12,7 +12,7 @@ COMMANDS = {
     "query": Lazy("clinker_spark.cli.query", "Query files, tables and lists."),
     "dlq": Lazy("clinker_spark.cli.dlq", "Look at dead letters, and run them again."),
     "recover": Lazy("clinker_spark.cli.recover", "Finish what a crash left half published."),
-    "explain": Lazy("clinker_spark.cli.explain", "Explain a diagnostic code, or list them all."),
+    "explain": Lazy("clinker_spark.cli.explain", "Explain a diagnostic code, or the plan of a pipeline."),
     "schema": Lazy("clinker_spark.cli.schema", "Print the JSON Schema of pipeline files, for editors."),
 }
 
@@ -24,7 +24,7 @@ COMMANDS = {
 def clinker() -> None:
     """Declarative data pipelines on Apache Spark, with a typed expression language (CXL).
 
-    Every error has a code; `clinker explain --code CODE` says what it means and what to do.
+    Every error has a code; `clinker explain CODE` says what it means and what to do.
     Work with single CXL programs through the `cxl` command.
     """
 

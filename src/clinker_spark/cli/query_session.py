@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
@@ -23,6 +24,8 @@ def open_engine(program: Checked, options: dict[str, Any]) -> tuple[QueryEngine,
     def spark() -> Any:
         from clinker_spark.spark.session import session
 
+        if not options["verbose"]:
+            logging.disable(logging.CRITICAL)  # what Py4J says about a lost JVM is said in one diagnostic
         master = options["master"] or "local[*]"
         return session(
             master, app_name="clinker query", conf=conf, verbose=options["verbose"], remote=options["remote"]

@@ -69,12 +69,12 @@ def command(pipeline: str, **options: Any) -> int:
     if options["machine"]:
         return _run(pipeline, None, options)
     plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
+    show_warnings(plan.warnings)
     if options["explain"] is not None:
         from clinker_spark.report.explain import explain
 
         click.echo(explain(plan, options["explain"]), nl=False)
         return 0
-    _show_warnings(plan.warnings)
     if options["dry_run"] and options["preview"] is None:
         click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")
         for node in plan.outputs:
@@ -97,7 +97,10 @@ def _run(pipeline: str, plan: Any, options: dict[str, Any]) -> int:
     with reporter(pipeline, run_options, machine=options["machine"], quiet=options["quiet"]) as listener:
         if plan is None:
             plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
-            listener("planned", {"nodes": len(plan.nodes), "outputs": [node.name for node in plan.outputs]})
+            show_warnings(plan.warnings)
+            warnings = [{"code": found.code, "message": found.message} for found in plan.warnings]
+            outputs = [node.name for node in plan.outputs]
+            listener("planned", {"nodes": len(plan.nodes), "outputs": outputs, "warnings": warnings})
         spark = open_session(plan, pipeline, options)
         if options["dry_run"]:
             from clinker_spark.runtime.preview import preview
@@ -107,11 +110,11 @@ def _run(pipeline: str, plan: Any, options: dict[str, Any]) -> int:
             return 0
         report = run(plan, spark, run_options, listener)
         listener("finished", {"report": report})
-    _show_warnings(report.warnings)
+    show_warnings(report.warnings)
     return report.exit_code
 
 
-def _show_warnings(warnings: Any) -> None:
+def show_warnings(warnings: Any) -> None:
     if warnings:
         from clinker_spark.core.render import render_all, use_color
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import logging
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,8 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
     master = options["master"] or spark.master or default
     if remote is None:
         conf |= memory_settings(plan, master, conf)
+    if not options["verbose"]:
+        logging.disable(logging.CRITICAL)  # Py4J would tell of every call that a lost JVM does not answer
     return session(
         master,
         app_name=f"clinker: {plan.file.settings.name}",

@@ -19,6 +19,7 @@ from pydantic_core import CoreSchema
 
 from clinker_spark.config.model.base import Model
 from clinker_spark.config.model.nodes import CompositionDocument, PipelineDocument
+from clinker_spark.config.refused import REFUSED, default_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DOCUMENTS: dict[str, type[Model]] = {"pipeline": PipelineDocument, "composition": CompositionDocument}
@@ -43,7 +44,17 @@ class _Generate(GenerateJsonSchema):
             described = found.get("properties", {}).get(info.alias or name)
             if isinstance(described, dict) and name in docs:
                 described["description"] = docs[name]
+        for name in REFUSED.get(model, ()):
+            self._refuse(found["properties"], model, name)
         return found
+
+    def _refuse(self, properties: dict[str, Any], model: type[Model], name: str) -> None:
+        """A key that only its default value is allowed for: without one, it is as unknown as any other."""
+        default = default_of(model, name)
+        described = properties.pop(model.model_fields[name].alias or name)
+        if isinstance(default, str | int | float):
+            about = f"{described['description']} Not supported yet: {REFUSED[model][name]}."
+            properties[name] = {"const": default, "default": default, "description": about}
 
 
 def json_schema(document: str = "pipeline") -> dict[str, Any]:
@@ -87,8 +98,10 @@ def _class_docs(model: type[Any]) -> dict[str, str]:
 
 
 def _tidy(schema: Any) -> None:
-    """Drop titles and nulls, which say nothing to a person, and give bounds their names in JSON Schema."""
+    """Drop titles and nulls, which say nothing to a person, and give bounds their names in JSON Schema. Alternatives
+    become conditions, so that what is wrong inside one of them is said there, and not of all of them together."""
     if isinstance(schema, dict):
+        _by_discriminator(schema)
         if isinstance(schema.get("title"), str):
             del schema["title"]
         _without_null(schema)
@@ -99,11 +112,48 @@ def _tidy(schema: Any) -> None:
             if key in ("properties", "$defs") and isinstance(value, dict):
                 for item in value.values():
                     _tidy(item)
-            elif key not in ("default", "examples", "enum", "const", "required", "discriminator"):
+            elif key not in ("default", "examples", "enum", "const", "required"):
                 _tidy(value)
+        _by_json_type(schema)
     elif isinstance(schema, list):
         for item in schema:
             _tidy(item)
+
+
+def _by_discriminator(schema: dict[str, Any]) -> None:
+    """Node types and file formats: `type` says which of the alternatives counts."""
+    if "discriminator" not in schema:
+        return
+    found = schema.pop("discriminator")
+    key, mapping = found["propertyName"], found["mapping"]
+    del schema["oneOf"]
+    schema["type"] = "object"
+    schema["required"] = [key]
+    schema["properties"] = {key: {"enum": list(mapping)}}
+    schema["allOf"] = [
+        {"if": {"properties": {key: {"const": value}}, "required": [key]}, "then": {"$ref": reference}}
+        for value, reference in mapping.items()
+    ]
+
+
+def _by_json_type(schema: dict[str, Any]) -> None:
+    """A list, a mapping or a text: what it is says which of the alternatives counts."""
+    options = schema.get("anyOf")
+    if not isinstance(options, list):
+        return
+    kinds = ["object" if "$ref" in option else option.get("type") for option in options]
+    if len({*kinds}) < len(kinds) or None in kinds or not {*kinds} & {"object", "array"}:
+        return
+    del schema["anyOf"]
+    schema["type"] = kinds
+    plain = ({"type": "string"}, {"type": "object"})
+    cases = [
+        {"if": {"type": kind}, "then": option}
+        for kind, option in zip(kinds, options, strict=True)
+        if option not in plain
+    ]
+    if cases:
+        schema["allOf"] = cases
 
 
 def _without_null(schema: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ TOKENS = (
 )
 PER_FILE = ("source_file", "source_path")
 """Tokens that make one output file of each input file."""
+_DIGITS = frozenset(str(number) for number in range(1, 65))
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
 _NAMING = re.compile(r"\{\{|\}\}|\{(\w+)(?::(0?[1-9]|[1-9][0-9]))?\}|[{}]|[^{}]+", re.ASCII)
 
@@ -59,6 +60,8 @@ def parse_template(text: str) -> tuple[str | Token, ...]:
                 known = ", ".join(TOKENS)
                 help_text = did_you_mean(name, TOKENS) or f"the tokens are {known}; write {{{{ for a brace"
                 raise TemplateError(f"there is no token '{{{name}}}'", help_text, match.start(), match.end())
+            if (reason := _wrong_args(name, args)) is not None:
+                raise TemplateError(f"'{piece}' cannot be read", reason, match.start(), match.end())
             parts.append(Token(name, tuple(args), match.start(), match.end()))
         elif piece in ("{", "}"):
             message = f"a '{piece}' stands alone"
@@ -66,6 +69,18 @@ def parse_template(text: str) -> tuple[str | Token, ...]:
         else:
             parts.append({"{{": "{", "}}": "}"}.get(piece, piece))
     return tuple(parts)
+
+
+def _wrong_args(name: str, args: list[str]) -> str | None:
+    """What to write instead, or None."""
+    if name == "source_name":
+        return None if not args or (len(args) == 1 and args[0]) else "write {source_name}, or {source_name:node}"
+    if name == "pipeline_hash":
+        known = not args or (len(args) == 1 and (args[0] == "full" or args[0] in _DIGITS))
+        return None if known else "write {pipeline_hash}, {pipeline_hash:full}, or the number of its digits, up to 64"
+    if name in PER_FILE:
+        return None if not args else f"write {{{name}}}"
+    return None if len(args) in (0, 2) else f"write {{{name}}}, or {{{name}:before:after}}"
 
 
 def naming_problem(text: str) -> str | None:

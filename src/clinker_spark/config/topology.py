@@ -186,6 +186,7 @@ class _Builder:
             for ref in vertex.refs:
                 self._edge(vertex, ref)
         outside = [self._target(ref) for ref in self.outputs]
+        self._init_phase()
         self._cycles()
         if not any(d.severity is Severity.ERROR for d in self.found):  # or a typo would be told as two
             self._unread({target for target in outside if target is not None})
@@ -276,6 +277,19 @@ class _Builder:
 
     def _beside(self, vertex: Vertex) -> str:
         return f"read what '{vertex.name}' reads: '{vertex.refs[0].text}'" if vertex.refs else "read another node"
+
+    def _init_phase(self) -> None:
+        """What an init transform reads is run before everything else; nobody can read it then."""
+        first = {name for name, vertex in self.known.items() if vertex.kind == "transform" and vertex.terminal}
+        for edge in self.edges:
+            if edge.producer in first and edge.consumer not in first:
+                message = f"'{edge.producer}' has 'phase: init': no other node can read its records"
+                self._problem("E164", message, edge.path, self._beside(self.known[edge.producer]))
+        for ref in self.outputs:
+            name = ref.text.partition(".")[0]
+            if name in first:
+                message = f"'{name}' has 'phase: init': it cannot be an output of the composition"
+                self._problem("E164", message, ref.path, self._beside(self.known[name]))
 
     # ------------------------------------------------------------ cycles
 

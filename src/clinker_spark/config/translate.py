@@ -12,10 +12,11 @@ from pydantic_core import ErrorDetails
 from clinker_spark.config.model.base import Finding, Model
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.nodes import LATER_FORMATS
+from clinker_spark.config.refused import refused_keys
 from clinker_spark.config.shape import Place, follow, is_model, keys, members
 from clinker_spark.config.values import shown
 from clinker_spark.config.yaml_tree import Document, KeyPath, Mapping, Scalar
-from clinker_spark.core.diagnostics import Diagnostic, Label
+from clinker_spark.core.diagnostics import Diagnostic, Label, Severity
 from clinker_spark.core.span import Span
 from clinker_spark.core.suggest import did_you_mean, nearest
 
@@ -43,7 +44,6 @@ _MAPPINGS = {
     "'inputs'": "name the ports: { rows: orders }",
     "'conditions'": "name the branches: { big: amount > 1000 }",
 }
-_INSTEAD = {"best_effort": "write 'continue', which does the same"}
 
 
 def validate(
@@ -74,7 +74,7 @@ def validate(
 def findings(value: Any, path: KeyPath = ()) -> Iterator[Finding]:
     """What the models themselves have to say, theirs and that of all models inside them."""
     if isinstance(value, Model):
-        for finding in value.check():
+        for finding in _once(list(value.check()), list(refused_keys(value))):
             yield finding.under(*path)
         for name, info in type(value).model_fields.items():
             if info.alias != "schema":  # columns are checked by what they belong to
@@ -87,6 +87,15 @@ def findings(value: Any, path: KeyPath = ()) -> Iterator[Finding]:
             yield from findings(item, (*path, key))
 
 
+def _once(own: list[Finding], refused: list[Finding]) -> Iterator[Finding]:
+    """A wrong value of a key that is refused anyway is told as what it is; what the key lacks is not worth telling."""
+    keys = {finding.at for finding in refused}
+    kept = [finding for finding in own if finding.code != "E006" or finding.at not in keys]
+    yield from kept
+    told = {finding.at for finding in kept}
+    yield from (finding for finding in refused if finding.at not in told)
+
+
 def finding_at(finding: Finding, document: Document, base: KeyPath) -> Diagnostic:
     """A finding at its place in the file."""
     path = (*base, *finding.at)
@@ -96,7 +105,10 @@ def finding_at(finding: Finding, document: Document, base: KeyPath) -> Diagnosti
         there = (*base, *finding.see[0])
         named = there[-1:] in (("name",), ("path",))  # what is meant is not the key but what it says
         labels = (Label(document.span_of(there) if named else document.head_span(there), finding.see[1]),)
-    return Diagnostic(finding.code, finding.message, document.source, span, finding.help, labels=labels)
+    severity = Severity.WARNING if finding.code.startswith("W") else Severity.ERROR
+    return Diagnostic(
+        finding.code, finding.message, document.source, span, finding.help, severity=severity, labels=labels
+    )
 
 
 def value_span(document: Document, path: KeyPath) -> Span:
@@ -216,7 +228,7 @@ def _unusable(kind: str, given: Any, context: dict[str, Any], key: str) -> tuple
         choice = f"'{known[0]}'" if len(known) == 1 else f"one of {', '.join(known)}"
         word = given if isinstance(given, str) else ""
         close = nearest(word, known)
-        help_text = _INSTEAD.get(word) or (f"did you mean '{close}'?" if close else f"write {either(known)}")
+        help_text = f"did you mean '{close}'?" if close else f"write {either(known)}"
         return f"{key} must be {choice}, not {shown(given)}", help_text
     if kind in ("model_type", "model_attributes_type", "dict_type", "mapping_type", "union_tag_not_found"):
         help_text = _MAPPINGS.get(key, "write 'key: value' lines below it, indented")

@@ -163,6 +163,12 @@ ENTRIES: tuple[Entry, ...] = (
         "`clinker dlq replay --append` cannot add records to an output.",
         "Replay without `--append`.",
     ),
+    Entry(
+        "E025",
+        "Spark cannot start",
+        "There is no Java, an old one, no temporary folder, or the system allows too few open files.",
+        "Install Java 17, or raise the limit that the message names.",
+    ),
     # ------------------------------------------------------------ compositions, retired keys, sources
     Entry(
         "E101",
@@ -262,10 +268,41 @@ ENTRIES: tuple[Entry, ...] = (
         "Declare the column as `int`, `float` or `decimal(scale)`.",
     ),
     Entry(
+        "E164",
+        "init transform feeds a node",
+        "A node reads a transform with `phase: init`, which runs before everything else and only writes variables.",
+        "Read what the transform reads, or remove `phase: init`.",
+    ),
+    Entry(
         "E171",
         "variable read before it is written",
         "A node reads a variable that a transform declares which is not upstream of it.",
         "Read it downstream of the transform that writes it, or give that transform `phase: init`.",
+    ),
+    Entry(
+        "E172",
+        "variable of which source",
+        "A node that gets records of several sources reads a variable of a source, and does not say of which.",
+        "Name the source: `$source.orders.day` instead of `$source.day`.",
+    ),
+    Entry(
+        "E173",
+        "variable that a composition may not read",
+        "A node of a composition reads a variable of the pipeline around it that `scoped_vars` does not list.",
+        "List the variable with its type under `scoped_vars` of the composition.",
+    ),
+    Entry(
+        "E174",
+        "variable that a composition lacks",
+        "A composition lists a variable under `scoped_vars` that the pipeline around it does not declare, or declares "
+        "with another type.",
+        "Declare the variable in a transform of the pipeline, with the type that the composition wants.",
+    ),
+    Entry(
+        "E175",
+        "init transform reads a later variable",
+        "A transform with `phase: init` reads a variable that is written after all init transforms have run.",
+        "Write the variable in a transform with `phase: init`, or remove `phase: init` from the reader.",
     ),
     # ------------------------------------------------------------ programs, sources, what is given to a command, limits
     Entry(
@@ -489,9 +526,10 @@ ENTRIES: tuple[Entry, ...] = (
     ),
     Entry(
         "E315",
-        "too many records failed",
-        "The share of records that failed has reached `dlq.max_rate`; nothing was written.",
-        "Look at the records with a higher `max_rate`, and correct the files or the pipeline.",
+        "too many records failed, or merged sources disagree",
+        "The share of records that failed has reached `dlq.max_rate`; or the sources of a merge have different "
+        "`on_unmapped` or `correlation_key`.",
+        "Look at the records with a higher `max_rate`; or give the merged sources the same settings.",
     ),
     Entry(
         "E316",
@@ -654,7 +692,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "E410",
         "out of memory",
-        "Spark ran out of memory; nothing was published.",
+        "Spark ran out of memory, or its JVM is gone; nothing was published.",
         "Give Spark more memory, or use fewer tasks at once.",
     ),
     Entry(
@@ -662,6 +700,12 @@ ENTRIES: tuple[Entry, ...] = (
         "taking records back does not end",
         "Records fail again and again while groups are held back and totals made without them; nothing was written.",
         "Look for a program whose result differs from run to run, as with `now`, or loosen the check that fails.",
+    ),
+    Entry(
+        "E412",
+        "the numbers of a run do not agree",
+        "Records were read that are neither written, nor dead letters, nor left out by a node; nothing was published.",
+        "Run the pipeline again; if the error comes back, report it with the message.",
     ),
     Entry(
         "E420",
@@ -791,6 +835,25 @@ ENTRIES: tuple[Entry, ...] = (
         "A record lacks a field that its type declares, or has a value there that cannot be read as declared.",
         "Add the field, or mark it as optional with `?`.",
     ),
+    Entry(
+        "E712",
+        "record of a query's file cannot be used",
+        "A record of a file that a query loads has too many or too few values, is not UTF-8 or no JSON, or has a value "
+        "that is not of the type of its column.",
+        "Mend the named record, or declare the types with `load … as T`.",
+    ),
+    Entry(
+        "E713",
+        "files of one load have different columns",
+        "A query loads several CSV files at once, and a column of one is not in another.",
+        "Load the files one by one, and put the rows together with `union all`.",
+    ),
+    Entry(
+        "E714",
+        "no such undeclared column",
+        "The program of a combine names a column of a looked-up input that no schema declares, and no file has it.",
+        "Take the suggested spelling, or remove the column from the program.",
+    ),
     # ------------------------------------------------------------ warnings about configuration
     Entry(
         "W002",
@@ -821,6 +884,12 @@ ENTRIES: tuple[Entry, ...] = (
         "records fail a validation",
         "Records do not meet a validation whose severity is `warn`. They were written all the same.",
         "Look at the records, or write `severity: error` to send them to the dead letters.",
+    ),
+    Entry(
+        "W027",
+        "key without effect",
+        "A key has a value, and nothing looks at it: it is about another format, another key, or another kind of run.",
+        "Remove the key, or add what it needs.",
     ),
     # ------------------------------------------------------------ warnings about programs
     Entry(

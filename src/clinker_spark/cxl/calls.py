@@ -8,8 +8,8 @@ from typing import Any
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl import values
 from clinker_spark.cxl.builtins.physical import narrow_value
-from clinker_spark.cxl.builtins.table import Builtin, Nulls, Overload
-from clinker_spark.cxl.errors import ErrorKind, Fail
+from clinker_spark.cxl.builtins.table import Builtin, Failure, Nulls, Overload
+from clinker_spark.cxl.errors import Fail
 
 
 def run_overload(builtin: Builtin, overload: Overload, args: Sequence[Any]) -> Any:
@@ -22,12 +22,13 @@ def run_overload(builtin: Builtin, overload: Overload, args: Sequence[Any]) -> A
     try:
         return overload.run(*args)
     except Fail as fail:
-        raise Fail(fail.kind, _offending(overload, fail.kind, args)) from None
+        row = next((f for f in overload.failures if f.kind is fail.kind), None)
+        raise Fail(fail.kind, _offending(row, args), None if row is None else row.message) from None
 
 
-def _offending(overload: Overload, kind: ErrorKind, args: Sequence[Any]) -> Any:
+def _offending(row: Failure | None, args: Sequence[Any]) -> Any:
     """The argument that the table names as the offending one, so that both engines report the same."""
-    position = next((f.value for f in overload.failures if f.kind is kind), None)
+    position = None if row is None else row.value
     return args[position] if position is not None and position < len(args) else None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source
-from clinker_spark.core.types import BOOL, INT, Kind, Type
+from clinker_spark.core.types import BOOL, INT, Kind
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.overloads import narrow, widen
@@ -60,10 +60,7 @@ def as_program(schema: SchemaLike, columns: Sequence[tuple[str, ir.TExpr]]) -> P
 
 def first_true(conditions: Sequence[Condition], otherwise: int) -> ir.TExpr:
     """The position of the first condition that is true, or `otherwise`. Later ones are not evaluated then."""
-    result: ir.TExpr = ir.Const(conditions[-1].value.span, INT, False, otherwise)
-    for i, condition in reversed(list(enumerate(conditions))):
-        value = condition.value
-        found: ir.TExpr = ir.Const(value.span, INT, False, i)
-        t: Type = INT
-        result = ir.If(value.span, t, value.fallible or result.fallible, value, found, result)
-    return result
+    values = tuple(condition.value for condition in conditions)
+    places = tuple(ir.Const(value.span, INT, False, i) for i, value in enumerate(values))
+    none = ir.Const(values[-1].span, INT, False, otherwise)
+    return ir.If(values[0].span, INT, any(value.fallible for value in values), values, places, none)

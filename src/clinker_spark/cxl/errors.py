@@ -27,9 +27,10 @@ class ErrorKind(Enum):
 class Fail(Exception):
     """Raised by a builtin's interpreter function; the interpreter adds message, span and field."""
 
-    def __init__(self, kind: ErrorKind, value: object = None) -> None:
+    def __init__(self, kind: ErrorKind, value: object = None, message: str | None = None) -> None:
         self.kind = kind
         self.value = value
+        self.message = message
         super().__init__(kind.value)
 
 

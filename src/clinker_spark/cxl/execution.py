@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.span import NO_SPAN, Span
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
@@ -57,8 +59,14 @@ class Execution:
         self.context = context
         self.trace = trace
         self._seen: dict[int, set[Any]] = {}
-        self._steps = [self._compile(s) for s in program.statements]
         self._expanded = 0
+        try:
+            self._steps = [self._compile(s) for s in program.statements]
+            self._deep = False
+        except RecursionError:  # making the functions takes more frames than calling them
+            with deep_recursion():
+                self._steps = [self._compile(s) for s in program.statements]
+            self._deep = True
 
     # ------------------------------------------------------------- running
 
@@ -68,6 +76,9 @@ class Execution:
 
     def run_in(self, frame: Frame) -> Outcome:
         """One record whose frame is already filled."""
+        if self._deep:
+            with deep_recursion():
+                return self._finish(frame, _Output({}, {}, []), self._steps)
         return self._finish(frame, _Output({}, {}, []), self._steps)
 
     def run_window(self, records: Sequence[Mapping[str, Any]], sort_by: Sequence[str]) -> list[Outcome | EvalError]:
@@ -75,6 +86,10 @@ class Execution:
         frames = [Frame(r, self.context, sort_key=tuple(partition_key(r.get(k)) for k in sort_by)) for r in records]
         for frame in frames:
             frame.partition = frames
+        with deep_recursion() if self._deep else nullcontext():
+            return self._run_frames(frames)
+
+    def _run_frames(self, frames: list[Frame]) -> list[Outcome | EvalError]:
         outputs = [_Output({}, {}, []) for _ in frames]
         ended: dict[int, Outcome | EvalError] = {}
         # statement by statement, so that earlier lets are known in every row
@@ -98,6 +113,10 @@ class Execution:
 
     def run_groups(self, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """An aggregate program: one row per group, in order of first appearance."""
+        with deep_recursion():
+            return self._run_groups(records)
+
+    def _run_groups(self, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         filters = [compile_expr(s.predicate) for s in self.program.statements if isinstance(s, ir.TFilter)]
         emits = [(s, compile_expr(s.value)) for s in self.program.statements if isinstance(s, ir.TEmit)]
         groups: dict[Any, list[Frame]] = {}

@@ -40,6 +40,10 @@ from clinker_spark.cxl.system import PIPELINE_MEMBERS, SOURCE_MEMBERS
 
 COMPARISONS = ("==", "!=", ">", "<", ">=", "<=")
 _UNORDERED = (Kind.BOOL, Kind.ARRAY, Kind.MAP)
+CHAIN_CUT = 50
+"""Links of a chain that become one tree."""
+BALANCED = 8
+"""Operands of `and`, `or` and `??` from which on they are grouped evenly."""
 
 
 def constant_type(value: object) -> Type:
@@ -162,22 +166,37 @@ class Inference:
         return ir.Field(span, t, False, name)
 
     def _Member(self, e: ast.Member) -> ir.TExpr:
+        return self._chain(e)
+
+    def _is_special(self, e: ast.Member) -> bool:
+        """Is this something else than a step into the value of its target?"""
         target = e.target
-        if isinstance(target, ast.Name):
-            # An input of a combine keeps its name, whatever the program emits under it.
-            dotted = self.env.dotted_field(target.name, e.name)
-            if dotted is not None:
-                return self._field(dotted, e.span)
-        if isinstance(target, ast.Name) and target.name not in self.names and target.name not in self.macros:
-            if target.name in self.modules:
-                return module_constant(self, self.modules[target.name], e)
-            if target.name == "it" and self.window_row:
-                return self._field(e.name, e.span)
+        if isinstance(target, ast.WindowCall):
+            return True
+        if not isinstance(target, ast.Name):
+            return False
+        if self.env.dotted_field(target.name, e.name) is not None:
+            return True
+        if target.name in self.names or target.name in self.macros:
+            return False
+        return target.name in self.modules or (target.name == "it" and self.window_row)
+
+    def _special_member(self, e: ast.Member) -> ir.TExpr:
+        target = e.target
         if isinstance(target, ast.WindowCall):
             from clinker_spark.cxl.infer_groups import window_field
 
             return window_field(self, target, e)
-        typed = self.infer(target)
+        assert isinstance(target, ast.Name)
+        # An input of a combine keeps its name, whatever the program emits under it.
+        dotted = self.env.dotted_field(target.name, e.name)
+        if dotted is not None:
+            return self._field(dotted, e.span)
+        if target.name in self.modules:
+            return module_constant(self, self.modules[target.name], e)
+        return self._field(e.name, e.span)
+
+    def _step(self, e: ast.Member, typed: ir.TExpr) -> ir.TExpr:
         if typed.type.kind not in (Kind.MAP, Kind.ANY, Kind.NULL):
             if e.name in methods():
                 return self.error(
@@ -235,14 +254,123 @@ class Inference:
         return self._call(operators()["negate"], (operand,), e.span, symbol="-")
 
     def _Binary(self, e: ast.Binary) -> ir.TExpr:
-        left, right = self.infer(e.left), self.infer(e.right)
-        if e.op in ("and", "or"):
-            return self._logic(e, left, right)
         if e.op == "??":
-            return self._coalesce(left, right, e.span)
-        if e.op in COMPARISONS:
-            return self.compare(e.op, left, right, e.span)
-        return self.operate(e.op, (left, right), e.span)
+            return self._coalesced(e)
+        return self._chain(e)
+
+    def _chain(self, e: ast.Expr) -> ir.TExpr:
+        """What grows to the left by operators, calls and steps (`a + b + c`, `x.f().g`), from its first operand on.
+
+        A long chain becomes a sequence of lets, so that no tree is as deep as a chain is long: the first operand is
+        always evaluated first, which is what a let does."""
+        links: list[ast.Expr] = []
+        inner = e
+        while (first := self._first_operand(inner)) is not None:
+            links.append(inner)
+            inner = first
+        typed = self._leaf(inner)
+        if len(links) == 1:
+            return self._link(links[0], typed)
+        links.reverse()
+        lets: list[tuple[str, ir.TExpr]] = []
+        height = 0
+        i = 0
+        while i < len(links):
+            link = links[i]
+            operands = self._equal_links(links, i) if isinstance(link, ast.Binary) and link.op in ("and", "or") else 1
+            if operands > 1:
+                typed = self._long_logic(typed, links[i : i + operands])
+                i += operands
+                height += 1
+                continue
+            typed = self._link(link, typed)
+            i += 1
+            height += 1
+            if height >= CHAIN_CUT and i < len(links) and not isinstance(typed, ir.Const | ir.Field | ir.Slot):
+                slot = self.new_slot("chain")
+                lets.append((slot, typed))
+                typed = ir.Slot(typed.span, typed.type, False, slot)
+                height = 0
+        for slot, value in reversed(lets):
+            if value.fallible or not isinstance(typed, ir.Const):
+                typed = ir.LetIn(e.span, typed.type, value.fallible or typed.fallible, slot, value, typed)
+        return typed
+
+    def _first_operand(self, e: ast.Expr) -> ast.Expr | None:
+        """What an operator, a call or a step is applied to; None where something else begins."""
+        if isinstance(e, ast.Binary):
+            return None if e.op == "??" else e.left
+        if isinstance(e, ast.MethodCall):
+            first = e.receiver
+            module = isinstance(first, ast.Name) and first.name in self.modules and first.name not in self.names
+            return None if module else first
+        if isinstance(e, ast.Member):
+            return None if self._is_special(e) else e.target
+        return e.target if isinstance(e, ast.Index) else None
+
+    def _leaf(self, e: ast.Expr) -> ir.TExpr:
+        match e:
+            case ast.Member():
+                return self._special_member(e)
+            case ast.MethodCall():
+                return module_call(self, self.modules[e.receiver.name], e)  # type: ignore[attr-defined]
+        return self.infer(e)
+
+    def _link(self, e: ast.Expr, first: ir.TExpr) -> ir.TExpr:
+        """One link of a chain over what comes before it."""
+        match e:
+            case ast.Binary():
+                right = self.infer(e.right)
+                if e.op in ("and", "or"):
+                    return self._logic(e, first, right)
+                if e.op in COMPARISONS:
+                    return self.compare(e.op, first, right, e.span)
+                return self.operate(e.op, (first, right), e.span)
+            case ast.MethodCall():
+                return self._method(e, first)
+            case ast.Index():
+                return self.operate("[]", (first, self.infer(e.index)), e.span)
+            case ast.Member():
+                return self._step(e, first)
+        raise AssertionError(e)
+
+    @staticmethod
+    def _equal_links(links: Sequence[ast.Expr], start: int) -> int:
+        """How many links from `start` on are the same operator."""
+        op = getattr(links[start], "op", None)
+        end = start
+        while end < len(links) and isinstance(link := links[end], ast.Binary) and link.op == op:
+            end += 1
+        return end - start
+
+    def _long_logic(self, first: ir.TExpr, links: Sequence[ast.Expr]) -> ir.TExpr:
+        """`a and b and c ...` as a balanced tree: grouping changes neither the result nor what is evaluated."""
+        operands = [first]
+        for link in links:
+            assert isinstance(link, ast.Binary)
+            operands.append(self.infer(link.right))
+        last = links[-1]
+        assert isinstance(last, ast.Binary)
+        if len(operands) <= BALANCED:
+            typed = first
+            for link, operand in zip(links, operands[1:], strict=True):
+                typed = self._logic(link, typed, operand)  # type: ignore[arg-type]
+            return typed
+        return balanced(operands, lambda left, right: self._logic(last, left, right))
+
+    def _coalesced(self, e: ast.Binary) -> ir.TExpr:
+        """`a ?? b ?? c` groups to the right; operands of one type may be grouped in any way, so a long chain of them
+        becomes a balanced tree."""
+        links: list[ast.Binary] = [e]
+        while isinstance(right := links[-1].right, ast.Binary) and right.op == "??":
+            links.append(right)
+        operands = [self.infer(link.left) for link in links] + [self.infer(links[-1].right)]
+        if len(operands) > BALANCED and len({o.type.unwrap() for o in operands}) == 1:
+            return balanced(operands, lambda left, right: self._coalesce(left, right, e.span))
+        typed = operands[-1]
+        for link, operand in zip(reversed(links), reversed(operands[:-1]), strict=True):
+            typed = self._coalesce(operand, typed, link.span)
+        return typed
 
     def _logic(self, e: ast.Binary, left: ir.TExpr, right: ir.TExpr) -> ir.TExpr:
         left, right = self.boolean(left, e.op), self.boolean(right, e.op)
@@ -309,10 +437,16 @@ class Inference:
         )
 
     def _If(self, e: ast.If) -> ir.TExpr:
-        condition = self.boolean(self.infer(e.condition), "if")
-        then = self.infer(e.then)
-        otherwise = ir.Const(e.span, NULL, False, None) if e.otherwise is None else self.infer(e.otherwise)
-        return self.choose(condition, then, otherwise, e.span)
+        branches: list[tuple[ir.TExpr, ir.TExpr, Span]] = []
+        last: ast.Expr | None = e
+        while isinstance(last, ast.If):
+            condition = self.boolean(self.infer(last.condition), "if")
+            branches.append((condition, self.infer(last.then), last.span))
+            end, last = last.span, last.otherwise
+        typed = ir.Const(end, NULL, False, None) if last is None else self.infer(last)
+        for condition, then, span in reversed(branches):
+            typed = self.choose(condition, then, typed, span)
+        return typed
 
     def choose(self, condition: ir.TExpr, then: ir.TExpr, otherwise: ir.TExpr, span: Span) -> ir.TExpr:
         """`if`: the branches in one type, Any when theirs clash."""
@@ -321,7 +455,10 @@ class Inference:
         if isinstance(condition, ir.Const) and condition.type.kind is not Kind.ANY:
             return then if condition.value is True else otherwise
         fallible = condition.fallible or then.fallible or otherwise.fallible
-        return ir.If(span, merged, fallible, condition, then, otherwise)
+        if not isinstance(otherwise, ir.If):
+            return ir.If(span, merged, fallible, (condition,), (then,), otherwise)
+        conditions, values = (condition, *otherwise.conditions), (then, *otherwise.values)
+        return ir.If(span, merged, fallible, conditions, values, otherwise.otherwise)
 
     def _Match(self, e: ast.Match) -> ir.TExpr:
         wildcard = next((i for i, arm in enumerate(e.arms) if arm.pattern is None), None)
@@ -353,7 +490,7 @@ class Inference:
         return ir.LetIn(e.span, result.type, subject.fallible or result.fallible, slot, subject, result)
 
     def _Index(self, e: ast.Index) -> ir.TExpr:
-        return self.operate("[]", (self.infer(e.target), self.infer(e.index)), e.span)
+        return self._chain(e)
 
     def _ArrayLiteral(self, e: ast.ArrayLiteral) -> ir.TExpr:
         items = [self.infer(item) for item in e.items]
@@ -421,10 +558,9 @@ class Inference:
     # ------------------------------------------------------------ methods
 
     def _MethodCall(self, e: ast.MethodCall) -> ir.TExpr:
-        receiver_name = e.receiver.name if isinstance(e.receiver, ast.Name) else None
-        if receiver_name in self.modules and receiver_name not in self.names:
-            return module_call(self, self.modules[receiver_name], e)
-        receiver = self.infer(e.receiver)
+        return self._chain(e)
+
+    def _method(self, e: ast.MethodCall, receiver: ir.TExpr) -> ir.TExpr:
         closure = any(isinstance(a, ast.Closure) for a in e.args)
         if e.method in HIGHER_ORDER and (closure or e.method not in methods()):
             return self._higher_order(e, receiver)
@@ -545,3 +681,12 @@ def _common(items: Sequence[ir.TExpr]) -> Type:
         else:
             return ANY
     return ANY if merged is None or merged.kind is Kind.NULL or merged.is_dynamic else merged
+
+
+def balanced(operands: Sequence[ir.TExpr], join: Callable[[ir.TExpr, ir.TExpr], ir.TExpr]) -> ir.TExpr:
+    """The operands in their order, joined in pairs, and those in pairs, until one is left."""
+    while len(operands) > 1:
+        pairs = zip(operands[::2], operands[1::2], strict=False)
+        joined = [join(left, right) for left, right in pairs]
+        operands = joined if len(operands) % 2 == 0 else [*joined, operands[-1]]
+    return operands[0]

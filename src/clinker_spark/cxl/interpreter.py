@@ -16,7 +16,7 @@ from clinker_spark.cxl import ir, values
 from clinker_spark.cxl.builtins.physical import narrow_value, to_dynamic, widen_value
 from clinker_spark.cxl.builtins.table import Builtin, Failure, Overload
 from clinker_spark.cxl.builtins.text import to_text
-from clinker_spark.cxl.builtins.windows import WINDOWS, Partition
+from clinker_spark.cxl.builtins.windows import WINDOWS, Partition, overflow_message
 from clinker_spark.cxl.calls import run_dynamic, run_overload
 from clinker_spark.cxl.construction import TOO_LARGE, is_limited, size_of
 from clinker_spark.cxl.errors import ErrorKind, EvalError, Fail
@@ -93,7 +93,7 @@ def failure(kind: ErrorKind, message: str, span: Any, value: Any = None) -> Eval
 
 def _explain(builtin: Builtin, overloads: Sequence[Overload], fail: Fail, span: Any) -> EvalError:
     rows: list[Failure] = [f for o in overloads for f in o.failures if f.kind is fail.kind]
-    message = rows[0].message if rows else f"'{builtin.name}' failed: {fail.kind.value}"
+    message = fail.message or (rows[0].message if rows else f"'{builtin.name}' failed: {fail.kind.value}")
     return failure(fail.kind, message, span, fail.value)
 
 
@@ -213,8 +213,19 @@ def _coalesce(e: ir.Coalesce) -> Evaluator:
 
 
 def _if(e: ir.If) -> Evaluator:
-    condition, then, otherwise = compile_expr(e.condition), compile_expr(e.then), compile_expr(e.otherwise)
-    return lambda frame: then(frame) if condition(frame) is True else otherwise(frame)
+    branches = [(compile_expr(c), compile_expr(v)) for c, v in zip(e.conditions, e.values, strict=True)]
+    otherwise = compile_expr(e.otherwise)
+    if len(branches) == 1:
+        first, then = branches[0]
+        return lambda frame: then(frame) if first(frame) is True else otherwise(frame)
+
+    def run(frame: Frame) -> Any:
+        for condition, value in branches:
+            if condition(frame) is True:
+                return value(frame)
+        return otherwise(frame)
+
+    return run
 
 
 def _let_in(e: ir.LetIn) -> Evaluator:
@@ -322,6 +333,7 @@ def _aggregate(e: ir.AggregateCall) -> Evaluator:
 
     row, span = AGGREGATES[e.function], e.span
     args = [compile_expr(a) for a in e.args]
+    message = row.failure_for([a.type for a in e.args]).message if row.failures else ""
 
     def run(frame: Frame) -> Any:
         assert frame.group is not None
@@ -329,7 +341,7 @@ def _aggregate(e: ir.AggregateCall) -> Evaluator:
         try:
             return row.run(rows)
         except Fail as fail:
-            raise failure(fail.kind, row.failures[0].message, span, fail.value) from None
+            raise failure(fail.kind, message, span, fail.value) from None
 
     return run
 
@@ -360,7 +372,10 @@ def _window(e: ir.WindowRef) -> Evaluator:
         members = [m for m in frame.partition if reads <= m.slots.keys()]
         current = next(i for i, member in enumerate(members) if member is frame)
         partition = Partition([value_of(m, frame) for m in members], current, [m.sort_key for m in members])
-        return row.run(partition, offset(frame))
+        try:
+            return row.run(partition, offset(frame))
+        except Fail as fail:
+            raise failure(fail.kind, overflow_message(row.name), span) from None
 
     return run
 

@@ -33,10 +33,12 @@ class TExpr(Tree):
                 yield from (v for v in value if isinstance(v, TExpr))
 
     def walk(self) -> Iterator[TExpr]:
-        """This expression and all inside it."""
-        yield self
-        for child in self.children():
-            yield from child.walk()
+        """This expression and all inside it, in the order in which they are written."""
+        waiting: list[TExpr] = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(list(node.children())))
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -131,14 +133,17 @@ class Coalesce(TExpr):
 
 @dataclass(slots=True, eq=False, repr=False)
 class If(TExpr):
-    condition: TExpr
-    then: TExpr
+    """The value of the first condition that is true. A chain of `else if`, or a `match`, is one node: its length is
+    not depth."""
+
+    conditions: tuple[TExpr, ...]
+    values: tuple[TExpr, ...]
     otherwise: TExpr
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class LetIn(TExpr):
-    """`value` bound to `slot` inside `body`: subjects of match, parameters of module functions."""
+    """`value` bound to `slot` inside `body`: subjects of match, parameters of module functions, parts of chains."""
 
     slot: str
     value: TExpr

@@ -1,8 +1,8 @@
 """Bounds on CXL programs. Going past one is a diagnostic, never a crash.
 
-The depth bounds keep recursive passes within Python's default recursion limit of 1000 frames: a tree of
-`MAX_EXPRESSION_DEPTH` levels at three frames a level, below `MAX_EMIT_EACH_DEPTH` nested blocks, fits. So do
-comparing, hashing, printing and pickling a tree (`copy.deepcopy` takes four frames a level and does not).
+The length of a program is bounded by its text alone: chains of operators, calls and branches are read, checked and
+lowered in loops, and cut into parts (`infer.CHAIN_CUT`), so that no tree is as deep as they are long. What nests is
+bounded by depth, because the parser and the passes over trees recurse into it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ MAX_MODULE_BYTES_TOTAL = 16 * 1024 * 1024
 """Size of all modules of one program."""
 
 MAX_EXPRESSION_DEPTH = 256
-"""Levels of an expression: brackets and operators around an operand, and likewise levels of its tree.
+"""Levels of an expression: brackets, prefixes and right operands around an operand.
 
-A list of parts is a level of its own (so a call with arguments is two), an arm or a map entry another one.
+A list of parts is a level of its own (so a call with arguments is two), an arm or a map entry another one. A chain such
+as `a + b + c`, `x.f().g()`, `a ?? b ?? c` or `else if` is one level, whatever its length.
 """
 
 MAX_EMIT_EACH_DEPTH = 32

@@ -7,11 +7,12 @@ are private to the file that makes them; constants, functions and imports must n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source, Span
+from clinker_spark.core.tree import field_names
 from clinker_spark.cxl import ast, limits
 from clinker_spark.cxl.parser import parse
 
@@ -150,10 +151,13 @@ def _mentioned(node: ast.Expr) -> set[str]:
 
 
 def walk(node: ast.Node) -> Iterator[ast.Node]:
-    """A syntax node and all inside it."""
-    yield node
-    for f in fields(node):
-        value = getattr(node, f.name)
-        for child in value if isinstance(value, tuple) else (value,):
-            if isinstance(child, ast.Node):
-                yield from walk(child)
+    """A syntax node and all inside it, in the order in which they are written."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        parts: list[Any] = []
+        for name in field_names(type(node)):
+            value = getattr(node, name)
+            parts += value if isinstance(value, tuple) else (value,)
+        waiting.extend(part for part in reversed(parts) if isinstance(part, ast.Node))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from clinker_spark.core.span import Span
-from clinker_spark.core.types import ANY, Kind, Type, decimal, unify
+from clinker_spark.core.types import ANY, FLOAT, Kind, Type, decimal, unify
+from clinker_spark.cxl.builtins.arithmetic import HALF_STEP
 from clinker_spark.cxl.builtins.physical import same_representation, widen_value
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Overload
 from clinker_spark.cxl.calls import run_overload
@@ -136,9 +139,39 @@ def make_call(builtin: Builtin, args: Sequence[TExpr], span: Span, found: list[C
     fitted = tuple(fit(a, p) for a, p in zip(args, params, strict=True))
     literals = literals_of(fitted)
     result = _result_type(builtin, overload, fitted, literals)
-    own = bool(overload.failures) and not (overload.safe is not None and overload.safe(literals))
+    own = bool(overload.failures) and not is_safe(builtin, overload, fitted)
     call = Call(span, result, own or any(a.fallible for a in fitted), builtin, overload, fitted)
     return fold(call)
+
+
+def is_safe(builtin: Builtin, overload: Overload, args: Sequence[TExpr]) -> bool:
+    """Is it out of the question, for these arguments, that the call fails?"""
+    if overload.safe is not None and overload.safe(literals_of(args)):
+        return True
+    if builtin.name in _GROWTH and overload.result is FLOAT:
+        sizes = [_magnitude(a) for a in args]
+        harmless = 1.0 if builtin.name == "*" else HALF_STEP
+        return min(sizes) < harmless or _GROWTH[builtin.name](*sizes) < _ANY_FLOAT
+    return False
+
+
+_ANY_FLOAT = sys.float_info.max / 2
+_GROWTH: dict[str, Callable[[float, float], float]] = {"+": float.__add__, "-": float.__add__, "*": float.__mul__}
+
+
+def _magnitude(e: TExpr, depth: int = 4) -> float:
+    """What the size of a Float expression cannot exceed; infinite when nothing is known. Ints that take part in float
+    arithmetic are small numbers there: as long as they last, no operation on them can overflow."""
+    if isinstance(e, Const):
+        return abs(e.value) if isinstance(e.value, float) else math.inf
+    if isinstance(e, Widen):
+        return 2.0**63 if e.arg.type.kind is Kind.INT else math.inf
+    if isinstance(e, Call) and e.type.kind is Kind.FLOAT and depth:
+        if e.builtin.name in _GROWTH:
+            return _GROWTH[e.builtin.name](*(_magnitude(a, depth - 1) for a in e.args))
+        if e.builtin.name in ("negate", "abs"):
+            return _magnitude(e.args[0], depth - 1)
+    return math.inf
 
 
 def literals_of(args: Sequence[TExpr]) -> list[Any]:

@@ -23,10 +23,8 @@ class ContainerParser(Cursor):
     def parse_match(self, token: Token) -> ast.Expr:
         self.advance()
         subject = None
-        tallest = 0
         if self.token.kind != "{":
             subject = self.expression()
-            tallest = self.height
         opener = self.expect("{", "write 'match value { pattern => result, _ => result }'")
         # Arms need no commas, so between them a line that starts with '(' or '[' is a new pattern.
         saved, self.bracketed = self.bracketed, False
@@ -34,7 +32,6 @@ class ContainerParser(Cursor):
         arms: list[ast.MatchArm] = []
         while self.token.kind != "}":
             arms.append(self._arm(opener))
-            tallest = max(tallest, self.height)
             if self.token.kind == ",":
                 self.advance()
         if not arms:
@@ -42,7 +39,6 @@ class ContainerParser(Cursor):
         self.advance()
         self.bracketed = saved
         self.depth -= 2
-        self.grow(tallest + 3)
         return ast.Match(Span(token.start, self.end), subject, tuple(arms))
 
     def _arm(self, opener: Token) -> ast.MatchArm:
@@ -53,17 +49,14 @@ class ContainerParser(Cursor):
             help_line = "put a ',' after the arm before: a line that starts with an operator continues the one above"
             self.fail(first.span, "unexpected '=>' after the result of an arm", help_line)
         pattern = None
-        tallest = 0
         if first.kind == "_":
             self.advance()
         else:
             pattern = self.expression()
-            tallest = self.height
         if self.token.kind != "=>":
             self.expected("'=>'", _ARM_HELP, Label(opener.span, "in the match that starts here"))
         self.advance()
         value = self.expression()
-        self.height = max(tallest, self.height)
         return ast.MatchArm(Span(first.start, self.end), pattern, value)
 
     # ------------------------------------------------- arrays and their loops
@@ -79,43 +72,37 @@ class ContainerParser(Cursor):
         saved, self.bracketed = self.bracketed, True
         return saved
 
-    def _close_container(self, opener: Token, saved: bool, tallest: int) -> Span:
+    def _close_container(self, opener: Token, saved: bool) -> Span:
         what = "']'" if opener.kind == "[" else "'}'"
         self.close(opener, f"',' or {what}", f"separate the parts with ',' and close them with {what}")
         self.bracketed = saved
         self.containers -= 1
         self.depth -= 1
-        self.grow(tallest + 2)
         return Span(opener.start, self.end)
 
     def parse_array(self, opener: Token) -> ast.Expr:
         saved = self._open_container()
         items: list[ast.Expr] = []
-        tallest = 0
         while self.token.kind != "]":
             items.append(self.expression())
-            tallest = max(tallest, self.height)
             if self.token.kind == "for" and len(items) == 1:
                 return self._comprehension(opener, saved, items[0])
             if self.token.kind != ",":
                 break
             self.advance()
-        span = self._close_container(opener, saved, tallest)
+        span = self._close_container(opener, saved)
         return ast.ArrayLiteral(span, tuple(items))
 
     def _comprehension(self, opener: Token, saved: bool, value: ast.Expr) -> ast.Expr:
-        tallest = self.height
         self.advance()
         binding = self.name("the loop variable", _LOOP_HELP)
         self.expect("in", _LOOP_HELP)
         source = self.expression()
-        tallest = max(tallest, self.height)
         condition = None
         if self.token.kind == "if":
             self.advance()
             condition = self.expression()
-            tallest = max(tallest, self.height)
-        span = self._close_container(opener, saved, tallest)
+        span = self._close_container(opener, saved)
         return ast.Comprehension(span, value, binding.text, binding.span, source, condition)
 
     # --------------------------------------------------------------- maps
@@ -124,20 +111,17 @@ class ContainerParser(Cursor):
         saved = self._open_container()
         entries: list[ast.MapEntry] = []
         seen: dict[str, Span] = {}
-        tallest = 0
         while self.token.kind != "}":
             entries.append(self._entry(seen))
-            tallest = max(tallest, self.height)
             if self.token.kind != ",":
                 break
             self.advance()
-        span = self._close_container(opener, saved, tallest)
+        span = self._close_container(opener, saved)
         return ast.MapLiteral(span, tuple(entries))
 
     def _entry(self, seen: dict[str, Span]) -> ast.MapEntry:
         first = self.token
         key = self._key(first)
-        tallest = self.height
         computed = first.kind == "["
         if not computed and isinstance(key, ast.Literal):
             if key.value in seen:
@@ -146,11 +130,9 @@ class ContainerParser(Cursor):
             seen[key.value] = key.span
         self.expect(":", "write '{name: value}', '{\"any text\": value}' or '{[expression]: value}'")
         value = self.expression()
-        self.height = max(tallest, self.height) + 1
         return ast.MapEntry(Span(first.start, self.end), key, value, computed)
 
     def _key(self, token: Token) -> ast.Expr:
-        self.height = 1
         if token.kind == "[":
             self.advance()
             key = self.expression()

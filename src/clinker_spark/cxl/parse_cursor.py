@@ -22,9 +22,8 @@ from clinker_spark.cxl.parse_errors import (
 class Cursor:
     """Walks over tokens and keeps count of what would exhaust the stack.
 
-    `depth` is the number of open levels and is checked on the way down. `height` is the number of levels of the
-    tree built last and is checked on the way up: long left-deep chains grow only there. Both count what
-    `MAX_EXPRESSION_DEPTH` says; no level takes more than two stack frames of the parser.
+    `depth` is the number of open levels, as `MAX_EXPRESSION_DEPTH` counts them; none takes more than two stack frames
+    of the parser. Chains (`a + b + c`, `x.f().g()`, `else if`, `??`) are read in loops and open no level.
     """
 
     def __init__(self, source: Source, tokens: list[Token]) -> None:
@@ -33,7 +32,6 @@ class Cursor:
         self.index = 0
         self.token = tokens[0]
         self.end = 0  # where the last consumed token ended
-        self.height = 0
         self.depth = 0
         self.containers = 0
         self.bracketed = False  # inside brackets a new line does not end anything
@@ -59,7 +57,7 @@ class Cursor:
 
     def reset(self) -> None:
         """Forgets the state of an abandoned expression."""
-        self.depth = self.containers = self.height = 0
+        self.depth = self.containers = 0
         self.bracketed = False
 
     def same_line(self, token: Token) -> bool:
@@ -107,12 +105,6 @@ class Cursor:
             label = Label(opener.span, f"this '{opener.kind}' is not closed")
             self.expected(what or f"'{closer}'", usual or help_line or f"add '{closer}'", label)
         self.advance()
-
-    def grow(self, height: int) -> None:
-        """Notes the levels of a new node."""
-        if height > MAX_EXPRESSION_DEPTH:
-            self.too_deep()
-        self.height = height
 
     def too_deep(self) -> NoReturn:
         self.fail(

@@ -60,6 +60,8 @@ class ExpressionParser(ContainerParser):
             self.expected("an expression", help_for_missing_expression(self.previous, token, self.peek()))
         left = prefix(token)
         compared = False
+        start = token.start
+        coalesced: list[tuple[int, ast.Expr, Token]] = []  # `a ?? b ?? c` groups to the right
         while True:
             operator = self.token
             binding = BINDING.get(operator.kind)
@@ -68,16 +70,22 @@ class ExpressionParser(ContainerParser):
             if binding == POSTFIX:
                 if operator.kind == "[" and not self.same_line(operator):
                     break
-                left = self._postfix(left, token.start)
+                left = self._postfix(left, start)
+                continue
+            if binding == COALESCE:
+                coalesced.append((start, left, operator))
+                self.advance()
+                start = self.token.start
+                left = self.expression(OR)
                 continue
             if compared and binding == COMPARISON:
                 self._chained(operator)
             compared = binding == COMPARISON
-            height = self.height
             self.advance()
-            right = self.expression(binding if binding == COALESCE else binding + 1)
-            self.grow(max(height, self.height) + 1)
-            left = ast.Binary(Span(token.start, self.end), operator.kind, left, right, operator.span)
+            right = self.expression(binding + 1)
+            left = ast.Binary(Span(start, self.end), operator.kind, left, right, operator.span)
+        for start, value, operator in reversed(coalesced):
+            left = ast.Binary(Span(start, self.end), operator.kind, value, left, operator.span)
         self.depth -= 1
         return left
 
@@ -92,12 +100,10 @@ class ExpressionParser(ContainerParser):
 
     def _literal(self, token: Token) -> ast.Expr:
         self.advance()
-        self.height = 1
         return ast.Literal(token.span, token.value)
 
     def _word_literal(self, token: Token) -> ast.Expr:
         self.advance()
-        self.height = 1
         return ast.Literal(token.span, _WORDS[token.kind])
 
     def _int(self, token: Token) -> ast.Expr:
@@ -110,17 +116,14 @@ class ExpressionParser(ContainerParser):
         self.advance()
         if self.continues("("):
             self.fail(token.span.to(self.token.span), "'now' is a value, not a function", "write 'now' without '()'")
-        self.height = 1
         return ast.Now(token.span)
 
     def _it(self, token: Token) -> ast.Expr:
         self.advance()
-        self.height = 1
         return ast.Name(token.span, "it")
 
     def _name(self, token: Token) -> ast.Expr:
         self.advance()
-        self.height = 1
         if not self.continues("("):
             return ast.Name(token.span, token.text)
         star = self._star(token)
@@ -152,32 +155,34 @@ class ExpressionParser(ContainerParser):
         postfix = after.kind == "." or (after.kind == "[" and self.same_line(after))
         if number.kind == "int" and number.value > I64_MAX and not postfix:
             self.advance()
-            self.height = 1
             return ast.Literal(Span(token.start, self.end), I64_MIN)
         operand = self.expression(UNARY)
-        self.grow(self.height + 1)
         return ast.Unary(Span(token.start, self.end), "-", operand)
 
     def _not(self, token: Token) -> ast.Expr:
         self.advance()
         operand = self.expression(NOT)
-        self.grow(self.height + 1)
         return ast.Unary(Span(token.start, self.end), "not", operand)
 
     def _if(self, token: Token) -> ast.Expr:
-        self.advance()
-        condition = self.expression(OR)
-        tallest = self.height
-        self._then()
-        then = self.expression()
-        tallest = max(tallest, self.height)
+        """A chain of `else if` is read in a loop: its length is not depth."""
+        branches: list[tuple[int, ast.Expr, ast.Expr]] = []
         otherwise = None
-        if self.token.kind == "else":
-            self.advance()
-            otherwise = self.expression()
-            tallest = max(tallest, self.height)
-        self.grow(tallest + 1)
-        return ast.If(Span(token.start, self.end), condition, then, otherwise)
+        more = True
+        while more:
+            start = self.advance().start
+            condition = self.expression(OR)
+            self._then()
+            branches.append((start, condition, self.expression()))
+            more = False
+            if self.token.kind == "else":
+                self.advance()
+                more = self.token.kind == "if"
+                otherwise = None if more else self.expression()
+        for start, condition, then in reversed(branches):
+            otherwise = ast.If(Span(start, self.end), condition, then, otherwise)
+        assert otherwise is not None
+        return otherwise
 
     def _then(self) -> None:
         if self.token.kind == "??":
@@ -189,16 +194,14 @@ class ExpressionParser(ContainerParser):
     # ----------------------------------------------- calls and what follows
 
     def _arguments(self, method: Token | None) -> tuple[ast.Expr, ...]:
-        """`(a, b)`; closures only for a method. Leaves the height of a node that has them as children."""
+        """`(a, b)`; closures only for a method."""
         opener = self.advance()
         saved, self.bracketed = self.bracketed, True
         self.depth += 1
         args: list[ast.Expr] = []
-        tallest = 0
         while self.token.kind != ")":
             closure = self.token.kind in ("it", "name") and self.peek().kind == "=>"
             args.append(self._closure(method) if closure else self.expression())
-            tallest = max(tallest, self.height)
             if self.token.kind != ",":
                 break
             self.advance()
@@ -207,7 +210,6 @@ class ExpressionParser(ContainerParser):
         self.close(opener, "',' or ')'", "separate arguments with ',' and close them with ')'")
         self.bracketed = saved
         self.depth -= 1
-        self.grow(tallest + 2)
         return tuple(args)
 
     def _closure(self, method: Token | None) -> ast.Expr:
@@ -224,25 +226,20 @@ class ExpressionParser(ContainerParser):
         self.depth += 1
         body = self.expression()
         self.depth -= 1
-        self.grow(self.height + 1)
         return ast.Closure(Span(parameter.start, self.end), body)
 
     def _postfix(self, left: ast.Expr, start: int) -> ast.Expr:
-        height = self.height
         token = self.advance()
         if token.kind == "[":
             saved, self.bracketed = self.bracketed, True
             index = self.expression()
             self.close(token)
             self.bracketed = saved
-            self.grow(max(height, self.height) + 1)
             return ast.Index(Span(start, self.end), left, index)
         name = self.member_name()
         if self.continues("("):
             args = self._arguments(name)
-            self.grow(max(height + 1, self.height))
             return ast.MethodCall(Span(start, self.end), left, name.text, args, name.span)
-        self.grow(height + 1)
         return ast.Member(Span(start, self.end), left, name.text, name.span)
 
     # ---------------------------------------------------- system variables
@@ -262,7 +259,6 @@ class ExpressionParser(ContainerParser):
         if self.continues("("):
             help_line = f"remove the '( )'; only $window has functions, as in $window.{path[-1]}(…)"
             self.fail(self.token.span, f"{token.text}.{path[-1]} is a variable, not a function", help_line)
-        self.height = 1
         return ast.SystemVar(Span(token.start, self.end), token.value, tuple(path))
 
     def _calls_next(self) -> bool:

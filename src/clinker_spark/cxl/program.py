@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clinker_spark.core.diagnostics import Diagnostic, Severity
+from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.span import Source
 from clinker_spark.core.types import Type, parse_type
 from clinker_spark.cxl.environment import Environment
@@ -76,9 +77,10 @@ class Program:
         return self.execution(context).run_groups(self.read_record(r) for r in records)
 
     def apply(self, df: Any, **options: Any) -> Any:
-        """The program over a Spark DataFrame, as native expressions; see `clinker_spark.spark.columns.apply`."""
+        """The program over a Spark DataFrame, as native expressions: its columns, the emitted ones, and `$error`, which
+        is null where the record is fine. See `clinker_spark.spark.columns.apply_with_errors`."""
         # The one place where the language hands over to the engine above it; pyspark loads only now.
-        return importlib.import_module("clinker_spark.spark.columns").apply(self, df, **options)
+        return importlib.import_module("clinker_spark.spark.columns").apply_with_errors(self, df, **options)
 
 
 def compile(
@@ -121,10 +123,11 @@ def compile(
         max_expansion,
         read_schema(window_schema),
     )
-    found = resolve(syntax, env)
-    if found:
-        raise CxlError("resolve", found)
-    typed, found = typecheck(syntax, env)
+    with deep_recursion():
+        found = resolve(syntax, env)
+        if found:
+            raise CxlError("resolve", found)
+        typed, found = typecheck(syntax, env)
     if any(d.severity is Severity.ERROR for d in found):
         raise CxlError("typecheck", found)
     return Program(typed, tuple(found))

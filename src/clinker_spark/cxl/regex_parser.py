@@ -32,8 +32,10 @@ _MAX_EXPANDED = 100_000
 """How many characters and assertions a pattern may have once its counted repetitions are written out."""
 
 
-_LINE_START = Assertion((r"(?:\A|(?<=\n))", r"(?:\A|(?<=\n))"))  # Java's own one does not hold at the very end
-_LINE_END = Assertion((r"(?=\n|\z)", r"(?=\n|\Z)"))
+_LINE_START = Assertion(
+    (r"(?:\A|(?<=\n))", r"(?:\A|(?<=\n))"), "line_start"
+)  # Java's own one does not hold at the very end
+_LINE_END = Assertion((r"(?=\n|\z)", r"(?=\n|\Z)"), "line_end")
 
 # With W for a word character.
 _BOUNDARIES = {
@@ -44,6 +46,7 @@ _BOUNDARIES = {
     "start-half": "(?<!W)",
     "end-half": "(?!W)",
 }
+_KINDS = {"start": "word_start", "end": "word_end", "start-half": "half_start", "end-half": "half_end"}
 _CONTROLS = {"a": "\a", "f": "\f", "t": "\t", "n": "\n", "r": "\r", "v": "\v"}
 _BLANK = " \t\n\v\f\r\x85\u200e\u200f\u2028\u2029"
 _HEX = re.compile(r"[0-9A-Fa-f]+")
@@ -312,7 +315,7 @@ class _Parser:
         else:
             self.needs_unicode = True
             text = f"\\{kind}" if len(kind) == 1 else _BOUNDARIES[kind].replace("W", "\\w")
-        return Assertion((text, text))
+        return Assertion((text, text), _KINDS.get(kind, kind), "u" not in self.flags)
 
     # -------------------------------------------------------------------- sets
 

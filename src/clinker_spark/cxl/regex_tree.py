@@ -26,9 +26,15 @@ class Char:
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """A condition on a position."""
+    """A condition on a position.
+
+    `kind` is `start` or `end` of the text (`\\A`, `\\z`) or of a line (`line_start`, `line_end`), or one of the word
+    boundaries `b`, `B`, `word_start`, `word_end`, `half_start` and `half_end`; `ascii` says which words those are of.
+    """
 
     text: cc.Text
+    kind: str = "start"
+    ascii: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +65,8 @@ class Repeat:
 Node = Char | Assertion | Group | Sequence | Alternatives | Repeat
 
 EMPTY = Sequence(())
-START = Assertion((r"\A", r"\A"))
-END = Assertion((r"\z", r"\Z"))
+START = Assertion((r"\A", r"\A"), "start")
+END = Assertion((r"\z", r"\Z"), "end")
 
 
 def sequence(items: Iterable[Node]) -> Node:
@@ -172,3 +178,14 @@ def find_group(node: Node, group: int) -> Node | None:
         case Sequence(parts) | Alternatives(parts):
             return next((f for p in parts if (f := find_group(p, group)) is not None), None)
     return None
+
+
+def has_groups(node: Node) -> bool:
+    match node:
+        case Group():
+            return True
+        case Repeat(body):
+            return has_groups(body)
+        case Sequence(parts) | Alternatives(parts):
+            return any(map(has_groups, parts))
+    return False

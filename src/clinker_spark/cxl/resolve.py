@@ -29,6 +29,9 @@ def resolve(program: ast.ProgramSyntax, env: Environment) -> list[Diagnostic]:
     return resolver.found
 
 
+_STEPS = (ast.MethodCall, ast.Member, ast.Index)
+
+
 def known_methods() -> list[str]:
     """Every word that may follow a dot and stand before a parenthesis."""
     return sorted({*methods(), *HIGHER_ORDER, "catch"})
@@ -126,13 +129,46 @@ class _Resolver:
     # -------------------------------------------------------- expressions
 
     def expr(self, e: ast.Expr) -> None:
+        if not isinstance(e, _STEPS):
+            self.operand(e)
+            return
+        steps: list[ast.Expr] = []
+        while (target := self.target(e)) is not None:
+            steps.append(e)
+            e = target
+        self.operand(e)
+        for step in reversed(steps):
+            self.step(step)
+
+    def target(self, e: ast.Expr) -> ast.Expr | None:
+        """What a call or a step into a value is applied to; None where something else begins."""
+        match e:
+            case ast.MethodCall(receiver=receiver):
+                return None if isinstance(receiver, ast.Name) and receiver.name in self.modules else receiver
+            case ast.Member(target=target):
+                return None if isinstance(target, ast.Name) else target
+            case ast.Index(target=target):
+                return target
+        return None
+
+    def step(self, e: ast.Expr) -> None:
+        match e:
+            case ast.MethodCall():
+                if e.method not in methods() and e.method not in HIGHER_ORDER and e.method != "catch":
+                    help_text = did_you_mean(e.method, known_methods()) or "see docs/cxl-reference.md for all methods"
+                    self.error(f"unknown method '{e.method}'", e.name_span, help_text)
+                self.all(e.args)
+            case ast.Index(index=index):
+                self.expr(index)
+
+    def operand(self, e: ast.Expr) -> None:
         match e:
             case ast.Name(name=name, span=span):
                 self.name(name, span)
             case ast.Member():
                 self.member(e)
             case ast.MethodCall():
-                self.method(e)
+                self.module_function(e)
             case ast.Call():
                 self.call(e)
             case ast.SystemVar():
@@ -151,6 +187,8 @@ class _Resolver:
                 self.it_depth += 1
                 self.expr(body)
                 self.it_depth -= 1
+            case ast.Binary() | ast.If():
+                self.all(_chain(e))
             case _:
                 self.all(_parts(e))
 
@@ -197,18 +235,12 @@ class _Resolver:
                 return
         self.expr(e.target)
 
-    def method(self, e: ast.MethodCall) -> None:
-        if isinstance(e.receiver, ast.Name) and e.receiver.name in self.modules:
-            module = self.modules[e.receiver.name]
-            if e.method not in module.functions:
-                help_text = did_you_mean(e.method, module.functions)
-                self.error(f"module '{module.name}' has no function '{e.method}'", e.name_span, help_text)
-            self.all(e.args)
-            return
-        self.expr(e.receiver)
-        if e.method not in methods() and e.method not in HIGHER_ORDER and e.method != "catch":
-            help_text = did_you_mean(e.method, known_methods()) or "see docs/cxl-reference.md for all methods"
-            self.error(f"unknown method '{e.method}'", e.name_span, help_text)
+    def module_function(self, e: ast.MethodCall) -> None:
+        assert isinstance(e.receiver, ast.Name)
+        module = self.modules[e.receiver.name]
+        if e.method not in module.functions:
+            help_text = did_you_mean(e.method, module.functions)
+            self.error(f"module '{module.name}' has no function '{e.method}'", e.name_span, help_text)
         self.all(e.args)
 
     def call(self, e: ast.Call) -> None:
@@ -274,23 +306,32 @@ class _Resolver:
             self.error(f"unknown {scope} member '{name}'", e.span, help_text)
 
 
+def _chain(e: ast.Expr) -> Iterable[ast.Expr]:
+    """The operands of a chain of operators, or of `else if`, in order: however long it is, without recursion."""
+    found: list[ast.Expr] = []
+    waiting = [e]
+    while waiting:
+        match waiting.pop():
+            case ast.Binary(left=left, right=right):
+                waiting += (right, left)
+            case ast.If(condition=c, then=t, otherwise=o):
+                waiting += (t, c) if o is None else (o, t, c)
+            case other:
+                found.append(other)
+    return found
+
+
 def _parts(e: ast.Expr) -> Iterable[ast.Expr]:
     match e:
         case ast.Literal() | ast.Now():
             return ()
         case ast.Unary(operand=operand):
             return (operand,)
-        case ast.Binary(left=left, right=right):
-            return (left, right)
-        case ast.If(condition=c, then=t, otherwise=o):
-            return (c, t) if o is None else (c, t, o)
         case ast.Match(subject=subject, arms=arms):
             parts: list[ast.Expr] = [] if subject is None else [subject]
             for arm in arms:
                 parts += [arm.value] if arm.pattern is None else [arm.pattern, arm.value]
             return parts
-        case ast.Index(target=target, index=index):
-            return (target, index)
         case ast.ArrayLiteral(items=items):
             return items
         case ast.MapLiteral(entries=entries):

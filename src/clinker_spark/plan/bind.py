@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,15 +21,16 @@ from clinker_spark.config.model.source import SourceNode
 from clinker_spark.config.model.transform import TransformNode
 from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.suggest import did_you_mean
-from clinker_spark.core.types import Type, unify
+from clinker_spark.core.types import unify
 from clinker_spark.cxl.conditions import Condition, as_program, compile_condition, first_true
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import Program, compile
 from clinker_spark.plan.aggregates import bind_aggregate
 from clinker_spark.plan.columns import written_columns
 from clinker_spark.plan.combine import bind_combine
-from clinker_spark.plan.compositions import Bound, Streams, expand
+from clinker_spark.plan.compositions import Bound, Declared, Streams, expand
 from clinker_spark.plan.correlation import correlation
+from clinker_spark.plan.effects import without_effects
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.estimates import Estimate, source_estimate
 from clinker_spark.plan.nodes import (
@@ -42,11 +44,14 @@ from clinker_spark.plan.nodes import (
     StreamRef,
     TransformPlan,
 )
+from clinker_spark.plan.output_paths import check_paths
 from clinker_spark.plan.query.node import bind_query
 from clinker_spark.plan.record_logs import bind_logs, check_events
 from clinker_spark.plan.scopes import check_scopes
 from clinker_spark.plan.validations import bind_checks
 from clinker_spark.plan.windows import bind_window
+
+_VARIABLE = re.compile(r"\$(pipeline|source|record)\.([A-Za-z_][A-Za-z0-9_]*)", re.ASCII)
 
 
 @dataclass
@@ -55,8 +60,10 @@ class Scope:
 
     vars: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] | None = None
-    declares: Mapping[str, Mapping[str, Type]] | None = None
+    declares: Declared | None = None
     modules: Path | None = None
+    outer: Declared = field(default_factory=dict)
+    """The variables of the file that uses this one: only those it asks for can be read."""
 
 
 def bind(
@@ -80,9 +87,9 @@ def bind(
         estimates=binder.estimates,
         keys=correlation(binder.nodes),
     )
-    if found := [*check_scopes(plan), *check_events(plan.nodes)]:
+    if found := [*check_scopes(plan), *check_events(plan.nodes), *check_paths(plan)]:
         raise PlanError(found)
-    return plan
+    return replace(plan, warnings=(*plan.warnings, *without_effects(plan)))
 
 
 class Binder:
@@ -103,9 +110,14 @@ class Binder:
         ports: Mapping[str, Bound],
         prefix: str = "",
         config: Mapping[str, Any] | None = None,
+        asked: Declared | None = None,
+        outer: Declared | None = None,
     ) -> dict[str, Streams | None]:
-        """Bind the nodes of a file; gives the streams of each. None stands for a node that could not be bound."""
-        scope = Scope(self.variables if config is None else {}, config, file.declared_variables(), self.modules)
+        """Bind the nodes of a file; gives the streams of each. None stands for a node that could not be bound. `asked`
+        are the variables of its caller, out of all of them (`outer`), that the file may read."""
+        declares = {name: {**(asked or {}).get(name, {}), **own} for name, own in file.declared_variables().items()}
+        variables = self.variables if config is None else {}
+        scope = Scope(variables, config, declares, self.modules, outer or {})
         streams: dict[str, Streams | None] = {name: {None: bound} for name, bound in ports.items()}
         for name in file.graph.order():
             node = file.node(name)
@@ -160,7 +172,7 @@ class _NodeBinder:
             CombineNode: lambda node: bind_combine(self, node),
             QueryNode: self.query,
             CompositionNode: lambda node: expand(
-                self.binder, self.file, node, self.inputs, self.name.removesuffix(node.name)
+                self.binder, self.file, node, self.inputs, self.name.removesuffix(node.name), self.scope.declares or {}
             ),
             OutputNode: self.output,
         }
@@ -214,12 +226,24 @@ class _NodeBinder:
         except CxlError as error:
             named = [replace(d, code=(codes or {}).get(d.code, d.code)) for d in error.diagnostics]
             self.binder.found += [
-                text.relocate(d) if d.source is None or d.source.name == self.name else d for d in named
+                text.relocate(self._asked_for(d, text.text)) if d.source is None or d.source.name == self.name else d
+                for d in named
             ]
             return None
         program = result.program if isinstance(result, Condition) else result
         self.binder.found += [text.relocate(w) for w in program.warnings if w.code != "W200"]
         return result
+
+    def _asked_for(self, found: Diagnostic, text: str) -> Diagnostic:
+        """An unknown variable that the file around a composition knows: the composition must ask for it."""
+        read = _VARIABLE.fullmatch(text, *(found.span.start, found.span.end) if found.span else ())
+        if found.code != "E203" or read is None or read[2] not in self.scope.outer.get(read[1], {}):
+            return found
+        kind = str(self.scope.outer[read[1]][read[2]].unwrap()).lower().replace("datetime", "date_time")
+        help_text = f"add scoped_vars: {{ {read[1]}: {{ {read[2]}: {{ type: {kind} }} }} }} to '_compose'"
+        return replace(
+            found, code="E173", message=f"the composition does not ask for ${read[1]}.{read[2]}", help=help_text
+        )
 
     # ------------------------------------------------------------ node types
 
@@ -326,11 +350,31 @@ class _NodeBinder:
                     )
                     return None
                 schema[name] = merged
+        if not self._agree(node):
+            return None
         config = node.config
         plan = MergePlan(
             **self.common(schema, tuple(schema)), interleave=config.mode == "interleave", seed=config.interleave_seed
         )
         return self.made(plan)
+
+    def _agree(self, node: MergeNode) -> bool:
+        """Do all sources behind a merge treat undeclared columns and groups alike? Notes it if not."""
+        known = {n.name: n for n in self.binder.nodes}
+        first: SourcePlan | None = None
+        for i, bound in enumerate(self.inputs):
+            for source in _whole_records(known, bound.ref.node):
+                first = first or source
+                key = "on_unmapped" if source.config.on_unmapped.mode != first.config.on_unmapped.mode else None
+                if set(source.config.correlation_key or ()) != set(first.config.correlation_key or ()):
+                    key = key or "correlation_key"
+                if key is not None:
+                    said = [f"'{n.name}' has {_policy(n, key)}" for n in (first, source)]
+                    message = f"the inputs of merge '{node.name}' disagree: {said[0]}, and {said[1]}"
+                    help_text = f"give all sources of a merge the same '{key}'"
+                    self.problem("E315", message, "inputs", i, help=help_text)
+                    return False
+        return True
 
     def query(self, node: QueryNode) -> Streams | None:
         plan = bind_query(self, node)
@@ -372,11 +416,41 @@ class _NodeBinder:
         fine = True
         for i, name in enumerate(names):
             if name not in schema:
-                at = (*inside, i) if inside[-1] != "group_key" else inside
+                at = inside if inside[-1] == "group_key" else (*inside, i)
+                if inside[-1] in ("sort_order", "sort_by"):  # the column, where more is said about it
+                    at = (*at, "field")
                 help_text = did_you_mean(name, schema) or f"the columns are {', '.join(schema)}"
                 self.problem("E203", f"there is no column '{name}'", *at, help=help_text)
                 fine = False
         return fine
+
+
+def _whole_records(nodes: Mapping[str, PlanNode], start: str) -> list[SourcePlan]:
+    """The sources whose records reach a node as they were read, with their undeclared columns and their groups: joins,
+    aggregates and queries make records of their own."""
+    found: dict[str, SourcePlan] = {}
+    seen: set[str] = set()
+    todo = [start]
+    while todo:
+        name = todo.pop(0)
+        node = nodes[name]
+        if name in seen:
+            continue
+        seen.add(name)
+        if isinstance(node, SourcePlan):
+            found[name] = node
+        elif isinstance(node, TransformPlan):
+            todo.append(node.inputs[0].node)
+        elif isinstance(node, RoutePlan | MergePlan):
+            todo += [ref.node for ref in node.inputs]
+    return list(found.values())
+
+
+def _policy(source: SourcePlan, key: str) -> str:
+    if key == "on_unmapped":
+        return f"on_unmapped {source.config.on_unmapped.mode}"
+    names = source.config.correlation_key
+    return f"correlation_key {', '.join(names)}" if names else "no correlation_key"
 
 
 def _namespaces(program: Program) -> set[str]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clinker_spark.config.model.combine import CombineNode
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.span import Source
+from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.tree import field_names
 from clinker_spark.core.types import ANY, Kind, Type, array_of, map_of
-from clinker_spark.cxl import ir
+from clinker_spark.cxl import ast, ir
 from clinker_spark.cxl.conditions import Condition
+from clinker_spark.cxl.parser import parse
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.compositions import Bound, Streams
 from clinker_spark.plan.conjuncts import Conjunct, Equality, Range, Residual, all_of, inputs_of, shown_type, split
 from clinker_spark.plan.estimates import Estimate, estimate
-from clinker_spark.plan.nodes import CombinePlan, CombineStep, Schema
+from clinker_spark.plan.nodes import CombinePlan, CombineStep, Schema, SourcePlan
 
 if TYPE_CHECKING:
     from clinker_spark.plan.bind import _NodeBinder
@@ -66,6 +70,7 @@ class _CombineBinder:
             program=program,
             config=self.config,
             driver_estimate=self._estimate(self.driver),
+            lifted=self._lifted() if program is not None else {},
         )
         return self.binder.made(plan, documents=self.bound[self.driver].documents)
 
@@ -197,11 +202,34 @@ class _CombineBinder:
         for q, columns in self.schemas.items():
             for name, t in columns.items():
                 schema[f"{q}.{name}"] = t.as_nullable() if missing and q != self.driver else t
+        schema |= {f"{q}.{name}": ANY.as_nullable() for q, names in self._lifted().items() for name in names}
         program: Program | None = self.binder.compile("config", "cxl", schema=schema, codes={"E203": "E308"})
         if program is not None and not program.output:
             self.binder.problem("E309", "the program emits no column", "config", "cxl", help=self._emit())
             return None
         return program
+
+    def _lifted(self) -> dict[str, tuple[str, ...]]:
+        """The columns of builds that the program names and no schema declares. A name that is nearly a declared one is
+        taken for a slip, which the compiler tells; whether files have the others is known when they are read."""
+        text = self.binder.file.text_of((*self.binder.path, "config", "cxl")).text
+        syntax, problems = parse(Source(self.binder.name, text))
+        found: dict[str, dict[str, None]] = {}
+        for q, name in member_names(syntax.statements) if not problems else ():
+            if q in self.schemas and q != self.driver and self._carries(self.bound[q].ref.node):
+                declared = self.schemas[q]
+                inside = any(known.startswith(f"{name}.") for known in declared)
+                if name not in declared and not inside and did_you_mean(name, declared) is None:
+                    found.setdefault(q, {})[name] = None
+        return {q: tuple(names) for q, names in found.items()}
+
+    def _carries(self, name: str) -> bool:
+        """Can the records of a node have undeclared columns?"""
+        nodes = {node.name: node for node in self.binder.binder.nodes}
+        node = nodes[name]
+        if isinstance(node, SourcePlan):
+            return bool(node.config.on_unmapped.mode == "auto_widen" and node.config.type != "fixed_width")
+        return any(self._carries(ref.node) for ref in node.carried_from)
 
     def _collected(self) -> Mapping[str, Type]:
         arrays = {q: array_of(map_of(ANY)) for q in self.node.input if q != self.driver}
@@ -237,6 +265,18 @@ class _CombineBinder:
     def _emit(self) -> str:
         column = next(iter(self.schemas[self.driver]), "id")
         return f"write for example emit {column} = {self.driver}.{column}"
+
+
+def member_names(node: Any) -> Iterator[tuple[str, str]]:
+    """All `input.name` of a syntax tree."""
+    if isinstance(node, tuple):
+        for part in node:
+            yield from member_names(part)
+    elif isinstance(node, ast.Node):
+        if isinstance(node, ast.Member) and isinstance(node.target, ast.Name):
+            yield node.target.name, node.name
+        for name in field_names(type(node)):
+            yield from member_names(getattr(node, name))
 
 
 def _joins(c: Equality | Range, build: str, joined: set[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from clinker_spark.config.model.composition import CompositionNode
 from clinker_spark.config.variables import read_value
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.suggest import did_you_mean
-from clinker_spark.core.types import unify
+from clinker_spark.core.types import Type, parse_type, unify
 from clinker_spark.plan.nodes import Schema, StreamRef
 
 if TYPE_CHECKING:
@@ -34,10 +35,14 @@ class Bound:
 
 Streams = dict[str | None, Bound]
 """The streams of a node, by port."""
+Declared = Mapping[str, Mapping[str, Type]]
+"""Declared variables: scope -> name -> type."""
 
 
-def expand(binder: Binder, file: LoadedFile, node: CompositionNode, inputs: list[Bound], prefix: str) -> Streams | None:
-    """Put the body of a composition in the place of its call."""
+def expand(
+    binder: Binder, file: LoadedFile, node: CompositionNode, inputs: list[Bound], prefix: str, declared: Declared
+) -> Streams | None:
+    """Put the body of a composition in the place of its call. `declared` are the variables of the file around it."""
     path = (file.folder / node.use).absolute()
     at = file.path_of(node.name, "use")
     if path in binder.using:
@@ -60,10 +65,11 @@ def expand(binder: Binder, file: LoadedFile, node: CompositionNode, inputs: list
         return None
     ports = _ports(binder, file, node, body, inputs)
     config = _parameters(binder, file, node, body)
-    if ports is None or config is None:
+    asked = _scoped_variables(binder, file, node, body, declared)
+    if ports is None or config is None or asked is None:
         return None
     binder.using.append(path)
-    streams = binder.body(body, ports, f"{prefix}{node.name}/", config)
+    streams = binder.body(body, ports, f"{prefix}{node.name}/", config, asked, declared)
     binder.using.pop()
     result: Streams = {}
     for port, target in body.interface.outputs.items():
@@ -115,6 +121,33 @@ def _ports(
                 found.append(file.diagnostic("E104", message, at, help_text))
     binder.found += found
     return None if found else bound
+
+
+def _scoped_variables(
+    binder: Binder, file: LoadedFile, node: CompositionNode, body: CompositionFile, declared: Declared
+) -> Declared | None:
+    """The variables of the caller that the body asks for; None when the caller does not have them, which is noted."""
+    wanted = body.interface.scoped_vars
+    asked: dict[str, dict[str, Type]] = {}
+    found: list[Diagnostic] = []
+    for scope, variables in (("pipeline", wanted.pipeline), ("source", wanted.source), ("record", wanted.record)):
+        asked[scope] = {}
+        for name, spec in variables.items():
+            have, want = declared.get(scope, {}).get(name), parse_type(spec.type)
+            assert want is not None
+            at = file.path_of(node.name, "use")
+            if have is None:
+                message = f"the composition reads ${scope}.{name}, and no transform of this file declares it"
+                close = did_you_mean(name, declared.get(scope, {}))
+                help_text = close or f"add declares: [{{ name: {name}, scope: {scope}, type: {spec.type} }}] to one"
+                found.append(file.diagnostic("E174", message, at, help_text))
+            elif have.unwrap() != want.unwrap():
+                message = f"the composition reads ${scope}.{name} as {want.unwrap()}, and it is {have.unwrap()} here"
+                found.append(file.diagnostic("E174", message, at, "declare both with the same type"))
+            else:
+                asked[scope][name] = have
+    binder.found += found
+    return None if found else asked
 
 
 def _parameters(

@@ -89,7 +89,7 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
     """What a node needs of its input, given what is needed of itself."""
     columns = set(need.columns)
     arrival, document = need.arrival, need.document
-    members = {path[0] for namespace, path in node.system_members() if namespace == "source"}
+    members = _source_members(node)
     document |= bool(members - set(SOURCE_MEMBERS))  # a variable of the file
     if isinstance(node, OutputPlan):
         columns = {source for _, source in node.columns} | {item.field for item in node.config.sort_order}
@@ -125,6 +125,11 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
     return Need(columns, arrival, document, need.event, members | need.members)
 
 
+def _source_members(node: PlanNode) -> set[str]:
+    """What is read of a record's own source; `$source.orders.x` is the same for all records."""
+    return {path[0] for namespace, path in node.system_members() if namespace == "source" and len(path) == 1}
+
+
 def _of_looked_up(node: TransformPlan) -> Need:
     """What a transform needs of the records that its window looks into."""
     assert node.window is not None and node.window.lookup is not None
@@ -143,7 +148,7 @@ def _of_combined(node: CombinePlan, qualifier: str, need: Need) -> Need:
         return Need(columns, arrival=True)
     if node.match == "collect":
         columns |= need.columns & set(node.schemas[qualifier])
-    members = {path[0] for namespace, path in node.system_members() if namespace == "source"}
+    members = _source_members(node)
     document = need.document or bool(members - set(SOURCE_MEMBERS))
     arrival = need.arrival or not node.keeps_places
     return Need(columns, arrival, document, need.event, members | need.members)

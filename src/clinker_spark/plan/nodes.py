@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clinker_spark.config.load import LoadedFile
@@ -15,6 +16,7 @@ from clinker_spark.config.yaml_tree import KeyPath
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.lower.python_calls import python_reason
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.conjuncts import Equality, Range
 
@@ -70,6 +72,17 @@ class PlanNode:
         for program in self.programs:
             yield from program.typed.expressions()
 
+    @property
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        """The inputs whose undeclared columns the records of this node carry on."""
+        return self.inputs
+
+    @property
+    def python_reasons(self) -> tuple[str, ...]:
+        """Why Python touches the records of this node, in Arrow batches; empty when all of it runs on Spark."""
+        reasons = (python_reason(part) for expression in self.expressions() for part in expression.walk())
+        return tuple(dict.fromkeys(reason for reason in reasons if reason is not None))
+
     def system_members(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The system variables that the programs read: namespace and path."""
         for expression in self.expressions():
@@ -93,6 +106,11 @@ class SourcePlan(PlanNode):
     @property
     def stage(self) -> str:
         return "source"
+
+    @property
+    def python_reasons(self) -> tuple[str, ...]:
+        kind = str(self.config.type)
+        return () if kind == "parquet" else (f"{kind} files are parsed by Python",)
 
     @property
     def several_files(self) -> bool:
@@ -173,6 +191,11 @@ class TransformPlan(PlanNode):
     record_logs: tuple[RecordLog, ...] = ()
 
     @property
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        # It may also look into other records, of which it only has what its program takes.
+        return self.inputs[:1]
+
+    @property
     def programs(self) -> tuple[Program, ...]:
         return (self.program, *(check.program for check in self.checks))
 
@@ -250,6 +273,10 @@ class AggregatePlan(PlanNode):
     """Groups over time as well."""
 
     @property
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        return ()
+
+    @property
     def programs(self) -> tuple[Program, ...]:
         return (self.program,)
 
@@ -287,6 +314,12 @@ class CombinePlan(PlanNode):
     """What each pair becomes; None when matches are collected."""
     config: Any
     driver_estimate: Estimate | None = None
+    lifted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By build: the undeclared columns of it that the program names."""
+
+    @property
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        return (self.inputs[self.qualifiers.index(self.driver)],)
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -358,14 +391,31 @@ class Plan:
         return any(output.config.include_correlation_keys for output in self.outputs)
 
     def __getitem__(self, name: str) -> PlanNode:
-        return next(node for node in self.nodes if node.name == name)
+        return self.by_name[name]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, PlanNode]:
+        return {node.name: node for node in reversed(self.nodes)}
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Where each node stands among all."""
+        return {node.name: i for i, node in enumerate(self.nodes)}
 
     def of_kind(self, kind: type[Any]) -> Sequence[Any]:
         return [node for node in self.nodes if isinstance(node, kind)]
 
     def readers(self, name: str) -> list[PlanNode]:
         """Who reads a node, once for each input that does."""
-        return [node for node in self.nodes for ref in node.inputs if ref.node == name]
+        return list(self._readers.get(name, ()))
+
+    @cached_property
+    def _readers(self) -> Mapping[str, list[PlanNode]]:
+        found: dict[str, list[PlanNode]] = {}
+        for node in self.nodes:
+            for ref in node.inputs:
+                found.setdefault(ref.node, []).append(node)
+        return found
 
     @property
     def sources(self) -> Sequence[SourcePlan]:
@@ -384,4 +434,4 @@ class Plan:
             if node.name not in found:
                 found[node.name] = node
                 todo += [ref.node for ref in node.inputs]
-        return [node for node in self.nodes if node.name in found]
+        return sorted(found.values(), key=lambda node: self.places[node.name])

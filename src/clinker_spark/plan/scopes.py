@@ -1,11 +1,14 @@
-"""Variables that transforms declare and write: who writes them, and who may read them."""
+"""Variables that transforms declare and write: who writes them, who may read them, and of which source."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.plan.nodes import Plan, PlanNode, TransformPlan
+from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.system import SOURCE_MEMBERS
+from clinker_spark.plan.nodes import CombinePlan, MergePlan, Plan, PlanNode, SourcePlan, TransformPlan
 
 SHARED = ("pipeline", "source")
 """Scopes whose variables have one value for many records: the last one written, in source order."""
@@ -22,22 +25,160 @@ def shared_writers(plan: Plan) -> list[TransformPlan]:
     return sorted(found, key=lambda node: node.phase != "init")
 
 
-def declared_reads(plan: Plan, node: PlanNode) -> Iterator[tuple[str, str]]:
-    """The declared variables that the programs of a node read."""
-    known = writers(plan)
-    for namespace, path in node.system_members():
-        if path and (namespace, path[0]) in known:
-            yield namespace, path[0]
+def default_value(plan: Plan, scope: str, name: str) -> object:
+    """What a declared variable is before it is written."""
+    return next(d.value for d in writers(plan)[scope, name].declares if (d.scope, d.name) == (scope, name))
+
+
+# ---------------------------------------------------------------- variables of sources
+
+
+def record_sources(plan: Plan, node: PlanNode) -> list[SourcePlan]:
+    """The sources that the records of a node were read from: not those that its windows look into."""
+    nodes = {found.name: found for found in plan.nodes}
+    seen: set[str] = set()
+    todo = [node.name]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            here = nodes[name]
+            todo += [ref.node for ref in (here.inputs[:1] if isinstance(here, TransformPlan) else here.inputs)]
+    return [source for source in plan.sources if source.name in seen]
+
+
+def named_sources(plan: Plan, node: PlanNode, name: str) -> list[SourcePlan]:
+    """What `$source.<name>.x` means in a program of the node: a source, or an input of a merge or a combine that its
+    records came through. Several, when that input has records of several."""
+    return _named(plan, node).get(name, [])
+
+
+def _named(plan: Plan, node: PlanNode) -> dict[str, list[SourcePlan]]:
+    """The names that a program of the node can use. A source wins over an input of the same name."""
+    found: dict[str, list[SourcePlan]] = {}
+    for before in (node, *reversed(plan.upstream(node.name))):  # the nearest input of a name is the one that is meant
+        names: tuple[str, ...] = ()
+        if isinstance(before, CombinePlan):
+            names = before.qualifiers
+        elif isinstance(before, MergePlan):
+            names = tuple(ref.node for ref in before.inputs)
+        for name, ref in zip(names, before.inputs, strict=False):
+            found.setdefault(name, record_sources(plan, plan[ref.node]))
+    return found | {source.name: [source] for source in record_sources(plan, node)}
+
+
+# ---------------------------------------------------------------- checks
 
 
 def check_scopes(plan: Plan) -> Iterator[Diagnostic]:
-    """A variable can only be read after it was written: by its writer, downstream of it, or after an init."""
+    """A variable can only be read after it was written: by its writer, downstream of it, or after an init. It has one
+    writer, and after several sources meet, one of theirs must be named."""
+    yield from _check_writers(plan)
     known = writers(plan)
     for node in plan.nodes:
-        before = {n.name for n in plan.upstream(node.name)} | {node.name}
-        for scope, name in dict.fromkeys(declared_reads(plan, node)):
-            writer = known[scope, name]
-            if writer.name not in before and writer.phase != "init":
+        told: set[tuple[str, ...]] = set()
+        for ref in _system_refs(node):
+            if (ref.namespace, *ref.path) in told or not ref.path:
+                continue
+            told.add((ref.namespace, *ref.path))
+            scope, name = ref.namespace, ref.path[-1]
+            if scope == "source" and (found := _check_source(plan, node, ref)) is not None:
+                yield found
+                continue
+            writer = known.get((scope, name))
+            if writer is None:
+                continue
+            if _is_init(node) and not _is_init(writer) and scope in SHARED:
+                message = f"'{node.name}' has 'phase: init', and '{writer.name}' writes ${scope}.{name} later"
+                help_text = f"give '{writer.name}' phase: init, too, or remove it here"
+                yield _at(node, ref, "E175", message, help_text)
+            elif not _is_init(writer) and writer not in (node, *plan.upstream(node.name)):
                 message = f"'{node.name}' reads ${scope}.{name}, which '{writer.name}' writes elsewhere"
                 help_text = f"read it downstream of '{writer.name}', or write it in a transform with phase: init"
-                yield node.diagnostic("E171", message, "config", help=help_text)
+                yield _at(node, ref, "E171", message, help_text)
+
+
+def _is_init(node: PlanNode) -> bool:
+    return isinstance(node, TransformPlan) and node.phase == "init"
+
+
+def _check_writers(plan: Plan) -> Iterator[Diagnostic]:
+    """Who declares a variable writes it, and nobody else. Within one file the loader has seen to the first."""
+    first: dict[tuple[str, str], TransformPlan] = {}
+    for node in plan.of_kind(TransformPlan):
+        for i, declared in enumerate(node.declares):
+            other = first.setdefault((declared.scope, declared.name), node)
+            if other is not node and declared.scope in SHARED:
+                message = f"${declared.scope}.{declared.name} is declared by '{other.name}' and by '{node.name}'"
+                help_text = "a variable has one writer in a run: give one of them another name"
+                yield node.diagnostic("E014", message, "config", "declares", i, "name", help=help_text)
+        own = {(declared.scope, declared.name) for declared in node.declares}
+        for scope, name in dict.fromkeys(_written(node.program.typed.statements)):
+            if (scope, name) not in own:
+                message = f"'{node.name}' writes ${scope}.{name}, which it does not declare"
+                help_text = f"add declares: [{{ name: {name}, scope: {scope}, type: ... }}] to this transform"
+                yield node.diagnostic("E203", message, "config", "cxl", help=help_text)
+
+
+def _written(statements: tuple[ir.TStatement, ...]) -> Iterator[tuple[str, str]]:
+    for statement in statements:
+        if isinstance(statement, ir.TEmit) and statement.scope is not None:
+            yield statement.scope, statement.name
+        elif isinstance(statement, ir.TEach):
+            yield from _written(statement.body)
+
+
+def _check_source(plan: Plan, node: PlanNode, ref: ir.SystemRef) -> Diagnostic | None:
+    """`$source.x` and `$source.orders.x`: is it clear whose variable is meant?"""
+    *input_name, name = ref.path
+    if not input_name and name in SOURCE_MEMBERS:
+        return None
+    sources = record_sources(plan, node)
+    names = ", ".join(source.name for source in sources)
+    if not input_name:
+        if len(sources) < 2:
+            return None
+        message = f"'{node.name}' has records of several sources, and $source.{name} does not say of which"
+        help_text = f"write one of {', '.join(f'$source.{source.name}.{name}' for source in sources)}"
+        return _at(node, ref, "E172", message, help_text)
+    known = _named(plan, node)
+    meant = known.get(input_name[0])
+    if meant is None:
+        message = f"'{node.name}' has no records of a source '{input_name[0]}'"
+        return _at(node, ref, "E203", message, did_you_mean(input_name[0], known) or f"the sources are {names}")
+    if name in SOURCE_MEMBERS:
+        message = f"'{name}' belongs to each record: it has no value for a source"
+        return _at(node, ref, "E172", message, f"write $source.{name}, or emit it as a column before")
+    if len(meant) > 1:
+        message = f"input '{input_name[0]}' has records of several sources"
+        help_text = f"write one of {', '.join(f'$source.{source.name}.{name}' for source in meant)}"
+        return _at(node, ref, "E172", message, help_text)
+    return None
+
+
+def _system_refs(node: PlanNode) -> Iterator[ir.SystemRef]:
+    for expression in node.expressions():
+        yield from (part for part in expression.walk() if isinstance(part, ir.SystemRef))
+
+
+def _at(node: PlanNode, ref: ir.SystemRef, code: str, message: str, help_text: str) -> Diagnostic:
+    """The finding where the variable stands in the program; at the node's config when it came from elsewhere."""
+    spelled = f"${ref.namespace}.{'.'.join(ref.path)}"
+    for path in _texts(node):
+        text = node.file.document.text_at(path)
+        if text is not None and text.text[ref.span.start : ref.span.end] == spelled:
+            return text.relocate(Diagnostic(code, message, span=ref.span, help=help_text))
+    return node.diagnostic(code, message, "config", help=help_text)
+
+
+def _texts(node: PlanNode) -> Iterator[tuple[str | int, ...]]:
+    """Where the programs of a node stand."""
+    config = (*node.path, "config")
+    yield from ((*config, key) for key in ("cxl", "where"))
+    for section, key in (("validations", "check"), ("log", "condition")):
+        found = node.file.document.node((*config, section))
+        count = len(found.data()) if found is not None and isinstance(found.data(), list) else 0
+        yield from ((*config, section, i, key) for i in range(count))
+    branches = node.file.document.node((*config, "conditions"))
+    names = branches.data() if branches is not None and isinstance(branches.data(), dict) else {}
+    yield from ((*config, "conditions", name) for name in names)

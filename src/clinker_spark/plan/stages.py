@@ -4,8 +4,8 @@
    nodes read, each with a job of its own.
 2. `Write`: one Spark job for each output, into an attempt folder, with a count of the records that fail.
    `LogRecords`: log lines for single records, each rule with a job of its own.
-3. `Letters`: only if some failed. What CSV readers kept, if these are all; else the same nodes again, for the failures
-   alone.
+3. `Letters`: always there; it has something to do only if some failed. What CSV readers kept, if these are all; else
+   the same nodes again, for the failures alone.
 4. `Publish`: everything is renamed to its place.
 """
 
@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from clinker_spark.config.model.order import SortField
+from clinker_spark.config.model.schema import Column
+from clinker_spark.core.types import Kind
 from clinker_spark.plan.correlation import is_correlated
 from clinker_spark.plan.needs import orders
 from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
@@ -101,19 +103,15 @@ def stages(plan: Plan) -> tuple[Stage, ...]:
     for node in shared_writers(plan):
         names = tuple(f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED)
         found.append(Values(node.name, names))
-    fallible = False
-    for output in plan.outputs:
-        stage = _write(plan, output)
-        fallible = fallible or bool(stage.fallible)
-        found.append(stage)
+    found += [_write(plan, output) for output in plan.outputs]
     for node in plan.of_kind(TransformPlan):
         if node.record_logs:
             found.append(LogRecords(node.name, tuple(log.rule.name or node.name for log in node.record_logs)))
     handling = plan.file.error_handling
-    if fallible or (is_correlated(plan) and handling.strategy == "continue"):
-        paths = [handling.dlq.path, *(own.path for own in handling.dlq.per_source.values())]
-        together = is_correlated(plan) and handling.strategy == "continue"
-        found.append(Letters(handling.strategy, tuple(path for path in paths if path), together))
+    # Always: whether records failed is counted, and no opinion about it from before the run stands in the way.
+    paths = [handling.dlq.path, *(own.path for own in handling.dlq.per_source.values())]
+    together = is_correlated(plan) and handling.strategy == "continue"
+    found.append(Letters(handling.strategy, tuple(path for path in paths if path), together))
     found.append(Publish(tuple(output.name for output in plan.outputs)))
     return tuple(found)
 
@@ -163,15 +161,25 @@ def exchanges(node: PlanNode) -> bool:
 def can_fail(node: PlanNode) -> bool:
     """May a record fail at this node?"""
     if isinstance(node, SourcePlan):
-        return str(node.config.type) != "parquet"
+        return str(node.config.type) != "parquet" or any(checked_in_parquet(column) for column in node.columns)
     if isinstance(node, OutputPlan):  # a NaN has no JSON, a long text no room in a fixed-width field
         return str(node.config.type) != "parquet"
+    if isinstance(node, QueryPlan):
+        return bool(node.errors)
     if isinstance(node, CombinePlan) and (node.on_miss == "error" or any(e.fallible for e in node.conditions)):
         return True
     checks = any(check.severity == "error" for check in node.checks) if isinstance(node, TransformPlan) else False
+    if isinstance(node, TransformPlan) and node.window is not None and node.window.lookup is not None:
+        checks = checks or node.window.lookup.values.fallible  # a sum of floats that does not exist
     return checks or any(program.fallible for program in node.programs)
+
+
+def checked_in_parquet(column: Column) -> bool:
+    """Can a value of a Parquet file be wrong for a column? A null where none may be, or a number with more digits."""
+    kind = column.data_type
+    return not kind.is_dynamic and (not kind.nullable or (kind.kind is Kind.DECIMAL and kind.scale is not None))
 
 
 def runs_python(node: PlanNode) -> bool:
     """Does Python touch the records, in Arrow batches?"""
-    return isinstance(node, SourcePlan) and node.config.type in ("csv", "json", "xml", "fixed_width")
+    return bool(node.python_reasons)

@@ -91,6 +91,9 @@ def _bind(binder: _NodeBinder, validation: Validation, i: int, schema: Schema) -
         condition = binder.compile(*at, "check", schema=schema, condition=True)
         if condition is None:
             return None
+        if validation.args:
+            message = "'args' has no effect here: a condition has its values in it"
+            binder.problem("W027", message, *at, "args", help="remove the key", key=True)
     plain = "".join(c if c.isalnum() else "_" for c in validation.check_)
     name = (
         validation.name

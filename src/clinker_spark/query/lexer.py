@@ -23,6 +23,7 @@ KEYWORDS: Final = frozenset((
 # fmt: on
 """Words that cannot name a variable. After a dot and before a colon they are ordinary names."""
 
+_ESCAPE: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\.", re.DOTALL)
 _PATTERN: Final = re.compile(
     r"""
     [ \t;]*+ (?:
@@ -89,9 +90,11 @@ def _token(group: str, piece: str) -> tuple[str, Any]:
 
 
 def _unescape(body: str) -> str:
-    if "\\u" in body:
-        body = re.sub(r"\\u([0-9A-Fa-f]{4})", lambda m: chr(int(m[1], 16)), body)
-    return unescape(body)
+    if "\\u" not in body:
+        return unescape(body)
+    # One pass: what an escape stands for is not read again. Two halves of a character are one.
+    text = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else unescape(m[0]), body)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _number(piece: str) -> tuple[str, Any]:

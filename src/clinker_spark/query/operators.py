@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -18,6 +19,9 @@ _ORDER: dict[str, Callable[[int], bool]] = {
     ">": lambda c: c > 0,
     ">=": lambda c: c >= 0,
 }
+
+
+_SUMS: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
 def operate(op: str, a: Any, b: Any) -> Any:
@@ -61,20 +65,23 @@ def _arithmetic(op: str, a: Any, b: Any) -> Any:
             raise Failed(f"cannot apply '{op}' to {values.show(a, False)} and {values.show(b, False)}")
     if isinstance(a, Decimal) != isinstance(b, Decimal):  # a float takes part: the result is one
         a, b = (float(a), float(b)) if isinstance(a, float) or isinstance(b, float) else (Decimal(a), Decimal(b))
-    if op == "+":
-        return a + b
-    if op == "-":
-        return a - b
-    if op == "*":
-        return a * b
+    if op in _SUMS:
+        return _in_range(_SUMS[op](a, b), a, b)
     if b == 0:
         raise Failed("division by zero")
     if isinstance(a, int) and isinstance(b, int):
         quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
         return quotient if op == "/" else a - b * quotient
     if op == "/":
-        return a / b
+        return _in_range(a / b, a, b)
     return math.fmod(a, b) if isinstance(a, float) else a % b
+
+
+def _in_range(made: Any, a: Any, b: Any) -> Any:
+    """The result, unless it is infinite although the operands are not."""
+    if isinstance(made, float) and math.isinf(made) and math.isfinite(a) and math.isfinite(b):
+        raise Failed("float overflow", "the result is larger than every float")
+    return made
 
 
 def set_operator(op: str, a: Any, b: Any) -> list[Any]:

@@ -77,11 +77,29 @@ class ExpressionParser(TypeParser):
             binding = BINDING.get(operator.kind)
             if binding is None or binding < minimum:
                 break
+            if binding == COALESCE:
+                left = self._coalesce(left, start)
+                continue
             self.advance()
-            right = self.expression(binding if binding == COALESCE else binding + 1)
+            right = self.expression(binding + 1)
             left = cxl.Binary(self.span_from(start), operator.kind, left, right, operator.span)
         self.depth -= 1
         return left
+
+    def _coalesce(self, left: cxl.Expr, start: int) -> cxl.Expr:
+        """`a ?? b ?? c` groups to the right; it is read in a loop, so that its length is not depth."""
+        parts = [(start, left)]
+        operators: list[Token] = []
+        while BINDING.get(self.token.kind) == COALESCE:
+            operators.append(self.advance())
+            start = self.token.start
+            parts.append((start, self.expression(COALESCE + 1)))
+        _, value = parts.pop()
+        while parts:
+            start, first = parts.pop()
+            operator = operators.pop()
+            value = cxl.Binary(self.span_from(start), operator.kind, first, value, operator.span)
+        return value
 
     def _set_operator(self, left: cxl.Expr, start: int) -> cxl.Expr:
         operator = self.advance()
@@ -251,17 +269,24 @@ class ExpressionParser(TypeParser):
         return cxl.Unary(self.span_from(token.start), "not", operand)
 
     def _if(self, token: Token) -> cxl.Expr:
-        self.advance()
-        condition = self.expression()
-        if self.take("then"):
-            then = self.expression()
-            otherwise = self.expression() if self.take("else") else None
-        else:
-            then = self._braced()
-            otherwise = None
+        """A chain of `else if` is read in a loop: its length is not depth."""
+        branches: list[tuple[int, cxl.Expr, cxl.Expr]] = []
+        otherwise = None
+        more = True
+        while more:
+            start = self.advance().start
+            condition = self.expression()
+            braces = not self.take("then")
+            then = self._braced() if braces else self.expression()
+            branches.append((start, condition, then))
+            more = False
             if self.take("else"):
-                otherwise = self._if(self.token) if self.at("if") else self._braced()
-        return cxl.If(self.span_from(token.start), condition, then, otherwise)
+                more = self.at("if")
+                otherwise = None if more else self._braced() if braces else self.expression()
+        for start, condition, then in reversed(branches):
+            otherwise = cxl.If(self.span_from(start), condition, then, otherwise)
+        assert otherwise is not None
+        return otherwise
 
     def _braced(self) -> cxl.Expr:
         opener = self.expect("{", "write 'if condition then value else value'")

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from clinker_spark.cxl.builtins.floatsums import float_mean, float_sum
+from clinker_spark.cxl.errors import Fail
 from clinker_spark.query import values
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.values import Group
@@ -38,12 +40,20 @@ def numbers(value: Any) -> list[Any]:
 def total(value: Any) -> Any:
     found = numbers(value)
     if any(isinstance(v, float) for v in found):
-        return math.fsum(float(v) for v in found)
+        try:
+            return float_sum(float(v) for v in found)
+        except Fail:
+            raise Failed("float overflow in sum", "the total is larger than every float") from None
     return sum(found)
 
 
 def mean(value: Any) -> float:
     found = numbers(value)
+    if any(isinstance(v, float) for v in found):
+        try:
+            return float_mean([float(v) for v in found])
+        except Fail:
+            raise Failed("float overflow in avg", "the mean is larger than every float") from None
     return float(total(found)) / len(found) if found else 0.0
 
 

@@ -19,6 +19,8 @@ from decimal import Decimal
 from functools import cmp_to_key
 from typing import Any
 
+from clinker_spark.cxl.builtins.text import datetime_text
+
 
 @dataclass(eq=False)
 class Group:
@@ -164,7 +166,7 @@ def show(value: Any, top: bool = True) -> str:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, dt.datetime):
-        return value.isoformat(sep="T")
+        return datetime_text(value, "T")
     return str(value)
 
 
@@ -199,7 +201,9 @@ def plain(value: Any, whole: bool = True) -> Any:
         return int(value) if whole and value.is_integer() and abs(value) < 1e15 else value
     if isinstance(value, Decimal):
         return int(value) if whole and value == value.to_integral_value() else float(value)
-    if isinstance(value, dt.date | dt.datetime):
+    if isinstance(value, dt.datetime):
+        return datetime_text(value, "T")
+    if isinstance(value, dt.date):
         return value.isoformat()
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 

@@ -61,6 +61,11 @@ def display(node: PlanNode) -> str:
     return f"[{tag}] {node.name}"
 
 
+def engine(node: PlanNode) -> str:
+    """What the records of a node go through: `python` where some of it is computed there, the rest is Spark's."""
+    return "python" if runs_python(node) else "spark"
+
+
 # ---------------------------------------------------------------- text
 
 
@@ -147,7 +152,6 @@ def _properties(plan: Plan) -> list[str]:
         if isinstance(node, SourcePlan):
             read = [name for name in node.schema if name in need.columns]
             lines.append(f"  read: {', '.join(read) or '<none>'}{'' if len(read) < len(node.schema) else ' (all)'}")
-            lines.append(f"  engine: {'python (Arrow batches)' if runs_python(node) else 'spark'}")
         if isinstance(node, TransformPlan) and node.window is not None and node.window.lookup is not None:
             by = ", ".join(node.window.group_by) or "nothing: it is one"
             lines.append(f"  window: partitions of '{node.inputs[1]}' by {by}; one record of each is joined")
@@ -155,6 +159,8 @@ def _properties(plan: Plan) -> list[str]:
             lines.append(f"  windows: {_window(node)}")
         if isinstance(node, AggregatePlan) and node.strategy == "streaming":
             lines.append("  groups: neighbours in the input; Spark adds up each split, then exchanges the totals")
+        reasons = f" (Arrow batches): {', '.join(node.python_reasons)}" if runs_python(node) else ""
+        lines.append(f"  engine: {engine(node)}{reasons}")
         lines.append(f"  buffer: {'materialized' if exchanges(node) else 'streaming'}")
         lines.append(f"  can fail: {'yes' if can_fail(node) else 'no'}")
     return lines
@@ -280,7 +286,8 @@ def _node_properties(plan: Plan, node: PlanNode) -> dict[str, Any]:
         "ordering": {"in_place": orders(plan)[node.name].in_place, "arrival": need.arrival},
         "columns_used": sorted(need.columns),
         "fallible": can_fail(node),
-        "engine": "python" if runs_python(node) else "spark",
+        "engine": engine(node),
+        "python": list(node.python_reasons),
     }
 
 
@@ -292,7 +299,8 @@ def as_dot(plan: Plan) -> str:
     shapes = {"source": "cylinder", "output": "folder", "route": "diamond", "aggregate": "box3d"}
     for node in plan.nodes:
         shape = shapes.get(node.kind)
-        lines.append(f"  {_quoted(node.name)} [label={_quoted(display(node))}{f', shape={shape}' if shape else ''}];")
+        label = display(node) + (" (python)" if runs_python(node) else "")
+        lines.append(f"  {_quoted(node.name)} [label={_quoted(label)}{f', shape={shape}' if shape else ''}];")
     for node in plan.nodes:
         for ref in node.inputs:
             label = f" [label={_quoted(ref.port)}]" if ref.port else ""

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.report.summary import print_summary
+from clinker_spark.report.summary import print_summary, size
 
 _PHASES = {"files_found": "planning", "publishing": "publishing", "published": "publishing"}
 Listener = Callable[[str, dict[str, Any]], None]
+_BAR = 10
 
 
 @contextmanager
@@ -35,7 +36,6 @@ def _terminal() -> Iterator[Listener]:
 
     console = Console(stderr=True, highlight=False)
     status = console.status("starting Spark ...") if console.is_terminal else None
-    began = time.monotonic()
 
     def listener(event: str, details: dict[str, Any]) -> None:
         if event == "log":
@@ -45,9 +45,9 @@ def _terminal() -> Iterator[Listener]:
         elif event == "finished":
             if status is not None:
                 status.stop()
-            print_summary(details["report"], console)
+            print_summary(details["report"], console, since_start())
         elif status is not None:
-            status.update(f"{_line(event, details)}  [dim]{time.monotonic() - began:.0f} s[/dim]")
+            status.update(f"{_line(event, details)}  [dim]{since_start():.0f} s[/dim]")
 
     if status is not None:
         status.start()
@@ -65,19 +65,44 @@ def _line(event: str, details: dict[str, Any]) -> str:
         case "output_started":
             return f"writing [bold]{details['output']}[/bold] ..."
         case "progress":
-            parts = [f"writing [bold]{details['output']}[/bold]"]
-            for name, source in details.get("sources", {}).items():
-                parts.append(f"{name}: {source['records']:,} records, {source['rate']:,.0f}/s")
-            return " · ".join(parts)
+            return progress_line(details)
         case "output_written":
             return f"wrote [bold]{details['output']}[/bold]: {details['records']:,} records"
         case "dead_letters_started":
-            return "collecting dead letters ..."
+            return "finding out why records failed ..."
+        case "balanced":
+            return "the numbers agree"
         case "waiting":
             return f"waiting for {details['holder']} ..."
         case "publishing":
             return "publishing ..."
     return event
+
+
+def progress_line(details: dict[str, Any]) -> str:
+    """Where a run is, in one line. The percentage is of bytes over all passes, and never falls.
+
+    >>> print(progress_line({"pass": "writing report", "pass_number": 2, "passes": 3, "percent": 40.0,
+    ...     "bytes_total": 2_000_000, "bytes_per_second": 50_000, "seconds_left": 75.2}))
+    ━━━━        40 % of 1.9 MB · pass 2/3: writing report · 48.8 KB/s · 1 min 15 s left
+    """
+    filled = int(_BAR * details["percent"] / 100)
+    parts = [f"{'━' * filled}{' ' * (_BAR - filled)}{details['percent']:3.0f} % of {size(details['bytes_total'])}"]
+    parts.append(f"pass {details['pass_number']}/{details['passes']}: {details['pass']}")
+    if details["bytes_per_second"]:
+        parts.append(f"{size(details['bytes_per_second'])}/s")
+    left = details["seconds_left"]
+    if left is not None:
+        minutes, seconds = divmod(round(left), 60)
+        parts.append(f"{minutes} min {seconds} s left" if minutes else f"{seconds} s left")
+    return " · ".join(parts)
+
+
+def since_start() -> float:
+    """The seconds since the command was started: Python, imports and Java are part of what people wait for."""
+    import psutil
+
+    return max(time.time() - psutil.Process().create_time(), 0.0)
 
 
 @contextmanager

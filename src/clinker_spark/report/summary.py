@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def print_summary(report: RunReport, console: Console) -> None:
-    """What was read, written and set aside."""
+def print_summary(report: RunReport, console: Console, seconds: float) -> None:
+    """What was read, written and set aside, `seconds` after the command was started."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")
@@ -33,6 +33,8 @@ def print_summary(report: RunReport, console: Console) -> None:
         more = f" (+{len(output.paths) - 1})" if len(output.paths) > 1 else ""
         table.add_row("wrote", output.name, f"{output.records:,}", "", size(output.bytes), f"{shown}{more}")
     console.print(table)
+    for balance in report.balances:
+        console.print(f"  {', '.join(balance.sources)}: {balance}", markup=False)
     for letter in report.letters:
         console.print(
             f"  {letter.count:,} x {letter.category} at {letter.stage} (source {letter.source})", style="yellow"
@@ -43,7 +45,7 @@ def print_summary(report: RunReport, console: Console) -> None:
         console.print(f"  removed: {path}   (an earlier run wrote it, this one does not)", markup=False)
     verdict = "done with dead letters" if report.dead_letters else "done"
     console.print(
-        f"{report.pipeline}: {verdict} in {report.seconds:.1f} s",
+        f"{report.pipeline}: {verdict} in {seconds:.1f} s",
         style="bold yellow" if report.dead_letters else "bold green",
     )
 

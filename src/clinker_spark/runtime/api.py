@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from clinker_spark.config.model.output import ParquetOutput
+from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.needs import needs
 from clinker_spark.plan.nodes import OutputPlan, Plan, RoutePlan, StreamRef
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.memory import memory_settings
@@ -19,8 +23,9 @@ from clinker_spark.runtime.report import RunReport
 from clinker_spark.runtime.run import run
 from clinker_spark.runtime.source_order import with_known_order
 from clinker_spark.runtime.spark_failures import explained
+from clinker_spark.runtime.variables import give_values, settle_values
 from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.session import SparkSession, session
+from clinker_spark.spark.session import SparkSession, session, working_session
 
 
 @dataclass(frozen=True)
@@ -44,15 +49,28 @@ class Pipeline:
         options = Options()
         base = self.plan.file.folder
         with explained(self.plan):
-            used = spark or self._session()
-            files = found_files(used, self.plan, base, options.now)
-            builder = with_known_order(self.plan, lambda plan: Builder(used, plan, contexts(plan, options), files))
-            stream = builder.settle(self.plan[ref.node], builder.stream(ref))
-        names = [name for name in stream.frame.columns if not name.startswith("$")]
-        return stream.frame.select(*[f"`{name}`" for name in names])
+            used = working_session(spark or self._session())
+            plan = _showing(self.plan, ref)
+            files = found_files(used, plan, base, options.now)
+
+            def build() -> Builder:
+                return with_known_order(plan, lambda known: Builder(used, known, contexts(known, options), files))
+
+            values = settle_values(plan, build)
+            builder = build()
+            give_values(builder, values)
+            stream = builder.settle(plan[ref.node], builder.stream(ref))
+        return stream.frame.select(*[quote(name) for name in plan[ref.node].schema])
 
     def _session(self) -> SparkSession:
-        return session(conf=memory_settings(self.plan, "local[*]", {}))
+        """The active session, or one as clinker.toml and the pipeline ask for it."""
+        settings = find_workspace(self.plan.file.path).config.spark
+        conf = dict(settings.conf)
+        threads = self.plan.file.settings.concurrency.threads
+        master = settings.master or (f"local[{threads}]" if threads else "local[*]")
+        if settings.remote is None:
+            conf |= memory_settings(self.plan, master, conf)
+        return session(master, conf=conf, remote=settings.remote)
 
     def _stream(self, text: str) -> StreamRef:
         name, _, port = text.partition(".")
@@ -65,3 +83,22 @@ class Pipeline:
             help_text = f"the branches are {', '.join(f'{name}.{p}' for p in found.ports)}"
             raise InputError([Diagnostic("E004", f"route '{name}' has no branch '{port}'", help=help_text)])
         return StreamRef(name, port or None)
+
+
+def _showing(plan: Plan, ref: StreamRef) -> Plan:
+    """The plan with one more reader, which wants all columns of a stream: only what somebody wants is read."""
+    node = plan[ref.node]
+    reader = OutputPlan(
+        name=f"$shown/{ref}",
+        inputs=(ref,),
+        schema=node.schema,
+        emitted=tuple(node.schema),
+        file=node.file,
+        path=node.path,
+        config=ParquetOutput.model_validate({"type": "parquet", "path": "-", "order": "any"}),
+        columns=tuple((name, name) for name in node.schema),
+        declared=None,
+        output_name="-",
+    )
+    wider = replace(plan, nodes=(*plan.nodes, reader))
+    return replace(wider, needs=needs(wider))

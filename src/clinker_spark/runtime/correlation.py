@@ -24,6 +24,7 @@ from clinker_spark.plan.correlation import AGGREGATE, FEW, relaxed_aggregates
 from clinker_spark.plan.needs import needs
 from clinker_spark.plan.nodes import SourcePlan, StreamRef
 from clinker_spark.runtime.errors import DataError
+from clinker_spark.runtime.progress import FINDING
 from clinker_spark.runtime.saved_letters import Saved, last_clean_row, save
 from clinker_spark.spark.operators import correlated as ops
 from clinker_spark.spark.operators.letters import letters
@@ -60,6 +61,8 @@ class Groups:
         self.all_removed: Saved | None = None
         self.chosen: dict[str, Chosen] = {}
         """What readers leave out themselves, instead of `removed`."""
+        self.left_out: dict[str, int] = {}
+        """How many records of each source that is."""
         self.indexes: dict[str, Any] = {}
         self.few = True
         self.most_dirty = 0
@@ -72,7 +75,8 @@ class Groups:
         """Hold back what must be; gives all dead letters."""
         for turn in range(MOST_TURNS):
             self.counters["turns"] = turn + 1
-            traceable = self._find(turn, oversize if turn == 0 else [])
+            with self.state.passing(FINDING):
+                traceable = self._find(turn, oversize if turn == 0 else [])
             # What a query made cannot be traced to its records: it fails again, and is left out as it is.
             if (turn and not traceable) or (self.outputs.write_again(self._prepared) == 0 and not self.state.unsure):
                 return self._all_letters()
@@ -98,6 +102,9 @@ class Groups:
             builder.progress = None  # the readers' counts are those of all records, and stay so
         builder.few = self.few
         builder.indexes = self.indexes
+        self.state.again = "removed"
+        for name, count in self.left_out.items():
+            builder.facts[f"{name}: left out"] = count
         if self.triggers:
             builder.dirty = self._dirty()
 
@@ -175,6 +182,7 @@ class Groups:
         self.all_removed = everything = self._save(_union([rows, *known]).distinct(), f"removed-{turn}")
         counts = {source: count for (source,), count in everything.tally("source").items()}
         self.removed, self.chosen = {}, {}
+        self.left_out = {node.name: counts[node.index] for node in self.plan.sources if node.index in counts}
         for node in self.plan.sources:
             count = counts.get(node.index, 0)
             if count and node.config.type == "csv" and count <= FEW and is_local(self.spark):
@@ -206,7 +214,10 @@ class Groups:
             return None
         builder = self._letters_builder(dirty=True)
         found = ops.held_records(builder)
-        return None if found is None else self._save(found, "held").frame
+        if found is None:
+            return None
+        with self.state.passing("finding what is withheld"):
+            return self._save(found, "held").frame
 
 
 def oversize_sources(state: RunState) -> list[str]:

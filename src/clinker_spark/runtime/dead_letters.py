@@ -10,6 +10,7 @@ from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.correlation import Groups, oversize_sources
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.outputs import Outputs
+from clinker_spark.runtime.progress import FINDING
 from clinker_spark.runtime.report import LetterReport
 from clinker_spark.runtime.reservations import letter_key, letter_place, letter_places, located
 from clinker_spark.runtime.row_groups import RowGroups, can_settle_rows
@@ -59,7 +60,9 @@ class DeadLetters:
             if frame is None:  # nothing can fail, and only for want of counts it was looked for
                 return
             place = self.outputs.targets[self.state.plan.outputs[0].name].path
-            self._deliver(save(frame, self.state.attempt.folder(place, "dead-letters") / "found"))
+            with self.state.passing(FINDING):
+                found_letters = save(frame, self.state.attempt.folder(place, "dead-letters") / "found")
+            self._deliver(found_letters)
 
     def _found(self, suspects: frozenset[str] | None) -> Any:
         """The failures that a second pass finds; None when nothing can fail."""
@@ -126,7 +129,9 @@ class DeadLetters:
     def _note(self, counts: list[LetterCount]) -> None:
         for count in counts:
             source = "<merged>" if count.source is None else self.state.plan.sources[count.source].name
-            stage = self.state.plan.nodes[count.stage].stage
+            node = self.state.plan.nodes[count.stage]
+            stage = node.stage
+            self.state.failed_at[node.name] += count.count
             self.state.report.letters.append(LetterReport(source, stage, count.category, count.count))
             if count.source is not None:
                 self.state.report.sources[count.source].dead_letters += count.count

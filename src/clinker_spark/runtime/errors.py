@@ -15,3 +15,7 @@ class IoError(ClinkerError):
     """A file cannot be read or written, or Spark failed for an outside reason."""
 
     exit_code = 4
+
+
+class AccountingError(IoError):
+    """The numbers of a run do not agree: a record may be lost, so nothing is published."""

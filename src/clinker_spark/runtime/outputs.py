@@ -15,6 +15,7 @@ from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.plan.kept_results import kept_results
 from clinker_spark.plan.nodes import OutputPlan
 from clinker_spark.runtime import assemble, thresholds
+from clinker_spark.runtime.accounting import Accounts
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.parquet_files import SeveralParquet, one_parquet
 from clinker_spark.runtime.paths import (
@@ -27,7 +28,7 @@ from clinker_spark.runtime.paths import (
     static_folder,
     target,
 )
-from clinker_spark.runtime.progress import Watch
+from clinker_spark.runtime.progress import writing
 from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import OutputReport
 from clinker_spark.runtime.reservations import located, reserve
@@ -51,8 +52,9 @@ class Unfinished:
 class Outputs:
     """The outputs of one run."""
 
-    def __init__(self, state: RunState) -> None:
+    def __init__(self, state: RunState, accounts: Accounts) -> None:
         self.state = state
+        self.accounts = accounts
         self.unfinished: dict[str, Unfinished] = {}
         """Those of which there are only parts."""
         self.again = False
@@ -103,22 +105,28 @@ class Outputs:
         node = next(output for output in self.state.plan.outputs if output.name == name)
         place, builder = self.targets[name], self.state.builder
         if self._can_wait(node):
+            self.state.skips(writing(node.name))
             return
         with self.state.timed(node.name):
             self.state.tell("output_started", {"output": node.name})
             prepared = prepare_output(builder, node)
             folder = self._folder(node, place)
             parts = folder / "parts"
-            with self._watched(node.name):
+            self.accounts.job_starts(node.name)
+            again = ", without what is withheld" if self.again else ""
+            with self.state.passing(writing(node.name) + again, self.state.sources_of(node.name)):
                 write_parts(prepared, str(parts))
             report = OutputReport(node.output_name)
             counts = builder.counted(node.name, patience=120)
             if "rows" not in counts:  # without them nobody knows whether records failed
                 raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
             report.records = counts["rows"]
+            self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
             builder.job_done()
             plan = self.state.plan
-            thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}: pairs").get("pairs", 0))
+            thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}.pairs").get("pairs", 0))
+            if self.state.failed():
+                self.state.expects_failures()
             report.dropped = counts.get("dropped", 0)
             self.state.report.outputs.append(report)
             self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
@@ -142,12 +150,6 @@ class Outputs:
         self._assemble(made.prepared, made.parts, made.folder, made.place, made.report)
         done = {"output": output, "records": made.report.records, "bytes": made.report.bytes}
         self.state.tell("output_written", done)
-
-    def _watched(self, output: str) -> Watch:
-        state = self.state
-        assert state.progress is not None
-        names = state.sources_of(output)
-        return Watch(Path(state.progress), names, lambda found: state.tell("progress", {"output": output, **found}))
 
     def _free(self, node: OutputPlan, path: Path, numbered: Callable[[int], Path] | None) -> Path:
         """The path to write, by `if_exists`."""

@@ -9,10 +9,11 @@ from clinker_spark.runtime.options import Options, contexts
 from clinker_spark.runtime.remote_copies import found_files
 from clinker_spark.runtime.source_order import with_known_order
 from clinker_spark.runtime.spark_failures import explained
+from clinker_spark.runtime.variables import give_values, settle_values
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.letters import first_letters, letters
 from clinker_spark.spark.operators.output import BYTES_COLUMN, KEY_COLUMN, prepare_output
-from clinker_spark.spark.session import SparkSession
+from clinker_spark.spark.session import SparkSession, working_session
 
 MOST_LINES = 10_000
 """Even a preview has an end: a join or an `emit each` can make many records of few."""
@@ -21,11 +22,18 @@ MOST_LINES = 10_000
 def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> str:
     """Every output as text, made of at most so many records of each source, and the records that fail."""
     base = options.base or plan.file.folder
+    spark = working_session(spark)
     with explained(plan):
         files = found_files(spark, plan, base, options.now)
-        builder = with_known_order(
-            plan, lambda plan: Builder(spark, plan, contexts(plan, options), files, limit=records)
-        )
+
+        def build() -> Builder:
+            return with_known_order(
+                plan, lambda known: Builder(spark, known, contexts(known, options), files, limit=records)
+            )
+
+        values = settle_values(plan, build)
+        builder = build()
+        give_values(builder, values)
         parts: list[str] = []
         for node in plan.outputs:
             prepared = prepare_output(builder, node)
@@ -38,7 +46,9 @@ def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> 
             frame = prepared.rendering
             text = frame.prefix.decode() + frame.separator.decode().join(lines) + frame.suffix.decode()
             parts.append(text if lines else frame.empty.decode())
-        parts += _failures(plan, spark, options, files, records)
+        failures = Builder(spark, plan, contexts(plan, options), files, letters=True, limit=records)
+        give_values(failures, values)
+        parts += _failures(failures)
     return "".join(parts)
 
 
@@ -47,8 +57,8 @@ def _columns(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in (KEY_COLUMN, BYTES_COLUMN)}
 
 
-def _failures(plan: Plan, spark: SparkSession, options: Options, files: dict, records: int) -> list[str]:
-    builder = Builder(spark, plan, contexts(plan, options), files, letters=True, limit=records)
+def _failures(builder: Builder) -> list[str]:
+    plan = builder.plan
     for node in plan.outputs:
         prepare_output(builder, node)
     frame = letters(builder)

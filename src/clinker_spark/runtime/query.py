@@ -7,12 +7,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.query.csv_files import shown_path
 from clinker_spark.plan.query.engine import PlanningEngine, SparkDataset, element_type, plan, prepare
-from clinker_spark.plan.query.files import format_of
+from clinker_spark.plan.query.files import FileSource, format_of
+from clinker_spark.plan.query.pieces import render
 from clinker_spark.plan.query.values import Column
 from clinker_spark.query import ast
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.values import Dataset
+from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.query_failures import failure
 
 __all__ = ["QueryEngine", "SparkDataset", "element_type", "plan", "prepare"]
@@ -42,19 +45,19 @@ class QueryEngine(PlanningEngine):
         from clinker_spark.spark.query.views import view_of
 
         spark = self._spark()
-        for scan in self.scans:
-            for ordered in (False, True):
-                name = scan.name(ordered)
-                if quote(name) not in text:
-                    continue
-                if name not in self._views:
-                    self._views[name] = view_of(spark, name, scan.content, ordered and bool(scan.order))
-                text = text.replace(quote(name), quote(self._views[name]))
-        return spark.sql(text)
+
+        def view(number: int, ordered: bool) -> str:
+            scan = self.scans[number]
+            name = scan.name(ordered)
+            if name not in self._views:
+                self._views[name] = view_of(spark, name, scan.content, ordered)
+            return quote(self._views[name])
+
+        return spark.sql(render(text, view))
 
     def dataframe(self, value: SparkDataset) -> Any:
         """The rows in order, as a DataFrame."""
-        return self.sql(self.text(value))
+        return self.sql(self.ordered(value))
 
     def scalar(self, column: Column) -> Any:
         from clinker_spark.spark.query.results import value_of
@@ -103,9 +106,29 @@ class QueryEngine(PlanningEngine):
             raise
         except Exception as error:
             found = failure(error, self.origins)
-            if found is None:
+            if found is not None:
+                raise self._located(found) from None
+            from clinker_spark.runtime.spark_failures import engine_failure
+
+            engine = engine_failure(error)
+            if engine is None:
                 raise
-            raise found from None
+            raise IoError([engine]) from error
+
+    def _located(self, found: Failed) -> Failed:
+        """The failure, with the file and the record that it is about if it is about one."""
+        from clinker_spark.spark.query.csv_frames import first_broken
+
+        if found.code != "E712":
+            return found
+        for scan in self.scans:
+            read = any(scan.name(ordered) in self._views for ordered in (False, True))
+            if read and isinstance(scan.content, FileSource) and scan.content.format in ("csv", "tsv"):
+                broken = first_broken(self._spark(), scan.content)
+                if broken is not None:
+                    message = f"record {broken.row} of '{shown_path(broken.file)}' cannot be used: {broken.reason}"
+                    return Failed(message, found.help, code="E712")
+        return found
 
     def write(self, value: Any, path: str, options: Mapping[str, Any] | None = None, *, force: bool = False) -> None:
         """The rows as a file; its ending, or an option, says how."""

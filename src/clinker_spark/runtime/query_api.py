@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.query.program import compile_query, deep_trees, located, run
 from clinker_spark.query.types import ListType, QType, type_of_value
 from clinker_spark.runtime.query import QueryEngine, SparkDataset, element_type, prepare
-from clinker_spark.spark.session import SparkSession, session
+from clinker_spark.spark.session import SparkSession, names_as_written, session
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,11 @@ def query(text: str, sources: Mapping[str, Any]) -> Any:
         return given or session()
 
     engine = QueryEngine(spark)
+    with names_as_written(given) if given is not None else nullcontext():
+        return _query(text, sources, engine, spark)
+
+
+def _query(text: str, sources: Mapping[str, Any], engine: QueryEngine, spark: Callable[[], SparkSession]) -> Any:
     values = {name: _source(engine, name, value, spark) for name, value in sources.items()}
     types = {name: _type(value) for name, value in values.items()}
     program = prepare(compile_query(text, names=types), engine, types, values)

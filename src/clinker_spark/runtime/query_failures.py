@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Span
 from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.query.files import BROKEN
 from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.query.failures import Failed
 
@@ -44,18 +45,18 @@ def node_failure(error: Exception, plan: Plan) -> Diagnostic | None:
     """The failure of a query node; None when it is none. Nothing else in a pipeline fails because of a value."""
     nodes = plan.of_kind(QueryPlan)
     found = _known(str(error)) if nodes else None
-    if found is None or found.code != "E705":
+    if found is None or found.code not in ("E705", "E712"):
         return None
     for node in nodes:
         span = _origin(error, node.origins)
         if span is not None or len(nodes) == 1:
             message = f"query '{node.name}': {found.message}"
             if span is None:
-                return node.diagnostic("E705", message, "config", "query", help=found.help)
+                return node.diagnostic(found.code, message, "config", "query", help=found.help)
             text = node.file.text_of((*node.path, "config", "query"))
-            return text.relocate(Diagnostic("E705", message, None, span, found.help))
+            return text.relocate(Diagnostic(found.code, message, None, span, found.help))
     names = ", ".join(f"'{node.name}'" for node in nodes)
-    return Diagnostic("E705", f"one of the queries {names}: {found.message}", help=found.help)
+    return Diagnostic(found.code, f"one of the queries {names}: {found.message}", help=found.help)
 
 
 def _origin(error: Exception, origins: Mapping[str, Span]) -> Span | None:
@@ -70,7 +71,10 @@ def _origin(error: Exception, origins: Mapping[str, Span]) -> Span | None:
 def _known(text: str) -> Failed | None:
     raised = _RAISED.search(text)
     if raised is not None:
-        return Failed(raised[1].strip())
+        told = raised[1].strip()
+        if told.startswith(BROKEN):
+            return Failed(told.removeprefix(BROKEN), "mend the record, or declare the types: load … as T", code="E712")
+        return Failed(told)
     for name, message, help_text in _KNOWN:
         if f"[{name}" in text:
             code = (

@@ -43,6 +43,52 @@ class LetterReport:
 
 
 @dataclass
+class NodeReport:
+    """What a node did, in records. None is what nobody counted."""
+
+    name: str
+    kind: str
+    took: int | None
+    passed: int | None
+    dropped: dict[str, int]
+    """By reason: `filter`, `distinct`, `on_miss: skip`..."""
+    failed: int
+    inputs: dict[str, int | None] = field(default_factory=dict)
+    """What it took, when it has several inputs."""
+    ports: dict[str, int | None] = field(default_factory=dict)
+    """What it passed, when it has several ports."""
+
+
+@dataclass
+class Balance:
+    """Where all records of some sources went: `read` = `written` + `dead_letters` + all of `dropped`."""
+
+    sources: list[str]
+    read: int
+    written: int
+    dead_letters: int
+    dropped: list[tuple[str, str, int]]
+    """Node, reason and number of records."""
+
+    @property
+    def missing(self) -> int:
+        """What is not accounted for."""
+        return self.read - self.written - self.dead_letters - sum(count for _, _, count in self.dropped)
+
+    def __str__(self) -> str:
+        parts = [f"{self.written:,} written"]
+        if self.dead_letters:
+            parts.append(f"{self.dead_letters:,} dead letters")
+        words = {"filter": "filtered out", "distinct": "seen before"}
+        parts += [f"{count:,} {words.get(reason, reason)} by '{node}'" for node, reason, count in self.dropped]
+        return f"{self.read:,} read {'=' if not self.missing else '<>'} {' + '.join(parts)}"
+
+    def as_dict(self) -> dict[str, Any]:
+        dropped = [{"node": node, "reason": reason, "records": count} for node, reason, count in self.dropped]
+        return {**asdict(self), "dropped": dropped}
+
+
+@dataclass
 class RunReport:
     """The whole run. `exit_code` is 0, or 2 when records failed and the pipeline goes on."""
 
@@ -61,6 +107,10 @@ class RunReport:
     """With correlation keys, by source: its last record that got through. A source without one is not there."""
     retraction: dict[str, int] = field(default_factory=dict)
     """What was taken back for the sake of correlation groups: the `correlation.retract.*` counters."""
+    nodes: list[NodeReport] = field(default_factory=list)
+    """What each node took, passed and left out."""
+    balances: list[Balance] = field(default_factory=list)
+    """Where records went, for parts of the graph in which each goes to one place."""
     stage_seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
 
@@ -75,4 +125,5 @@ class RunReport:
     def as_dict(self) -> dict[str, Any]:
         data = asdict(self)
         data.pop("warnings")
+        data["balances"] = [balance.as_dict() for balance in self.balances]
         return {**data, "dead_letters": self.dead_letters, "exit_code": self.exit_code}

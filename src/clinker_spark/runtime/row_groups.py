@@ -16,6 +16,7 @@ import pyarrow as pa
 from clinker_spark.plan.correlation import MOST_FAILURES, PREFIX, by_rows, key_columns, writes_every_record
 from clinker_spark.plan.nodes import TransformPlan
 from clinker_spark.runtime.errors import DataError
+from clinker_spark.runtime.progress import FINDING
 from clinker_spark.runtime.saved_letters import Saved, last_clean_row, save
 from clinker_spark.runtime.source_letters import SourceLetters
 from clinker_spark.spark.operators import correlated as ops
@@ -61,7 +62,8 @@ class RowGroups:
         places = failed.select(["file", "row"]).group_by(["file", "row"]).aggregate([])
         self.counters.update(turns=1, output_rows_retracted_total=places.num_rows)
         found = self._letters()
-        if not self._cut(found) and self.outputs.write_again(self._without):
+        self.state.again = "cut" if self._cut(found) else "groups"
+        if self.state.again == "groups" and self.outputs.write_again(self._without):
             raise DataError([self.plan.outputs[0].diagnostic("E411", "records fail that did not fail before")])
         return found
 
@@ -76,7 +78,8 @@ class RowGroups:
         """Where the failed records stand, and their keys."""
         builder = self._letters_builder(texts=False)
         self.offsets = builder.scans[self.source.name].row_offsets
-        saved = save(ops.failed_places(builder, self.source), self.folder / "failures")
+        with self.state.passing(FINDING):
+            saved = save(ops.failed_places(builder, self.source), self.folder / "failures")
         fields = [("file", pa.int32()), ("row", pa.int64())]
         fields += [(f"k{i}", kind) for i, kind in enumerate(self._key_types())]
         schema = pa.schema(fields)
@@ -90,7 +93,8 @@ class RowGroups:
         if len(self.plan.outputs) > 1 or any(node.expands for node in self.plan.of_kind(TransformPlan)):
             held = ops.once_each(held, triggers)
         try:
-            return save(triggers.unionByName(held), self.folder / "letters")
+            with self.state.passing("finding what is withheld"):
+                return save(triggers.unionByName(held), self.folder / "letters")
         finally:
             builder.let_go()
 

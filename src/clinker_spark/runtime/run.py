@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from pathlib import Path
 
 from clinker_spark.plan.nodes import CombinePlan, Plan, TransformPlan
 from clinker_spark.plan.remembered import Remembered, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write, stages
+from clinker_spark.runtime.accounting import Accounts
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.dead_letters import DeadLetters
 from clinker_spark.runtime.discovery import discover
 from clinker_spark.runtime.options import Listener, Options
 from clinker_spark.runtime.outputs import Outputs
-from clinker_spark.runtime.progress import records_read
 from clinker_spark.runtime.remote_copies import remote_files, with_copies
 from clinker_spark.runtime.report import RunReport, SourceReport
 from clinker_spark.runtime.source_order import settle_order
@@ -24,12 +23,13 @@ from clinker_spark.runtime.state import RunState
 from clinker_spark.runtime.variables import find_values
 from clinker_spark.spark.operators.combine_keys import key_sketches
 from clinker_spark.spark.operators.record_log import record_lines
-from clinker_spark.spark.session import SparkSession
+from clinker_spark.spark.session import SparkSession, working_session
 
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
     """Run a pipeline. Raises `ClinkerError`; nothing is published then."""
-    return _Run(RunState(plan, spark, options or Options(), listener or (lambda event, details: None))).run()
+    used = working_session(spark)
+    return _Run(RunState(plan, used, options or Options(), listener or (lambda event, details: None))).run()
 
 
 class _Run:
@@ -37,15 +37,15 @@ class _Run:
 
     def __init__(self, state: RunState) -> None:
         self.state = state
-        self.outputs = Outputs(state)
+        self.accounts = Accounts(state)
+        self.outputs = Outputs(state, self.accounts)
         self.letters = DeadLetters(state, self.outputs)
 
     def run(self) -> RunReport:
         began = time.monotonic()
         try:
-            published = lambda: self.state.attempt.state == "done"  # noqa: E731
             with (
-                explained(self.state.plan, published),
+                explained(self.state.plan, self._is_published),
                 tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder,
             ):
                 self.state.progress = folder
@@ -60,8 +60,6 @@ class _Run:
                 self._log("after_transform")
                 self._log("on_error")
                 self._warn()
-                for source in self.state.report.sources:
-                    source.records = source.records or records_read(Path(folder), source.name)
                 self._remember()
         finally:
             self.state.attempt.clean()
@@ -76,26 +74,30 @@ class _Run:
             case Find():
                 self._find(stage.source)
             case CheckOrder():
-                with self.state.timed(f"order of {stage.source}"):
+                name = f"order of {stage.source}"
+                with self.state.timed(name), self.state.passing(f"checking the {name}", [stage.source]):
                     self.state.plan, found = settle_order(self.state.new_builder(letters=False), stage.source)
                     if found is not None:
                         self.state.unsorted[stage.source] = found.points
                         self.state.report.warnings.append(found.warning)
             case Values():
-                with self.state.timed(stage.transform):
+                with self.state.timed(stage.transform), self.state.passing(f"values of {stage.transform}"):
                     node = self.state.plan[stage.transform]
                     assert isinstance(node, TransformPlan)
                     find_values(self.state.new_builder(letters=False), node, self.state.values)
             case Write():
                 self.outputs.write(stage.output)
             case LogRecords():
-                with self.state.timed(f"log of {stage.transform}"):
+                name = f"log of {stage.transform}"
+                with self.state.timed(name), self.state.passing(name):
                     self._log_records(stage.transform)
             case Letters():
+                self.accounts.before_letters()
                 self.letters.settle()
             case Publish():
                 with self.state.timed("publish"):
                     self.state.tell("publishing", {})
+                    self.accounts.check()
                     self.letters.remove_old()
                     self.state.attempt.publish()
                     self.state.report.warnings += self.state.attempt.warnings
@@ -105,7 +107,7 @@ class _Run:
         """Validations that only warn, in numbers."""
         for node in self.state.plan.of_kind(TransformPlan):
             for i, check in enumerate(node.checks):
-                count = self.state.builder.counted(f"{node.name}: {check.name}").get("warned", 0)
+                count = self.state.builder.counted(f"{node.name}.check {i}").get("warned", 0)
                 if count:
                     message = f"{count} record(s) fail '{check.name}': {check.message}"
                     self.state.report.warnings.append(node.diagnostic("W017", message, "config", "validations", i))

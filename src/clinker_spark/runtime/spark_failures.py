@@ -14,9 +14,11 @@ from clinker_spark.core.registry import lookup
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.query_failures import node_failure
+from clinker_spark.spark import jvm
 
 _NO_SPACE = re.compile(r"No space left on device|ENOSPC|Disk quota exceeded", re.IGNORECASE)
-_MEMORY = re.compile(r"OutOfMemoryError|Cannot allocate memory|unable to acquire", re.IGNORECASE)
+_WORKER = re.compile(r"Python worker (?:exited unexpectedly|failed to connect back)")
+_ANSWER = re.compile(r"Answer from Java side is empty|Error while (?:sending|receiving)|network problem", re.IGNORECASE)
 _LOST = re.compile(r"FileNotFoundException|No such file or directory|FileNotFoundError")
 
 
@@ -40,20 +42,62 @@ def _explained(plan: Plan) -> Iterator[None]:
         yield
     except InputError as error:  # found while a source was opened: part of the run, not of the command line
         raise IoError(error.diagnostics) from error
-    except (ClinkerError, KeyboardInterrupt):
+    except ClinkerError:
         raise
-    except OSError as error:
+    except Exception as error:
+        explanation = _explanation(error, plan)
+        if explanation is error:
+            raise
+        raise explanation from error
+
+
+def engine_failure(error: Exception) -> Diagnostic | None:
+    """What happened to the engine itself: memory ran out, or its JVM is gone. None: something else is the matter.
+
+    A JVM that is gone is forgotten, so that the next run starts a new one."""
+    lost = isinstance(error, ConnectionError | EOFError) or (_from_spark(error) and _lost_answer(error))
+    if jvm.is_gone(patience=10.0 if lost else 0.0):
+        found = jvm.farewell()
+        jvm.forget()
+        return found
+    text = str(error)
+    if _from_spark(error) and _WORKER.search(text):
+        help_text = "most often memory ran out: give the machine more, or use fewer tasks at once (--master local[1])"
+        return Diagnostic("E410", "a Python process of Spark ended unexpectedly", help=help_text)
+    if _from_spark(error) and jvm.FILES.search(text):
+        message = "too many files were open at once"
+        return Diagnostic("E025", message, help="raise the limit: ulimit -n 4096")
+    if (_from_spark(error) and jvm.MEMORY.search(text)) or isinstance(error, MemoryError):
+        return jvm.out_of_memory(_memory_words(text))
+    return None
+
+
+def _lost_answer(error: Exception) -> bool:
+    return type(error).__name__ == "Py4JNetworkError" or _ANSWER.search(str(error)) is not None
+
+
+def _memory_words(text: str) -> str:
+    found = re.search(r"OutOfMemoryError: ([^\n]{1,80})", text)
+    return "" if found is None else found[1].strip()
+
+
+def _explanation(error: Exception, plan: Plan) -> Exception:
+    engine = engine_failure(error)
+    if engine is not None:
+        return IoError([engine])
+    if isinstance(error, OSError):
         reason = (error.strerror or str(error)).lower()
         place = f" '{error.filename}'" if error.filename else ""
         code = "E405" if error.errno == 28 else "E401"
-        raise IoError([Diagnostic(code, f"cannot write{place}: {reason}", help=_advice(str(error)))]) from error
-    except Exception as error:
-        if os.environ.get("CLINKER_DEBUG") or not _from_spark(error):
-            raise
-        of_query = node_failure(error, plan)
-        if of_query is not None:
-            raise DataError([of_query]) from error
-        raise IoError([_diagnostic(str(error))]) from error
+        if error.errno == 24:
+            return IoError([Diagnostic("E025", f"{reason}{place}", help="raise the limit: ulimit -n 4096")])
+        return IoError([Diagnostic(code, f"cannot write{place}: {reason}", help=_advice(str(error)))])
+    if os.environ.get("CLINKER_DEBUG") or not _from_spark(error):
+        return error
+    of_query = node_failure(error, plan)
+    if of_query is not None:
+        return DataError([of_query])
+    return IoError([_diagnostic(str(error))])
 
 
 def _from_spark(error: Exception) -> bool:
@@ -63,8 +107,6 @@ def _from_spark(error: Exception) -> bool:
 def _diagnostic(text: str) -> Diagnostic:
     if _NO_SPACE.search(text):
         return Diagnostic("E405", "no space left on the disk", help=_advice(text))
-    if _MEMORY.search(text):
-        return Diagnostic("E410", "Spark ran out of memory", help="give it more: --conf spark.driver.memory=4g")
     carried = re.search(r"InputError: (E\d{3}): (.+)", text)  # from a reader inside a task
     if carried is not None:
         known = lookup(carried[1])

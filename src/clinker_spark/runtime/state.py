@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ from clinker_spark.plan.nodes import Plan, SourcePlan
 from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.options import Listener, Options, contexts
-from clinker_spark.runtime.progress import records_read
+from clinker_spark.runtime.progress import FINDING, Passes, Watch, records_read, writing
 from clinker_spark.runtime.report import RunReport
 from clinker_spark.runtime.variables import Values, with_values
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.source_order import Points
-from clinker_spark.spark.session import SparkSession, is_connect, is_local
+from clinker_spark.spark.session import SparkSession, is_connect, is_local, share_of_tasks
 from clinker_spark.spark.sources.request import SourceFile
 
 
@@ -49,6 +50,11 @@ class RunState:
         self.progress: str | None = None
         self.measured: dict[str, Any] = {}
         self.unsorted: dict[str, Points] = {}
+        self.failed_at: Counter[str] = Counter()
+        """By node: how many dead letters come from there."""
+        self.again: str | None = None
+        """What was done to outputs when groups are held back: lines were `cut`, or they were written once more, without
+        the records that were `removed` or without whole `groups`."""
 
     @property
     def holds_groups(self) -> bool:
@@ -60,13 +66,14 @@ class RunState:
         """The first pass."""
         builder = self.new_builder(letters=False)
         builder.writes = True
-        builder.sets_aside = is_local(self.spark)
+        builder.sets_aside = builder.keeps_progress = is_local(self.spark)
         return builder
 
     def pass_without(self) -> Builder:
         """A first pass once more; whoever asks says what it leaves out."""
         builder = self.builder = self.new_builder(letters=False)
         builder.writes = True
+        builder.keeps_progress = is_local(self.spark)
         return builder
 
     def new_builder(self, *, letters: bool, suspects: frozenset[str] | None = None) -> Builder:
@@ -77,7 +84,7 @@ class RunState:
         }
         builder = Builder(self.spark, self.plan, known, self.files, letters, suspects)
         builder.file_values = self.values.files
-        builder.progress = self.progress
+        builder.progress = builder.meter = self.progress
         builder.measured = self.measured
         builder.unsorted = self.unsorted
         return builder
@@ -91,6 +98,9 @@ class RunState:
     def failed(self) -> int:
         """How many records failed in the jobs that wrote outputs, apart from those that readers kept."""
         return sum(self.builder.counted(name).get("failed", 0) for name in self.builder.counts)
+
+    def source(self, name: str) -> SourcePlan:
+        return next(node for node in self.plan.sources if node.name == name)
 
     def sources_of(self, output: str) -> list[str]:
         """The sources whose records come to an output."""
@@ -113,6 +123,30 @@ class RunState:
                     report.records = self.builder.source_count(node)
                 total += report.records
         return total
+
+    @cached_property
+    def _watch(self) -> Watch:
+        """Tells how far the run is. All files are found when the first pass begins."""
+        assert self.progress is not None
+        sizes = {source.name: source.bytes for source in self.report.sources}
+        expected = {
+            writing(output.name): sum(sizes[name] for name in self.sources_of(output.name))
+            for output in self.plan.outputs
+        }
+        return Watch(Path(self.progress), sizes, Passes(expected), lambda found: self.tell("progress", found))
+
+    def passing(self, name: str, sources: Sequence[str] | None = None) -> AbstractContextManager[None]:
+        """A pass over some sources, or all of them: the listener is told how far it is."""
+        chosen = [source.name for source in self.plan.sources] if sources is None else list(sources)
+        return self._watch.over(name, chosen, lambda: share_of_tasks(self.spark))
+
+    def expects_failures(self) -> None:
+        """Records failed: there will be a pass that finds out why."""
+        self._watch.passes.expect(FINDING, sum(source.bytes for source in self.report.sources))
+
+    def skips(self, name: str) -> None:
+        """A pass that was expected is not needed."""
+        self._watch.passes.skip(name)
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:

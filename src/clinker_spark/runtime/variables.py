@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.nodes import Plan, TransformPlan
-from clinker_spark.plan.scopes import writers
+from clinker_spark.plan.scopes import default_value, shared_writers, writers
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.values import last_values
 
@@ -24,8 +24,8 @@ class Values:
 def with_defaults(plan: Plan, context: Context) -> Context:
     """The context with the declared variables as they are before anybody writes them."""
     scopes: dict[str, dict[str, Any]] = {"pipeline": {}, "source": {}, "record": {}}
-    for (scope, name), node in writers(plan).items():
-        scopes[scope][name] = next(d.value for d in node.declares if d.name == name and d.scope == scope)
+    for scope, name in writers(plan):
+        scopes[scope][name] = default_value(plan, scope, name)
     return replace(
         context,
         pipeline={**context.pipeline, **scopes["pipeline"]},
@@ -36,6 +36,22 @@ def with_defaults(plan: Plan, context: Context) -> Context:
 
 def with_values(context: Context, values: Mapping[str, Any]) -> Context:
     return replace(context, pipeline={**context.pipeline, **values})
+
+
+def settle_values(plan: Plan, build: Callable[[], Builder]) -> Values:
+    """The values of all variables, for those who run no stages. `build` makes builders."""
+    values = Values()
+    for node in shared_writers(plan):
+        builder = build()
+        give_values(builder, values)
+        find_values(builder, node, values)
+    return values
+
+
+def give_values(builder: Builder, values: Values) -> None:
+    """Let the programs of a pass read what is known."""
+    builder.contexts = {name: with_values(context, values.pipeline) for name, context in builder.contexts.items()}
+    builder.file_values = values.files
 
 
 def find_values(builder: Builder, node: TransformPlan, known: Values) -> None:

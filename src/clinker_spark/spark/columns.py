@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -20,6 +20,8 @@ from clinker_spark.cxl.lower.expressions import WindowSpec
 from clinker_spark.cxl.lower.plan import (
     ARRIVAL_COLUMN,
     ERROR_COLUMN,
+    ERROR_TYPE,
+    FanOut,
     LoweredProgram,
     Project,
     PythonColumn,
@@ -30,6 +32,7 @@ from clinker_spark.cxl.lower.plan import (
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context, default_context
+from clinker_spark.spark.plan_cuts import EVERY, cut
 from clinker_spark.spark.python_columns import python_column
 from clinker_spark.spark.types import read_as
 
@@ -43,6 +46,14 @@ class Window:
     sort_by: Sequence[str] = ()
 
 
+class Counter(Protocol):
+    """Whoever counts the rows that a program leaves out, or makes more of."""
+
+    def where(self, df: DataFrame, step: Where) -> DataFrame: ...
+
+    def fan_out(self, df: DataFrame, step: FanOut) -> DataFrame: ...
+
+
 def lower(program: Program, df: DataFrame, context: Context, window: Window | None = None) -> LoweredProgram:
     """The program lowered for this DataFrame's columns."""
     spec = None
@@ -53,7 +64,7 @@ def lower(program: Program, df: DataFrame, context: Context, window: Window | No
     return lower_program(
         program.typed,
         context,
-        fields=_field_texts(program, df),
+        fields=field_texts(program, df),
         system_columns=system,
         window=spec,
         error=quote(ERROR_COLUMN) if ERROR_COLUMN in system else None,
@@ -68,6 +79,7 @@ def apply(
     context: Context | None = None,
     window: Window | None = None,
     include_unmapped: bool = True,
+    counter: Counter | None = None,
 ) -> DataFrame:
     """The DataFrame with the emitted columns added (an emit of an existing name replaces it in place).
 
@@ -85,7 +97,7 @@ def apply(
     kept = list(df.columns) if include_unmapped else []
     if lowered.needs_arrival and ARRIVAL_COLUMN not in df.columns:
         df = df.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
-    df = run_steps(df, lowered.steps, context)
+    df = run_steps(df, lowered.steps, context, counter)
     emitted = {**dict(lowered.outputs), **dict(lowered.scoped)}
     if lowered.ordinal is not None:
         arrival = quote(ARRIVAL_COLUMN)
@@ -96,6 +108,14 @@ def apply(
     if lowered.error is not None:
         columns.append(F.expr(lowered.error).alias(ERROR_COLUMN))
     return df.select(*columns)
+
+
+def apply_with_errors(program: Program, df: DataFrame, **options: Any) -> DataFrame:
+    """The same for people, who should not have to know which programs can fail: `$error` is always there."""
+    result = apply(program, df, **options)
+    if ERROR_COLUMN in result.columns:
+        return result
+    return result.withColumn(ERROR_COLUMN, F.lit(None).cast(ERROR_TYPE))
 
 
 def apply_aggregate(
@@ -125,6 +145,7 @@ def group(
     identity: tuple[str, Callable[[DataFrame], None]] | None = None,
     first_of: Sequence[str] = (),
     refine: Callable[[DataFrame, Sequence[Column]], DataFrame] | None = None,
+    counter: Counter | None = None,
 ) -> DataFrame:
     """The groups with the arrival of their first row as `$arrival`, in no order.
 
@@ -133,8 +154,8 @@ def group(
     for the text of a group's keys, and is given the rows with it. `first_of` are hidden columns of which groups carry
     the value of one of their rows. `refine` gets the rows that will be grouped, with their keys, and may add `also_by`.
     """
-    lowered = lower_aggregate(program.typed, context, _field_texts(program, df))
-    df = run_steps(df, lowered.before, context)
+    lowered = lower_aggregate(program.typed, context, field_texts(program, df))
+    df = run_steps(df, lowered.before, context, counter)
     if lowered.row_error is not None:
         df = set_aside(df.withColumn(ERROR_COLUMN, F.expr(lowered.row_error)))
     if refine is not None:
@@ -164,25 +185,33 @@ def _identity(keys: Sequence[Column]) -> Column:
     return F.to_json(F.struct(*fields), {"ignoreNullFields": "false"}) if fields else F.lit("{}")
 
 
-def run_steps(df: DataFrame, steps: Sequence[Step], context: Context) -> DataFrame:
+def run_steps(df: DataFrame, steps: Sequence[Step], context: Context, counter: Counter | None = None) -> DataFrame:
     """The steps of a lowered program, one after the other."""
-    for step in steps:
+    for number, step in enumerate(steps, 1):
         match step:
-            case Project(columns=columns):
-                df = df.select("*", *[F.expr(text).alias(name) for name, text in columns])
+            case Project(columns=columns, dead=dead):
+                rest = f"* EXCEPT ({', '.join(map(quote, dead))})" if dead else "*"
+                df = df.select(F.expr(rest) if dead else "*", *[F.expr(text).alias(name) for name, text in columns])
             case Where(condition=condition):
-                df = df.where(condition)
+                df = df.where(condition) if counter is None else counter.where(df, step)
+            case FanOut():
+                df = df if counter is None else counter.fan_out(df, step)
             case PythonColumn():
                 df = df.withColumn(step.name, python_column(step, context))
+        if number % EVERY == 0:
+            df = cut(df)
     return df
 
 
-def _field_texts(program: Program, df: DataFrame) -> dict[str, str]:
-    """How to read each column the program uses; an error when one is missing or of another type."""
+def field_texts(program: Program, df: DataFrame, known: frozenset[str] = frozenset()) -> dict[str, str]:
+    """How to read each column the program uses; an error when one is missing or of another type. `known` ones are not
+    looked at."""
     have = {f.name: f.dataType for f in df.schema.fields}
     texts: dict[str, str] = {}
     problems: list[Diagnostic] = []
     for name, want in _fields(program).items():
+        if name in known:
+            continue
         if name not in have:
             help_text = did_you_mean(name, have) or f"the DataFrame has: {', '.join(have)}"
             problems.append(Diagnostic("E226", f"the DataFrame has no column '{name}'", help=help_text))

@@ -10,12 +10,14 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.errors import EvalError
 from clinker_spark.cxl.interpreter import Frame, compile_expr
 from clinker_spark.cxl.lower.plan import ERROR_TYPE, PythonColumn
 from clinker_spark.cxl.system import Context
+from clinker_spark.spark.regex_columns import over_columns
 from clinker_spark.spark.variants import decode, encode
 
 # The mark on the second field is how Spark knows a variant from an ordinary struct.
@@ -93,6 +95,14 @@ def _batch_function(column: PythonColumn, context: Context, result: Type, types:
     arrow = pa.struct([("value", arrow_type(result)), ("error", _ERROR)])
 
     def run(*arrays: pa.Array) -> pa.Array:
+        whole = over_columns(expression)
+        if whole is not None:
+            values = whole(arrays[0]).cast(arrow_type(result))
+            return pa.StructArray.from_arrays([values, pa.nulls(len(values), _ERROR)], fields=list(arrow))
+        with deep_recursion():
+            return rows_of(*arrays)
+
+    def rows_of(*arrays: pa.Array) -> pa.Array:
         evaluate = compile_expr(expression)
         decoded = [[from_arrow(v, t) for v in a.to_pylist()] for a, t in zip(arrays, types, strict=False)]
         rows = []

@@ -1,6 +1,6 @@
 """The Spark session: the embedded local one, or whatever the user already has.
 
-This is the only module that knows how a JVM is started and kept quiet.
+This is the only module that knows the settings a JVM is started with; `jvm.py` knows how it starts and ends.
 """
 
 from __future__ import annotations
@@ -8,20 +8,33 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from importlib.resources import files
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-__all__ = ["SparkSession", "is_connect", "is_local", "session"]
+from clinker_spark.spark import jvm
+
+__all__ = [
+    "SparkSession",
+    "is_connect",
+    "is_local",
+    "names_as_written",
+    "session",
+    "share_of_tasks",
+    "working_session",
+]
+
+_CASE = "spark.sql.caseSensitive"
 
 # Results must not depend on the machine's zone or on its habits.
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    _CASE: "true",
     # HotSpot never compiles a method of more than 8000 bytecodes, Spark generates them up to 65535: a wide projection
     # would run interpreted (measured: 31 s against 8 s). Past this limit Spark splits the work instead.
     "spark.sql.codegen.hugeMethodLimit": "8000",
@@ -45,6 +58,9 @@ _ASKED_OFTEN = {
     "PythonSQLUtils": (),
 }
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# Catalyst walks through plans and expressions by recursion: a thousand steps need more than the usual megabyte. The
+# memory is only taken by threads that go that deep.
+_STACK = "-Xss32m"
 
 
 def _local() -> dict[str, str]:
@@ -66,6 +82,54 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
+def share_of_tasks(spark: SparkSession) -> float:
+    """The share of tasks that are done in the jobs that run now; 0 where the session does not say."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+    except PySparkException:  # Spark Connect has no context
+        return 0.0
+    stages = [
+        info
+        for job in tracker.getActiveJobsIds()
+        if (found := tracker.getJobInfo(job)) is not None
+        for stage in found.stageIds
+        if (info := tracker.getStageInfo(stage)) is not None
+    ]
+    tasks = sum(info.numTasks for info in stages)
+    return sum(info.numCompletedTasks for info in stages) / tasks if tasks else 0.0
+
+
+def working_session(spark: SparkSession) -> SparkSession:
+    """The given session, or a copy of it (settings, views, functions) in which `id` and `ID` are two names.
+
+    A session of the user takes them for one unless it was told otherwise. Its own setting is left alone, because frames
+    are analysed when they are used: always on Spark Connect, and here too when a user goes on with one of ours.
+    """
+    if spark.conf.get(_CASE, "false") == "true":
+        return spark
+    given: Any = spark
+    if is_connect(spark):
+        copy: SparkSession = given.cloneSession()
+    else:
+        copy = SparkSession(spark.sparkContext, given._jsparkSession.cloneSession())
+    copy.conf.set(_CASE, "true")
+    return copy
+
+
+@contextmanager
+def names_as_written(spark: SparkSession) -> Iterator[None]:
+    """Meanwhile `id` and `ID` are two names in this session: for frames that the user made in it."""
+    before = spark.conf.get(_CASE, "false")
+    if before == "true":
+        yield
+        return
+    spark.conf.set(_CASE, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(_CASE, before or "false")
+
+
 def session(
     master: str = "local[*]",
     *,
@@ -78,8 +142,10 @@ def session(
     """The active session if there is one, else a local one that says nothing unless `verbose`.
 
     `remote` is a Spark Connect server; it needs the extra `clinker-spark[connect]`. `java_options` are for the JVM of
-    a local session, before those that `conf` has.
+    a local session, before those that `conf` has. Raises `ClinkerError` when Spark cannot start.
     """
+    if jvm.is_gone():
+        jvm.forget()
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -93,6 +159,7 @@ def session(
     builder = SparkSession.builder.master(master).appName(app_name)
     settings = {**_ALWAYS, **(_local() if master.startswith("local") else {})}
     given = dict(conf or {})
+    given[_JAVA_OPTIONS] = f"{_STACK} {given.get(_JAVA_OPTIONS, '')}".strip()
     if java_options and master.startswith("local"):
         given[_JAVA_OPTIONS] = f"{java_options} {given.get(_JAVA_OPTIONS, '')}".strip()
     if not verbose:
@@ -101,7 +168,7 @@ def session(
         given[_JAVA_OPTIONS] = f"{options} {given.get(_JAVA_OPTIONS, '')}".strip()
     for key, value in {**settings, **given}.items():
         builder = builder.config(key, value)
-    with nullcontext() if verbose else _jvm_output_to_file():
+    with jvm.starting(quiet=not verbose):
         started = builder.getOrCreate()
     _remember_names(started)
     return started
@@ -110,38 +177,9 @@ def session(
 def _remember_names(spark: SparkSession) -> None:
     """Py4J asks the JVM what a name means each time it is used, and for that the JVM looks through all its jars: a
     third of the messages, and a tenth of the time, of a small run."""
-    jvm = spark.sparkContext._jvm
+    java = spark.sparkContext._jvm
     for name, members in _ASKED_OFTEN.items():
-        found = getattr(jvm, name)
+        found = getattr(java, name)
         for member in members:
             setattr(found, member, getattr(found, member))
-        setattr(jvm, name, found)
-
-
-@contextmanager
-def _jvm_output_to_file() -> Iterator[None]:
-    """While the JVM starts, its standard output and error are a file: it greets on stderr whatever its log level, and
-    whoever reads our output should not wait for a JVM that has still something to do when we are done.
-
-    When the start fails, what it said is shown after all.
-    """
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = {}
-    for stream in (1, 2):
-        with suppress(OSError):  # a service may have closed them
-            saved[stream] = os.dup(stream)
-    with tempfile.TemporaryFile() as log:
-        for stream in saved:
-            os.dup2(log.fileno(), stream)
-        try:
-            yield
-        except BaseException:
-            log.seek(0)
-            if 2 in saved:
-                os.write(saved[2], log.read())
-            raise
-        finally:
-            for stream, original in saved.items():
-                os.dup2(original, stream)
-                os.close(original)
+        setattr(java, name, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -56,6 +56,18 @@ class Model(BaseModel):
     def check(self) -> Iterator[Finding]:
         """What is wrong between the fields. Called when all of them are right."""
         yield from ()
+
+
+def without_effect(model: Model, keys: Iterable[str], why: str, *at: str | int) -> Iterator[Finding]:
+    """A warning for each of these keys that is given another value than its default, and that nothing looks at here.
+
+    `at` is the way from whoever checks to the model."""
+    for name in keys:
+        if name in model.model_fields_set:
+            info = type(model).model_fields[name]
+            if getattr(model, name) != info.get_default(call_default_factory=True):
+                key = info.alias or name
+                yield Finding("W027", f"'{key}' has no effect here: {why}", (*at, key), "remove the key", on_key=True)
 
 
 class Also:

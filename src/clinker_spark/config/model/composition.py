@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from clinker_spark.config.model.base import Finding, Gone, Model
+from clinker_spark.config.model.base import Finding, Gone, Model, without_effect
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.pipeline import check_default, check_names
 from clinker_spark.config.model.schema import Column, SchemaSpec, check_columns
@@ -32,6 +32,10 @@ class CompositionNode(NodeModel):
 
     gone: ClassVar[dict[str, Gone]] = {"outputs": _PORTS, "alias": _PORTS}
     later: ClassVar[dict[str, str]] = {"resources": "resources of compositions"}
+
+    def check(self) -> Iterator[Finding]:
+        if self.inputs and self.input not in (None, *self.inputs.values()):
+            yield from without_effect(self, ("input",), "'inputs' says what feeds each port")
 
 
 class Port(Model):

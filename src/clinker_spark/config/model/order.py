@@ -28,5 +28,15 @@ def _list(value: Any) -> Any:
 
 
 SortItem = Annotated[SortField, Also(_read, STRING)]
-SortOrder = Annotated[tuple[SortItem, ...], Also(_list, STRING)]
+_ONE = {
+    "type": "object",
+    "properties": {
+        "field": STRING,
+        "order": {"enum": ["asc", "desc"]},
+        "null_order": {"enum": ["first", "last", "drop"]},
+    },
+    "required": ["field"],
+    "additionalProperties": False,
+}
+SortOrder = Annotated[tuple[SortItem, ...], Also(_list, STRING, _ONE)]
 """A list of columns; one alone may stand without the list."""

@@ -7,13 +7,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from clinker_spark.config.model.base import STRING, Also, Finding, Gone, Model
+from clinker_spark.config.model.base import STRING, Also, Finding, Gone, Model, without_effect
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.model.order import SortOrder
 from clinker_spark.config.model.pipeline import FanoutPolicy
-from clinker_spark.config.model.schema import Column, SchemaSpec, check_columns
+from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
 from clinker_spark.config.model.source_formats import Character
-from clinker_spark.config.templates import TemplateError, naming_problem, parse_template
+from clinker_spark.config.templates import TemplateError, Token, naming_problem, parse_template
 from clinker_spark.config.values import Bool, Count, Natural, Size, Text, Words, problem, shown
 
 DEFAULT_NAMING = "{stem}_{seq:04}.{ext}"
@@ -176,9 +176,16 @@ class OutputConfig(Model):
 
     def check(self) -> Iterator[Finding]:
         try:
-            parse_template(self.path)
+            tokens = parse_template(self.path)
         except TemplateError as error:
             yield Finding("E007", f"'path' cannot be used: {error}", ("path",), error.help)
+        else:
+            if any(isinstance(token, Token) and (token.name, token.args) == ("channel", ()) for token in tokens):
+                message = "'{channel}' is not supported yet: channels and groups"
+                yield Finding("E009", message, ("path",), "remove the token")
+            if self.if_exists != "unique_suffix" and any(isinstance(t, Token) and t.name == "n" for t in tokens):
+                message = "'{n}' is nothing here: it is the number of if_exists: unique_suffix"
+                yield Finding("W027", message, ("path",), "write if_exists: unique_suffix, or remove the token")
         if self.path.endswith("/") and (
             self.split is not None or "{source_file" in self.path or "{source_p" in self.path
         ):
@@ -192,6 +199,29 @@ class OutputConfig(Model):
             yield Finding("E007", message, ("order",), "remove one of them", on_key=True, see=see)
         if self.schema_ is not None and not isinstance(self.schema_, str):
             yield from self.check_schema(self.schema_)
+        yield from self._check_effects()
+
+    def _check_effects(self) -> Iterator[Finding]:
+        """Keys that are about another format, or about another key that is not there."""
+        kind = getattr(self, "type", None)
+        if kind != "csv":
+            yield from without_effect(self, ("include_header",), "only CSV files have a header line")
+        if kind not in ("json", "xml"):
+            yield from without_effect(self, ("preserve_nulls",), "every column of such a file is written")
+        if kind == "parquet":
+            yield from without_effect(self, ("schema_",), "Parquet keeps the types of the records")
+        if self.if_exists != "unique_suffix":
+            yield from without_effect(self, ("unique_suffix_width",), "it goes with if_exists: unique_suffix")
+        if self.split is not None:
+            if kind != "csv":
+                yield from without_effect(self.split, ("repeat_header",), "only CSV files have a header line", "split")
+            if self.split.group_key is None:
+                yield from without_effect(self.split, ("oversize_group",), "there is no 'group_key'", "split")
+        columns = () if isinstance(self.schema_, str | None) else self.schema_
+        keys = ("trim",) if kind == "fixed_width" else LAYOUT_KEYS
+        why = "it is about reading" if kind == "fixed_width" else "only fixed-width files have it"
+        for i, column in enumerate(columns):
+            yield from without_effect(column, keys, why, "schema", i)
 
     def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
         """What is wrong with the columns. Also for columns that came from a file."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from clinker_spark.config.model.base import Finding, Gone, Model
+from clinker_spark.config.model.base import Also, Finding, Gone, Model, without_effect
 from clinker_spark.config.values import Bool, Count, Float, Fraction, Natural, Rate, Size, Text, Words, shown
 from clinker_spark.config.variables import NAME, VarType, read_value
 from clinker_spark.cxl.dateformats import check_format
@@ -15,11 +15,16 @@ from clinker_spark.cxl.dateformats import check_format
 FanoutPolicy = Literal["any", "all", "primary"]
 
 
+def _without_default(schema: dict[str, Any]) -> None:
+    """A limit that is not given is Spark's business; the default of the model stands for that."""
+    schema.pop("default", None)
+
+
 class Memory(Model):
     """How much memory the run may use, and what happens when it comes near the limit."""
 
-    limit: Size = Field(default=512 * 1024**2, json_schema_extra={"default": "512M"})
-    """The most memory of the whole process tree, such as 512M or 2G. On a cluster, that of each executor."""
+    limit: Size = Field(default=512 * 1024**2, json_schema_extra=_without_default)
+    """The memory of Spark's own process, such as 2G; on a cluster, that of each executor. By default Spark's own."""
     backpressure: Literal["pause", "spill", "both"] = "pause"
     """Near the limit: pause the sources, spill to disk, or both."""
     resume_threshold: Float = 0.70
@@ -160,11 +165,17 @@ class Dlq(Model):
     """Settings for single sources, by the name of the node."""
 
 
+def _strategy(value: Any) -> Any:
+    return "continue" if value == "best_effort" else value
+
+
 class ErrorHandling(Model):
     """What happens when records fail."""
 
-    strategy: Literal["fail_fast", "continue"] = "fail_fast"
-    """Stop at the first record that fails, or write it to the dead letters and go on."""
+    strategy: Annotated[
+        Literal["fail_fast", "continue"], Also(_strategy, {"type": "string", "const": "best_effort"})
+    ] = "fail_fast"
+    """Stop at the first record that fails, or write it to the dead letters and go on (also spelled best_effort)."""
     dlq: Dlq = Field(default_factory=Dlq)
     type_error_threshold: Fraction | None = None
     """The share of records with values of the wrong type above which the run is aborted."""
@@ -181,3 +192,8 @@ class ErrorHandling(Model):
             "write it in the 'config:' of the source it is about",
         ),
     }
+
+    def check(self) -> Iterator[Finding]:
+        if self.strategy == "fail_fast":
+            why = "'strategy: fail_fast' stops at the first record that fails, and writes no dead letters"
+            yield from without_effect(self.dlq, Dlq.model_fields, why, "dlq")

@@ -12,13 +12,16 @@ from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandle
 from pydantic_core import CoreSchema, core_schema
 
 from clinker_spark.config.column_types import read_type
-from clinker_spark.config.model.base import Finding, Model
+from clinker_spark.config.model.base import Finding, Model, not_yet
 from clinker_spark.config.values import Bool, Count, FlagText, Natural, Text, Words, problem, read_text
 from clinker_spark.core.types import MAX_SCALE, Kind, Type
 from clinker_spark.cxl.dateformats import check_format
 
 _DECIMAL_DIGITS = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*[0-9]+\s*\)", re.ASCII)
 MAX_PRECISION = 38
+LAYOUT_KEYS = ("start", "width", "end", "justify", "pad", "trim", "truncation")
+"""Keys of columns that only fixed-width files have a use for."""
+_WARN = {"warn": "a warning about texts that were cut is"}
 
 
 def _type_text(text: str) -> str:
@@ -68,7 +71,7 @@ class Column(Model):
     """Fixed width: the character that fills the field, a blank if not given."""
     trim: Bool | None = None
     """Fixed width: remove the padding on reading."""
-    truncation: Literal["error", "warn", "silent"] | None = None
+    truncation: Annotated[Literal["error", "silent"] | None, not_yet(_WARN)] = None
     """Fixed width: what happens to a text that is too long for its field."""
     long_unique: Bool = False
     """A hint that values are long and never repeat. It changes nothing here."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from clinker_spark.config.model.base import ONE_OR_MORE, Finding, Gone, Model, not_yet
+from clinker_spark.config.model.base import ONE_OR_MORE, Also, Finding, Gone, Model, not_yet, without_effect
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.order import SortOrder
-from clinker_spark.config.model.schema import Column, SchemaSpec, check_columns
+from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
 from clinker_spark.config.model.source_formats import (
     CsvRead,
     FixedWidthRead,
@@ -26,6 +26,7 @@ from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Kind, Type
 
 MATCHERS = ("path", "glob", "regex", "paths")
+_SEARCH_KEYS = ("exclude", "modified_after", "modified_before", "min_size", "max_size")
 _REST = {"rest": "sources that read from a web service are", "{}": "sources that read from a web service are"}
 _DOCUMENTS = {"document": "holding back a whole file for one bad record is"}
 
@@ -60,6 +61,14 @@ class OnUnmapped(Model):
     """Carry them along to the output, leave them out, or fail."""
 
 
+def _read_mode(value: Any) -> Any:
+    """`on_unmapped: drop` as `on_unmapped: { mode: drop }`."""
+    return {"mode": value} if isinstance(value, str) else value
+
+
+_MODES = {"type": "string", "enum": ["auto_widen", "drop", "reject"]}
+
+
 class Watermark(Model):
     """The time of an event, for windows over time."""
 
@@ -68,7 +77,7 @@ class Watermark(Model):
     delay: Duration | None = None
     """How late a record may come."""
     idle_timeout: Duration | None = None
-    """After this time without records, the source no longer holds up the others."""
+    """After this time without records, the source no longer holds up the others. A run of files waits for all."""
 
 
 class SourceConfig(Model):
@@ -101,7 +110,8 @@ class SourceConfig(Model):
     """How the files are compressed; auto goes by the end of their names."""
     schema_: SchemaSpec = Field(alias="schema")
     """The columns: a list of { name, type }, or the path of a *.schema.yaml file."""
-    on_unmapped: OnUnmapped = Field(default_factory=OnUnmapped)
+    on_unmapped: Annotated[OnUnmapped, Also(_read_mode, _MODES)] = Field(default_factory=OnUnmapped)
+    """What happens to columns of the file that the schema does not name; { mode: drop }, or drop alone."""
     correlation_key: Annotated[tuple[Words, ...], Field(min_length=1), ONE_OR_MORE] | None = None
     """The column or columns whose values make records belong together: if one fails, all are held back."""
     sort_order: SortOrder = ()
@@ -130,6 +140,17 @@ class SourceConfig(Model):
         yield from self._check_filters()
         if not isinstance(self.schema_, str):
             yield from self.check_schema(self.schema_)
+            yield from self._check_places(self.schema_)
+        if not self.sort_order:
+            yield from without_effect(self, ("on_unsorted",), "there is no 'sort_order'")
+
+    def _check_places(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
+        """Keys of columns that are about other formats. A schema file may well be shared with one of these."""
+        fixed = getattr(self, "type", None) == "fixed_width"
+        keys = ("truncation",) if fixed else LAYOUT_KEYS
+        why = "it is about writing" if fixed else "only fixed-width files have it"
+        for i, column in enumerate(columns):
+            yield from without_effect(column, keys, why, "schema", i)
 
     def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
         """What is wrong with the columns, and with what refers to them. Also for columns that came from a file."""
@@ -183,6 +204,10 @@ class SourceConfig(Model):
     def _check_filters(self) -> Iterator[Finding]:
         if self.min_size is not None and self.max_size is not None and self.min_size > self.max_size:
             yield Finding("E215", "'min_size' is larger than 'max_size': no file fits", ("min_size",), "swap them")
+        if self.glob is None and self.regex is None:
+            why = "the files are named, not searched for"
+            yield from without_effect(self, _SEARCH_KEYS, why)
+            yield from without_effect(self.files, Files.model_fields, why, "files")
 
 
 def _has_order(t: Type) -> bool:
@@ -237,6 +262,10 @@ class ParquetSource(SourceConfig):
     type: Literal["parquet"]
     """The file format."""
     options: ParquetRead = Field(default_factory=ParquetRead)
+
+    def check(self) -> Iterator[Finding]:
+        yield from super().check()
+        yield from without_effect(self, ("compression",), "Parquet files say themselves how they are compressed")
 
 
 AnySource = CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource

@@ -57,7 +57,7 @@ class JsonRead(Model):
     format: Literal["array", "ndjson", "object"] | None = None
     """An array of records, one record per line, or an object with the records inside; by default found out."""
     record_path: Words | None = None
-    """The keys that lead to the array of records: result.items."""
+    """The keys that lead to the array of records: result.items. The format may be array then, or object."""
 
     gone: ClassVar[dict[str, Gone]] = {"max_index_bytes": _NO_INDEX}
 
@@ -99,6 +99,10 @@ def check_json_path(options: JsonRead) -> Iterator[Finding]:
         yield Finding("E363", f"'{path}' is not a path of keys", at, help_text)
     elif not all(part.strip() for part in path.split(".")):
         yield Finding("E363", f"'{path}' has an empty part", at, help_text)
+    if options.format == "ndjson":
+        message = "'record_path' leads into one object, and ndjson has one on each line"
+        help_text = "remove it, or write format: array, or object"
+        yield Finding("E363", message, at, help_text, on_key=True, see=(("options", "format"), "the format"))
 
 
 def check_xml_path(options: XmlRead) -> Iterator[Finding]:

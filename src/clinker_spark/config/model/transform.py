@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from clinker_spark.config.model.base import Finding, Gone, Model
+from clinker_spark.config.model.base import Finding, Gone, Model, without_effect
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.model.order import SortOrder
 from clinker_spark.config.model.pipeline import check_default, check_names
@@ -37,6 +37,10 @@ class AnalyticWindow(Model):
         if self.on is not None and len(self.group_by) != 1:
             message = f"'on' finds the value of one column, and 'group_by' has {len(self.group_by)}"
             yield Finding("E007", message, ("on",), "write one column in group_by, or remove 'on'", on_key=True)
+        for i, item in enumerate(self.sort_by):
+            if item.null_order == "drop":
+                help_text = "write first or last; a filter can leave records out"
+                yield Finding("E007", "a window cannot drop records", ("sort_by", i, "null_order"), help_text)
 
 
 class Validation(Model):
@@ -112,6 +116,7 @@ class LogRule(Model):
                 if getattr(self, key) is not None:
                     message = f"'{key}' belongs to 'when: per_record', not to '{self.when}'"
                     yield Finding("E011", message, (key,), "remove it, or write 'when: per_record'", on_key=True)
+            yield from without_effect(self, ("fields",), f"'{self.when}' does not speak of single records")
         if len(self.message.encode()) > MAX_LOG_MESSAGE:
             yield Finding("E007", "'message' is too long", ("message",), f"{MAX_LOG_MESSAGE} bytes are allowed")
 

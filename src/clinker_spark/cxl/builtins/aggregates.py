@@ -16,20 +16,25 @@ from typing import Any
 from clinker_spark.core.types import ANY, FLOAT, INT, Kind, Type, array_of, decimal
 from clinker_spark.cxl import values
 from clinker_spark.cxl.builtins import floatsums
-from clinker_spark.cxl.builtins.floatsums import float_sum
+from clinker_spark.cxl.builtins.floatsums import float_mean, float_sum
 from clinker_spark.cxl.builtins.table import Failure
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
-ARRIVAL = "$arrival"
+ARRIVAL = "`$arrival`"
 """Placeholder in partials for the column that keeps the order of arrival."""
 
 
 @dataclass(frozen=True)
 class AggregateSql:
-    """`partials` are aggregate expressions, `final` a template over them: `{0}`, `{1}`, ..."""
+    """`partials` are aggregate expressions, `final` a template over them: `{0}`, `{1}`, ...
+
+    `overflow` is another one, the condition on which the group fails; `{r}` in it is what `final` gave. Without it the
+    group fails where that is null although the first partial is not, if it can fail at all.
+    """
 
     partials: tuple[str, ...]
     final: str = "{0}"
+    overflow: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,10 +49,18 @@ class Aggregate:
     run: Callable[[list[tuple[Any, ...]]], Any]
     sql: Callable[[Sequence[str], Sequence[Type]], AggregateSql]
     failures: tuple[Failure, ...] = ()
+    """How a group can fail; the last one when floats are added up."""
     examples: tuple[tuple[str, str], ...] = field(default=())
+
+    def failure_for(self, types: Sequence[Type]) -> Failure:
+        return self.failures[-1 if Kind.FLOAT in (t.kind for t in types) else 0]
 
 
 _OVERFLOW = Failure(ErrorKind.INTEGER_OVERFLOW, "integer overflow in sum", value=None)
+
+
+def _beyond(name: str) -> Failure:
+    return Failure(ErrorKind.INTEGER_OVERFLOW, f"float overflow in {name}", value=None)
 
 
 def _first(rows: list[tuple[Any, ...]]) -> list[Any]:
@@ -92,15 +105,15 @@ def _sum_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
         return AggregateSql(lanes, f"try_cast({_JOINED_LANES} AS BIGINT)")
     if types[0].kind is Kind.DECIMAL:
         return AggregateSql((f"try_sum({args[0]})",), f"try_cast({{0}} AS DECIMAL(29, {types[0].scale}))")
-    return AggregateSql(floatsums.partials(args[0]), floatsums.final())
+    beyond = f"{floatsums.INFINITE} AND {floatsums.finite()}"
+    return AggregateSql(floatsums.partials(args[0]), floatsums.final(), beyond)
 
 
 def _avg(rows: list[tuple[Any, ...]]) -> Any:
     found = _first(rows)
     if not found:
         return None
-    total = float_sum(found) if isinstance(found[0], float) else float(sum(found))
-    return total / len(found)
+    return float_mean(found) if isinstance(found[0], float) else float(sum(found)) / len(found)
 
 
 def _avg_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
@@ -109,22 +122,41 @@ def _avg_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
         return AggregateSql((*lanes, f"count({args[0]})"), f"(CAST({_JOINED_LANES} AS DOUBLE) / nullif({{2}}, 0L))")
     if types[0].kind is Kind.DECIMAL:
         return AggregateSql((f"sum({args[0]})", f"count({args[0]})"), "({0} / nullif({1}, 0L))")
-    return AggregateSql(
-        (*floatsums.partials(args[0]), f"count({args[0]})"), f"({floatsums.final()} / nullif({{6}}, 0L))"
-    )
+    texts = (*floatsums.partials(args[0]), f"count({args[0]})")
+    return AggregateSql(texts, floatsums.mean("{6}"), f"{floatsums.INFINITE} AND {floatsums.finite()}")
 
 
 def _weighted(rows: list[tuple[Any, ...]]) -> Any:
     pairs = [(float(v), float(w)) for v, w in rows if v is not None and w is not None]
     total = float_sum([w for _, w in pairs])
-    return float_sum([v * w for v, w in pairs]) / total if pairs and total != 0 else None
+    products = [v * w for v, w in pairs]
+    finite = all(math.isfinite(x) for pair in pairs for x in pair)
+    if any(math.isinf(p) and math.isfinite(v) and math.isfinite(w) for p, (v, w) in zip(products, pairs, strict=True)):
+        raise Fail(ErrorKind.INTEGER_OVERFLOW)
+    weighed = float_sum(products)
+    result = weighed / total if pairs and total != 0 else None
+    if result is not None and math.isinf(result) and finite:
+        raise Fail(ErrorKind.INTEGER_OVERFLOW)
+    return result
 
 
 def _weighted_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
     v, w = (f"CAST({a} AS DOUBLE)" for a in args)
     weight = f"CASE WHEN {args[0]} IS NOT NULL THEN {w} END"
-    texts = (*floatsums.partials(f"({v} * {w})"), *floatsums.partials(f"({weight})"))
-    return AggregateSql(texts, f"({floatsums.final()} / nullif({floatsums.final(6)}, 0.0D))")
+    product = f"({v} * {w})"
+    lost = f"abs({product}) = double('Infinity') AND abs({v}) < double('Infinity') AND abs({w}) < double('Infinity')"
+    texts = (
+        *floatsums.partials(product),
+        *floatsums.partials(f"({weight})"),
+        f"coalesce(bool_or({lost}), FALSE)",
+    )
+    total, weights = floatsums.final(), floatsums.final(6)
+    if Kind.FLOAT not in (t.kind for t in types):
+        return AggregateSql(texts[:-1], f"({total} / nullif({weights}, 0.0D))")  # no product of these is too large
+    beyond = f"{{12}} OR abs({weights}) = double('Infinity') AND {floatsums.finite(6)}"
+    infinite = f"({floatsums.INFINITE} OR abs({total}) = double('Infinity'))"
+    beyond += f" OR {infinite} AND {floatsums.finite()} AND {floatsums.finite(6)}"
+    return AggregateSql(texts, f"({total} / nullif({weights}, 0.0D))", beyond)
 
 
 def _extreme(better: Callable[[int], bool]) -> Callable[[list[tuple[Any, ...]]], Any]:
@@ -175,12 +207,12 @@ AGGREGATES = {
     for row in (
         Aggregate(
             "sum",
-            "The sum of the non-null values; null when there are none. An Int sum that leaves 64 bits is an error.",
+            "The sum of the non-null values; null when there are none. A sum that its type cannot hold is an error.",
             (1, 1),
             _numeric("sum", lambda t: t.unwrap().as_static()),
             _sum,
             _sum_sql,
-            (_OVERFLOW,),
+            (_OVERFLOW, _beyond("sum")),
         ),
         Aggregate(
             "count",
@@ -197,6 +229,7 @@ AGGREGATES = {
             _numeric("avg", lambda t: decimal(None) if t.kind is Kind.DECIMAL else FLOAT),
             _avg,
             _avg_sql,
+            (_beyond("avg"),),
         ),
         Aggregate(
             "min",
@@ -236,6 +269,7 @@ AGGREGATES = {
             ),
             _weighted,
             _weighted_sql,
+            (_beyond("weighted_avg"),),
         ),
     )
 }

@@ -16,11 +16,19 @@ from clinker_spark.cxl import values
 from clinker_spark.cxl.builtins.table import Builtin, Failure, Overload, SqlCall
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
+FLOAT_OVERFLOW = "abs({r}) = double('Infinity') AND abs({0}) < double('Infinity') AND abs({1}) < double('Infinity')"
+"""When a float operation left the range of floats: NaN is above all in Spark, and so neither equal nor less."""
+
 _MAX_EXACT_PRODUCT_SCALE = 6  # beyond it Spark's decimal product drops digits
 
 
 def _overflow(operation: str, when: str = "", value: int | None = None) -> Failure:
     return Failure(ErrorKind.INTEGER_OVERFLOW, f"integer overflow in {operation}", when, value)
+
+
+def _beyond(operation: str) -> Failure:
+    """Finite numbers whose result is infinite. An infinity that was read goes on as it is."""
+    return Failure(ErrorKind.INTEGER_OVERFLOW, f"float overflow in {operation}", FLOAT_OVERFLOW)
 
 
 _BY_ZERO = Failure(ErrorKind.DIVISION_BY_ZERO, "division by zero", "{1} = 0 AND {0} IS NOT NULL", 0)
@@ -54,10 +62,20 @@ def _modulo_int(a: int, b: int) -> int:
     return values.mod_trunc(a, b)
 
 
+def _finite(function: Callable[[float, float], float]) -> Callable[[float, float], float]:
+    def run(a: float, b: float) -> float:
+        result = function(a, b)
+        if math.isinf(result) and math.isfinite(a) and math.isfinite(b):
+            raise Fail(ErrorKind.INTEGER_OVERFLOW, a)
+        return result
+
+    return run
+
+
 def _divide_float(a: float, b: float) -> float:
     if b == 0:
         raise Fail(ErrorKind.DIVISION_BY_ZERO, a)
-    return a / b
+    return _finite(lambda x, y: x / y)(a, b)
 
 
 def _modulo_float(a: float, b: float) -> float:
@@ -112,6 +130,22 @@ def _safe_divisor(literals: Sequence[Any]) -> bool:
     return isinstance(literals[1], (int, float)) and literals[1] not in (0, -1)
 
 
+HALF_STEP = 2.0**970
+"""Half the distance of the largest floats: less than this cannot carry a sum beyond them."""
+
+
+def _small_term(literals: Sequence[Any]) -> bool:
+    return any(isinstance(x, float) and abs(x) < HALF_STEP for x in literals)
+
+
+def _no_factor(literals: Sequence[Any]) -> bool:
+    return any(isinstance(x, float) and abs(x) <= 1 for x in literals)
+
+
+def _large_divisor(literals: Sequence[Any]) -> bool:
+    return isinstance(literals[1], float) and abs(literals[1]) >= 1
+
+
 _SCALE_REASON = "a decimal whose scale is only known at run time has no Spark DECIMAL type"
 _MIN_BY_MINUS_ONE = f"{{1}} = -1L AND {{0}} = {values.I64_MIN}L"
 
@@ -123,7 +157,14 @@ BUILTINS: tuple[Builtin, ...] = (
         "Adds numbers; joins strings.",
         (
             Overload((INT, INT), INT, _checked(lambda a, b: a + b), "try_add({0}, {1})", (_overflow("addition"),)),
-            Overload((FLOAT, FLOAT), FLOAT, lambda a, b: a + b, "({0} + {1})"),
+            Overload(
+                (FLOAT, FLOAT),
+                FLOAT,
+                _finite(lambda a, b: a + b),
+                "({0} + {1})",
+                (_beyond("addition"),),
+                safe=_small_term,
+            ),
             Overload(
                 (DECIMAL, DECIMAL),
                 _wider_scale,
@@ -144,7 +185,14 @@ BUILTINS: tuple[Builtin, ...] = (
             Overload(
                 (INT, INT), INT, _checked(lambda a, b: a - b), "try_subtract({0}, {1})", (_overflow("subtraction"),)
             ),
-            Overload((FLOAT, FLOAT), FLOAT, lambda a, b: a - b, "({0} - {1})"),
+            Overload(
+                (FLOAT, FLOAT),
+                FLOAT,
+                _finite(lambda a, b: a - b),
+                "({0} - {1})",
+                (_beyond("subtraction"),),
+                safe=_small_term,
+            ),
             Overload(
                 (DECIMAL, DECIMAL),
                 _wider_scale,
@@ -164,7 +212,14 @@ BUILTINS: tuple[Builtin, ...] = (
             Overload(
                 (INT, INT), INT, _checked(lambda a, b: a * b), "try_multiply({0}, {1})", (_overflow("multiplication"),)
             ),
-            Overload((FLOAT, FLOAT), FLOAT, lambda a, b: a * b, "({0} * {1})"),
+            Overload(
+                (FLOAT, FLOAT),
+                FLOAT,
+                _finite(lambda a, b: a * b),
+                "({0} * {1})",
+                (_beyond("multiplication"),),
+                safe=_no_factor,
+            ),
             Overload(
                 (DECIMAL, DECIMAL),
                 _product_scale,
@@ -189,7 +244,14 @@ BUILTINS: tuple[Builtin, ...] = (
                 (_BY_ZERO, _overflow("division", _MIN_BY_MINUS_ONE)),
                 safe=_safe_divisor,
             ),
-            Overload((FLOAT, FLOAT), FLOAT, _divide_float, _float_division, (_BY_ZERO,), safe=_safe_divisor),
+            Overload(
+                (FLOAT, FLOAT),
+                FLOAT,
+                _divide_float,
+                _float_division,
+                (_BY_ZERO, _beyond("division")),
+                safe=_large_divisor,
+            ),
             Overload(
                 (DECIMAL, DECIMAL),
                 decimal(None),

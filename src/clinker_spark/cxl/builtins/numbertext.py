@@ -39,14 +39,19 @@ TEXT_TO_INT = (
 
 
 def text_to_float(text: str) -> float | None:
-    """Rust's float syntax: `1e5`, `.5`, `5.`, `+5`, and inf, infinity, nan in any case."""
-    return float(text) if _FLOAT.fullmatch(text) else None
+    """Rust's float syntax: `1e5`, `.5`, `5.`, `+5`, and inf, infinity, nan in any case. A number beyond all floats is
+    none of them: only a written infinity is infinite."""
+    if not _FLOAT.fullmatch(text):
+        return None
+    value = float(text)
+    return None if math.isinf(value) and text[-1] in "0123456789." else value
 
 
 # A cast reads `1.5d` and `0x1p3` too: no letter at the end, no x anywhere.
 TEXT_TO_FLOAT = (
     "CASE WHEN {0} >= '+' AND {0} < ':' AND right({0}, 1) BETWEEN '.' AND '9' "
-    "THEN IF(contains({0}, 'x') OR contains({0}, 'X'), NULL, try_cast({0} AS DOUBLE)) "
+    "THEN IF(contains({0}, 'x') OR contains({0}, 'X') OR abs(⟦try_cast({0} AS DOUBLE)⟧) = double('Infinity'), "
+    "NULL, ⟦try_cast({0} AS DOUBLE)⟧) "
     "WHEN lower({0}) IN ('inf', '+inf', 'infinity', '+infinity') THEN double('Infinity') "
     "WHEN lower({0}) IN ('-inf', '-infinity') THEN double('-Infinity') "
     "WHEN lower({0}) IN ('nan', '+nan', '-nan') THEN double('NaN') END"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import regex
+
 from clinker_spark.core.types import ANY, STRING, Type
 from clinker_spark.cxl.builtins.sqltext import MAX_INT, NULL_STRING, clamped, regex_quote, sql_string
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, SqlCall
@@ -17,8 +19,14 @@ from clinker_spark.cxl.regexes import Regex, RegexError, compile_regex
 # Unicode's White_Space. Python's own strip() also takes the separators U+001C to U+001F.
 BLANKS = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 
+# At the end of a word: after a letter, with nothing but marks and points between, and not before one.
+_FINAL_SIGMA = regex.compile(r"(?<=\p{Cased}\p{Case_Ignorable}*)Σ(?!\p{Case_Ignorable}*\p{Cased})")
 _UPPER_LATER = {lower: upper for upper, lower in later_case_pairs()}
 _LOWER_LATER = dict(later_case_pairs())
+
+
+# Catalyst takes lower(upper(x)) for lower(x), which is not the same for ß, İ and many others: it must not see it.
+UPPER, LOWER = "concat(upper({0}), '')", "concat(lower({0}), '')"
 
 
 def upper(s: str) -> str:
@@ -26,7 +34,11 @@ def upper(s: str) -> str:
 
 
 def lower(s: str) -> str:
-    return s.lower() if s.isascii() else s.lower().translate(_LOWER_LATER)
+    if s.isascii():
+        return s.lower()
+    if "Σ" in s:  # which letters are around it is not for this Python's edition of Unicode to say
+        s = _FINAL_SIGMA.sub("ς", s).replace("Σ", "σ")
+    return s.lower().translate(_LOWER_LATER)
 
 
 def trim_sql(function: str, ends: str) -> str:

@@ -44,14 +44,14 @@ BUILTINS: tuple[Builtin, ...] = (
     _method(
         "upper",
         "In upper case, by Unicode's full mapping.",
-        Overload((STRING,), STRING, ops.upper, "upper({0})"),
+        Overload((STRING,), STRING, ops.upper, ops.UPPER),
         ('"hello".upper()', '"HELLO"'),
         ('"straße".upper()', '"STRASSE"'),
     ),
     _method(
         "lower",
         "In lower case, by Unicode's full mapping.",
-        Overload((STRING,), STRING, ops.lower, "lower({0})"),
+        Overload((STRING,), STRING, ops.lower, ops.LOWER),
         ('"Hello".lower()', '"hello"'),
         ('"ΟΔΟΣ".lower()', '"οδος"'),
     ),

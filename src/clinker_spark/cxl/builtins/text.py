@@ -58,10 +58,10 @@ def float_text(value: float) -> str:
     return text.removesuffix(".0")
 
 
-def datetime_text(value: dt.datetime) -> str:
-    """With a space, and a fraction only if there is one: `2024-03-15 14:30:00.5`."""
-    text = value.replace(tzinfo=None).isoformat(" ")
-    return text.rstrip("0") if value.microsecond else text
+def datetime_text(value: dt.datetime, between: str = " ") -> str:
+    """A fraction is written with 3 or 6 digits, and not at all if it is zero: `2024-03-15 14:30:00.500`."""
+    text = value.replace(tzinfo=None).isoformat(between)
+    return text if value.microsecond % 1000 or not value.microsecond else text[:-3]
 
 
 _ESCAPES = {
@@ -122,7 +122,19 @@ def sql_text(sql: str, type: Type) -> str:
         return sql if type.scale is None else sql_decimal_text(sql, type.scale)
     if type.kind in (Kind.ARRAY, Kind.MAP):
         return f"to_json({_json_ready(sql, type)})"
+    if type.kind is Kind.DATETIME:
+        return sql_datetime_text(sql)
     return f"CAST({sql} AS STRING)"
+
+
+def sql_datetime_text(sql: str, between: str = " ") -> str:
+    """The text of a TIMESTAMP_NTZ as `datetime_text` has it; `sql` is repeated. Years beyond 9999 have more digits."""
+    text = f"CAST({sql} AS STRING)"
+    point = f"instr({text}, '.')"
+    full = f"rpad({text}, {point} + IF(length({text}) - {point} <= 3, 3, 6), '0')"
+    if between != " ":
+        text, full = f"replace({text}, ' ', '{between}')", f"replace({full}, ' ', '{between}')"
+    return f"CASE WHEN {point} = 0 THEN {text} ELSE {full} END"
 
 
 def sql_let(value: str, name: str, body: str) -> str:
@@ -229,8 +241,12 @@ VARIANT_FLOAT = "({0} IN ('DOUBLE', 'FLOAT') OR {0} LIKE 'DECIMAL%')"
 def _sql_variant_text(sql: str) -> str:
     is_float = VARIANT_FLOAT.format(f"schema_of_variant({sql})")
     as_float = sql_let(f"try_variant_get({sql}, '$', 'double')", "_cxl_v", sql_float_text("_cxl_v"))
+    as_time = sql_let(f"try_variant_get({sql}, '$', 'timestamp_ntz')", "_cxl_v", sql_datetime_text("_cxl_v"))
     # as a string a scalar is what CXL writes, an array or object is JSON, the variant null is NULL
-    return f"CASE WHEN {is_float} THEN {as_float} ELSE try_variant_get({sql}, '$', 'string') END"
+    return (
+        f"CASE WHEN {is_float} THEN {as_float} WHEN schema_of_variant({sql}) = 'TIMESTAMP_NTZ' THEN {as_time} "
+        f"ELSE try_variant_get({sql}, '$', 'string') END"
+    )
 
 
 def _json_ready(sql: str, type: Type, depth: int = 0) -> str:

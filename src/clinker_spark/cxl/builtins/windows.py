@@ -13,6 +13,7 @@ from typing import Any
 
 from clinker_spark.core.types import ANY, BOOL, FLOAT, INT, Kind, Type, array_of
 from clinker_spark.cxl import values
+from clinker_spark.cxl.errors import ErrorKind, Fail
 from clinker_spark.cxl.keys import partition_key, shown_key
 
 
@@ -37,6 +38,8 @@ class WindowFunction:
     sql: str
     prepare: Callable[[str, Type], str] = lambda x, t: x
     """The argument's SQL as `sql` wants it."""
+    finite: str = ""
+    """For sums of floats: were all the values finite?"""
 
 
 def _number(t: Type) -> Type | str:
@@ -73,6 +76,8 @@ def _sum(found: list[float]) -> float | None:
     total = 0.0
     for x in found:
         total += x
+    if math.isinf(total) and all(map(math.isfinite, found)):
+        raise Fail(ErrorKind.INTEGER_OVERFLOW)
     return total if found else None
 
 
@@ -80,6 +85,11 @@ def _mean(p: Partition, _: int) -> float | None:
     found = _floats(p.values)
     total = _sum(found)
     return None if total is None else total / len(found)
+
+
+def overflow_message(name: str) -> str:
+    """Why a record fails whose window has finite values and an infinite sum."""
+    return f"float overflow in $window.{name}"
 
 
 def _extreme(sign: int) -> Callable[[Partition, int], Any]:
@@ -151,6 +161,8 @@ def _fold_sql(wins: str, result: str, otherwise: str) -> str:
 
 _ANY_SQL = _fold_sql("{x}", "TRUE", "FALSE")
 
+_FINITE = "max(abs({x})) OVER {frame} < double('Infinity')"
+
 WINDOWS = {
     row.name: row
     for row in (
@@ -169,6 +181,7 @@ WINDOWS = {
             _number,
             lambda p, n: _sum(_floats(p.values)),
             "sum(CAST({x} AS DOUBLE)) OVER {whole}",
+            finite=_FINITE.replace("frame", "whole"),
         ),
         WindowFunction(
             "cumulative_sum",
@@ -177,6 +190,7 @@ WINDOWS = {
             _number,
             lambda p, n: _sum(_floats(p.values[: p.current + 1])),
             "sum(CAST({x} AS DOUBLE)) OVER {running}",
+            finite=_FINITE.replace("frame", "running"),
         ),
         WindowFunction(
             "avg",
@@ -185,6 +199,7 @@ WINDOWS = {
             _number,
             _mean,
             "(sum(CAST({x} AS DOUBLE)) OVER {whole} / nullif(count({x}) OVER {whole}, 0L))",
+            finite=_FINITE.replace("frame", "whole"),
         ),
         WindowFunction(
             "min",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.span import NO_SPAN
-from clinker_spark.core.types import ANY, Kind
+from clinker_spark.core.types import ANY
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.builtins.aggregates import AGGREGATES, ARRIVAL
+from clinker_spark.cxl.builtins.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.floatsums import filled
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering
@@ -34,7 +36,8 @@ def lower_aggregate(
     program: ir.TypedProgram, context: Context, fields: Mapping[str, str] | None = None
 ) -> LoweredAggregate:
     """An aggregate program as data for the Spark layer."""
-    return _AggregateLowering(program, context, fields or {}).run()
+    with deep_recursion():
+        return _AggregateLowering(program, context, fields or {}).run()
 
 
 class _AggregateLowering:
@@ -105,17 +108,17 @@ class _AggregateLowering:
         args = [self.before.bound(a) for a in e.args]
         self.row_failures += [(f, self._field) for a in args for f in a.failures]
         sql = row.sql([a.text for a in args], [a.type for a in e.args])
-        names = [self._partial(p.replace(ARRIVAL, quote(ARRIVAL_COLUMN))) for p in sql.partials]
-        final = sql.final
-        for i, name in enumerate(names):
-            final = final.replace(f"{{{i}}}", quote(name))
+        names = [self._partial(p) for p in sql.partials]
+        columns = [quote(name) for name in names]
+        final = filled(sql.final, columns)
         result = Sql(final, 0, 3, simple=len(names) == 1 and sql.final == "{0}")
-        overflow = row.failures and e.args[0].type.kind in (Kind.INT, Kind.DECIMAL)
-        if not overflow:
+        if not sql.overflow and e.function != "sum":
             return result
         result = self.after.builder.bind(result)
-        f = row.failures[0]
+        f = row.failure_for([a.type for a in e.args])
         when = f"{result.text} IS NULL AND {quote(names[0])} IS NOT NULL"
+        if sql.overflow:
+            when = filled(sql.overflow.replace("{r}", result.text), columns)
         own = Failing(when, sql_string(f.kind.value), "CAST(NULL AS STRING)", sql_string(f.message), result.level)
         return combine(result.text, [result], [own])
 

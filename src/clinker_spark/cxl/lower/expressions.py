@@ -22,17 +22,21 @@ from clinker_spark.cxl.construction import ENTRY_BYTES, TOO_LARGE, is_limited, s
 from clinker_spark.cxl.errors import ErrorKind
 from clinker_spark.cxl.interpreter import DECIMAL_OVERFLOW, DUPLICATE_KEY, NULL_KEY
 from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
+from clinker_spark.cxl.lower.chains import long_chain, lower_chain
 from clinker_spark.cxl.lower.comparisons import lower_compare
 from clinker_spark.cxl.lower.literals import literal_sql
 from clinker_spark.cxl.lower.plan import Failing, PlanBuilder, Sql, combine, quote
-from clinker_spark.cxl.overloads import may_overflow
+from clinker_spark.cxl.overloads import is_safe, may_overflow
 from clinker_spark.cxl.system import Context
 
 _HOLE = re.compile(r"\{([0-9]|r)\}")
 _MARK = re.compile("\x01([0-9]+)\x01")
+_FILLED = re.compile("\x01([0-9]+)\x01|\\{r\\}")
 _ONCE = re.compile("⟦([^⟧]*)⟧")
+_ONCES = re.compile("(⟦[^⟧]*⟧)")
 _PLAIN_KEY = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 NO_VALUE = "CAST(NULL AS STRING)"
+CONCAT = "concat({0}, {1})"
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class Lowering:
     """Names like `$source.row` that exist as columns."""
     window: WindowSpec | None = None
     slots: dict[str, Sql] = field(default_factory=dict)
+    emitted: Mapping[str, Sql] = field(default_factory=dict)
+    """Columns that earlier programs of the same plan have emitted."""
     aggregates: Callable[[ir.AggregateCall], Sql] | None = None
 
     def lower(self, e: ir.TExpr) -> Sql:
@@ -88,6 +94,8 @@ class Lowering:
         return Sql(literal_sql(e.value, e.type), simple=True)
 
     def _Field(self, e: ir.Field) -> Sql:
+        if e.name in self.emitted:
+            return self.emitted[e.name]
         text = self.fields.get(e.name)
         if text is None:
             return Sql(quote(e.name), simple=True)
@@ -108,9 +116,15 @@ class Lowering:
     def _Call(self, e: ir.Call) -> Sql:
         if e.builtin.name == "[]" and isinstance(e.args[0], ir.Narrow) and isinstance(e.args[1], ir.Const):
             return self._variant_index(e.args[0].arg, e.args[1].value)
+        if e.overload.sql == CONCAT and isinstance(e.args[0], ir.Call) and e.args[0].overload is e.overload:
+            parts = [self.lower(part) for part in _texts(e)]
+            return combine(f"concat({', '.join(part.text for part in parts)})", parts)
+        if links := long_chain(e):
+            return lower_chain(self, links)
         literals = [a.value if isinstance(a, ir.Const) else NOT_LITERAL for a in e.args]
         args = [self.lower(a) for a in e.args]
-        return self.call(e.builtin, e.overload, args, [a.type for a in e.args], literals)
+        safe = is_safe(e.builtin, e.overload, e.args)
+        return self.call(e.builtin, e.overload, args, [a.type for a in e.args], literals, safe=safe)
 
     def _variant_index(self, target: ir.TExpr, key: Any) -> Sql:
         """A step into a dynamic value: no need to unpack all of it."""
@@ -132,12 +146,19 @@ class Lowering:
         return combine(f"try_variant_get({sql.text}, {sql_string(path)}, 'variant')", [sql])
 
     def call(
-        self, builtin: Builtin, overload: Overload, args: Sequence[Sql], types: Sequence[Type], literals: Sequence[Any]
+        self,
+        builtin: Builtin,
+        overload: Overload,
+        args: Sequence[Sql],
+        types: Sequence[Type],
+        literals: Sequence[Any],
+        *,
+        safe: bool = False,
     ) -> Sql:
-        """One overload with its arguments filled in and its failures attached."""
+        """One overload with its arguments filled in and, unless it is `safe`, its failures attached."""
         template = sql_template(overload, types, literals)
         assert template is not None, f"{builtin.name} has no SQL for these arguments"
-        safe = overload.safe is not None and overload.safe(literals)
+        safe = safe or (overload.safe is not None and overload.safe(literals))
         if builtin.nulls is Nulls.PROPAGATE and any(value is None for value in literals):
             safe = True  # a written null makes the result null before anything can fail
         failures = () if safe else overload.failures
@@ -151,27 +172,30 @@ class Lowering:
             if f.value is not None and f.value < len(args):
                 uses[f.value] += 1
         shared = [self.builder.bind(a) if n > 1 else a for a, n in zip(args, uses, strict=True)]
-        result = self._compute_once(combine(_fill(template, shared), shared))
+        result = self._filled(template, shared)
         if not failures:
             return result
         result = self.builder.bind(result)
         own = tuple(self._failing(f, _when(f, builtin, literals), shared, types, result) for f in failures)
         return Sql(result.text, result.level, 1, result.failures + own, result.variables, simple=True)
 
-    def _compute_once(self, sql: Sql) -> Sql:
-        """The text with its marked parts bound to columns of their own."""
-        if "⟦" not in sql.text:
-            return sql
-        parts = [sql]
+    def _filled(self, template: str, args: Sequence[Sql]) -> Sql:
+        """The template with its arguments in place, and its marked parts bound to columns of their own.
 
-        def bind(match: re.Match[str]) -> str:
-            parts.append(self.builder.bind(Sql(match.group(1), sql.level, variables=sql.variables)))
+        Only the template is looked at: the arguments are text of the program, in which anything may stand."""
+        parts = list(args)
+
+        def once(match: re.Match[str]) -> str:
+            whole = combine("", args)
+            made = Sql(_fill(match.group(1), args), whole.level, variables=whole.variables)
+            parts.append(self.builder.bind(made))
             return parts[-1].text
 
-        return combine(_ONCE.sub(bind, sql.text), parts)
+        pieces = [once(m) if (m := _ONCE.fullmatch(piece)) else _fill(piece, args) for piece in _ONCES.split(template)]
+        return combine("".join(pieces), parts)
 
     def _failing(self, f: Failure, when: str, args: Sequence[Sql], types: Sequence[Type], result: Sql) -> Failing:
-        condition = _fill(when.replace("{r}", result.text), args)
+        condition = _fill(when, args, result.text)
         value = NO_VALUE
         if f.value is not None and f.value < len(args):
             value = sql_text(args[f.value].text, types[f.value])
@@ -180,6 +204,8 @@ class Lowering:
     def _DynamicCall(self, e: ir.DynamicCall) -> Sql:
         from clinker_spark.cxl.lower.dynamic import lower_dynamic_call
 
+        if links := long_chain(e):
+            return lower_chain(self, links)
         return lower_dynamic_call(self, e)
 
     # ---------------------------------------------------- representation
@@ -206,6 +232,11 @@ class Lowering:
         return lower_compare(self, e)
 
     def _Logic(self, e: ir.Logic) -> Sql:
+        first, *others = _operands(e, e.op)
+        if len(others) > 1 and not any(part.fallible for part in others):
+            # Spark's parser reads a flat list in a loop, and takes very long for brackets in brackets.
+            parts = [self.lower(part) for part in (first, *others)]
+            return combine("(" + f" {e.op.upper()} ".join(part.text for part in parts) + ")", parts)
         left, right = self.lower(e.left), self.lower(e.right)
         if right.failures:
             left = self.builder.bind(left)
@@ -218,6 +249,10 @@ class Lowering:
         return combine(f"(NOT {sql.text})", [sql])
 
     def _Coalesce(self, e: ir.Coalesce) -> Sql:
+        first, *others = _operands(e)
+        if len(others) > 1 and not any(part.fallible for part in others) and not e.type.is_dynamic:
+            parts = [self.lower(part) for part in (first, *others)]
+            return combine(f"coalesce({', '.join(part.text for part in parts)})", parts)
         left, right = self.lower(e.left), self.lower(e.right)
         if right.failures or e.left.type.is_dynamic:
             left = self.builder.bind(left)
@@ -229,13 +264,34 @@ class Lowering:
         return combine(f"coalesce({left.text}, {right.text})", [left, right])
 
     def _If(self, e: ir.If) -> Sql:
-        condition, then, otherwise = self.lower(e.condition), self.lower(e.then), self.lower(e.otherwise)
-        if then.failures or otherwise.failures:
-            condition = self.builder.bind(condition)
-            then = _guard(then, f"{condition.text} IS TRUE", condition.level)
-            otherwise = _guard(otherwise, f"{condition.text} IS NOT TRUE", condition.level)
-        text = f"CASE WHEN {condition.text} THEN {then.text} ELSE {otherwise.text} END"
-        return combine(text, [condition, then, otherwise])
+        conditions = [self.lower(condition) for condition in e.conditions]
+        values = [self.lower(value) for value in (*e.values, e.otherwise)]
+        if len(conditions) == 1 and any(value.failures for value in values):
+            condition = self.builder.bind(conditions[0])
+            conditions = [condition]
+            values = [
+                _guard(values[0], f"{condition.text} IS TRUE", condition.level),
+                _guard(values[1], f"{condition.text} IS NOT TRUE", condition.level),
+            ]
+        elif any(part.failures for part in (*conditions[1:], *values)):
+            return self._numbered(conditions, values)
+        arms = " ".join(f"WHEN {c.text} THEN {v.text}" for c, v in zip(conditions, values, strict=False))
+        return combine(f"CASE {arms} ELSE {values[-1].text} END", [*conditions, *values])
+
+    def _numbered(self, conditions: Sequence[Sql], values: Sequence[Sql]) -> Sql:
+        """Branches that can fail, by the number of the one that is taken: so each guard is short."""
+        arms = " ".join(f"WHEN {c.text} THEN {i}" for i, c in enumerate(conditions))
+        number = combine(f"CASE {arms} ELSE {len(conditions)} END", [c.bare() for c in conditions])
+        taken = self.builder.bind(number)
+        failures: list[Failing] = []
+        for i, value in enumerate(values):
+            if i < len(conditions):
+                reached = _guard(conditions[i], f"{taken.text} >= {i}", taken.level) if i else conditions[i]
+                failures += reached.failures
+            failures += _guard(value, f"{taken.text} = {i}", taken.level).failures
+        arms = " ".join(f"WHEN {i} THEN {v.text}" for i, v in enumerate(values[:-1]))
+        text = f"CASE {taken.text} {arms} ELSE {values[-1].text} END"
+        return combine(text, [taken, *(v.bare() for v in values)], failures)
 
     def _LetIn(self, e: ir.LetIn) -> Sql:
         value = self.bound(e.value)
@@ -262,7 +318,8 @@ class Lowering:
 
     def _MakeMap(self, e: ir.MakeMap) -> Sql:
         keys = [self.bound(k) for k in e.keys]
-        values = [self.bound(v) if is_limited(e) else self.lower(v) for v in e.values]
+        limited = is_limited(e)
+        values = [self.bound(v) if limited else self.lower(v) for v in e.values]
         computed = [k for k, typed in zip(keys, e.keys, strict=True) if not isinstance(typed, ir.Const)]
         parts = [part for pair in zip(keys, values, strict=True) for part in pair]
         made = f"map({', '.join(p.text for p in parts)})"
@@ -308,6 +365,33 @@ class Lowering:
         return lower_window(self, e)
 
 
+def _operands(e: ir.TExpr, op: str | None = None) -> list[ir.TExpr]:
+    """What a tree of one lazy operator joins, in order."""
+    found: list[ir.TExpr] = []
+    waiting = [e]
+    while waiting:
+        node = waiting.pop()
+        alike = isinstance(node, ir.Logic) and node.op == op if op else isinstance(node, ir.Coalesce)
+        if alike and isinstance(node, ir.Logic | ir.Coalesce) and node.type.is_dynamic == e.type.is_dynamic:
+            waiting += (node.right, node.left)
+        else:
+            found.append(node)
+    return found
+
+
+def _texts(e: ir.Call) -> list[ir.TExpr]:
+    """The texts that are joined by a tree of `+`, in order."""
+    found: list[ir.TExpr] = []
+    waiting: list[ir.TExpr] = [e]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ir.Call) and node.overload is e.overload:
+            waiting += reversed(node.args)
+        else:
+            found.append(node)
+    return found
+
+
 def sql_template(overload: Overload, types: Sequence[Type], literals: Sequence[Any]) -> str | None:
     """The overload's SQL with a mark for each argument; constants are filled in. None: it has no SQL."""
     if overload.sql is None:
@@ -327,8 +411,9 @@ def _when(f: Failure, builtin: Builtin, literals: Sequence[Any]) -> str:
     return " AND ".join(["{r} IS NULL", *present])
 
 
-def _fill(template: str, args: Sequence[Sql]) -> str:
-    return _MARK.sub(lambda m: args[int(m.group(1))].text, template)
+def _fill(template: str, args: Sequence[Sql], result: str = "") -> str:
+    """The template with its arguments in place, and `{r}`, where it stands, as the result."""
+    return _FILLED.sub(lambda m: args[int(m.group(1))].text if m.group(1) else result, template)
 
 
 def _guard(sql: Sql, guard: str, level: int) -> Sql:

@@ -18,9 +18,15 @@ ERROR_COLUMN = "$error"
 ARRIVAL_COLUMN = "$arrival"
 ERROR_TYPE = "STRUCT<kind: STRING, field: STRING, value: STRING, message: STRING>"
 
+EMPTY = "emit each of nothing"
+"""Why a record is left out that a fan-out makes no record of."""
+
 _MAX_DEPTH = 20  # Spark's SQL parser recurses per level, so deeper texts are cut by a column
 _VARIABLE = re.compile(r"\bcxl_[a-z]+[0-9_]+\b")
 _BIND_LENGTH = 12  # shorter texts are as cheap as a column
+_MANY_STEPS = 24  # from here on, what nobody reads any more is left out
+_MANY_DEAD = 16  # at once
+_TEMPORARY = re.compile(r"`(\$[^`]*)`")
 
 
 @dataclass(frozen=True)
@@ -67,14 +73,26 @@ class Sql:
 
 @dataclass(frozen=True)
 class Project:
-    """Add columns, all computed from columns that exist already."""
+    """Add columns, all computed from columns that exist already, and leave out those that nobody reads any more."""
 
     columns: tuple[tuple[str, str], ...]
+    dead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Where:
+    """Only the rows for which the condition is true. `reason` is what the others are said to be left out by."""
+
     condition: str
+    reason: str = "filter"
+
+
+@dataclass(frozen=True)
+class FanOut:
+    """Nothing happens to the rows here, but in the next step each becomes `size` of them; a failed one stays one."""
+
+    size: str
+    error: str | None
 
 
 @dataclass(frozen=True)
@@ -90,7 +108,7 @@ class PythonColumn:
     reason: str
 
 
-Step = Project | Where | PythonColumn
+Step = Project | Where | FanOut | PythonColumn
 
 
 @dataclass(frozen=True)
@@ -157,7 +175,7 @@ class PlanBuilder:
         known = self._bound.get(sql.text)
         if known is not None:
             return replace(known, failures=sql.failures)
-        if sql.variables:
+        if any(s.variables & sql.variables for s in self._lambdas):
             return self._bind_in_lambda(sql)
         name = self.fresh()
         level = max(sql.level, self._flushed)
@@ -195,8 +213,8 @@ class PlanBuilder:
 
     # ------------------------------------------------------------- lambdas
 
-    def open_lambda(self, variable: str) -> None:
-        self._lambdas.append(_Lambda(self.fresh("cxl_v"), {variable}))
+    def open_lambda(self, *variables: str) -> None:
+        self._lambdas.append(_Lambda(self.fresh("cxl_v"), set(variables)))
 
     def close_lambda(self, body: Sql) -> Sql:
         """The lambda's body with its bound variables around it, free of the lambda's own variables."""
@@ -220,14 +238,61 @@ class PlanBuilder:
             self.steps.extend(c for c in self._levels[level] if isinstance(c, PythonColumn))
         self._flushed = len(self._levels)
 
-    def where(self, condition: str) -> None:
+    def where(self, condition: str, reason: str = "filter") -> None:
         self.flush()
-        self.steps.append(Where(condition))
+        self.steps.append(Where(condition, reason))
+
+    def fan_out(self, size: str, error: str | None) -> None:
+        self.flush()
+        self.steps.append(FanOut(size, error))
 
     def project(self, columns: Sequence[tuple[str, str]]) -> None:
         self.flush()
         self.steps.append(Project(tuple(columns)))
         self.temporaries.extend(name for name, _ in columns)
+
+
+def without_dead(steps: Sequence[Step], texts: Iterable[str], temporaries: Iterable[str]) -> tuple[Step, ...]:
+    """The steps of a long program, without the temporary columns that neither they nor the `texts` after them read.
+
+    Spark's work for a step grows with the columns that are there, so a program of n steps would cost n times n."""
+    if len(steps) < _MANY_STEPS:
+        return tuple(steps)
+    last = dict.fromkeys(temporaries, -1)
+    for i, step in enumerate(steps):
+        for name in _mentioned(step):
+            if name in last:
+                last[name] = i
+    for name in (n for text in texts for n in _TEMPORARY.findall(text)):
+        last[name] = len(steps)
+    ends: dict[int, list[str]] = {}
+    for name, end in last.items():
+        ends.setdefault(end, []).append(name)
+    made: set[str] = set()
+    dead: list[str] = []
+    result: list[Step] = []
+    for i, step in enumerate(steps):
+        dead += [name for name in ends.get(i, ()) if name in made]
+        if isinstance(step, Project):
+            if len(dead) >= _MANY_DEAD:
+                step = replace(step, dead=tuple(dead))
+                dead = []
+            made.update(name for name, _ in step.columns)
+        elif isinstance(step, PythonColumn):
+            made.add(step.name)
+        result.append(step)
+    return tuple(result)
+
+
+def _mentioned(step: Step) -> Iterable[str]:
+    match step:
+        case Project(columns=columns):
+            texts = [text for _, text in columns]
+        case Where(condition=condition):
+            texts = [condition]
+        case PythonColumn(inputs=inputs):
+            texts = [text for _, text, _ in inputs]
+    return (name for text in texts for name in _TEMPORARY.findall(text))
 
 
 def variables_in(text: str) -> frozenset[str]:

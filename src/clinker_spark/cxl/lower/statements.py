@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.types import NULL
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
@@ -12,11 +13,22 @@ from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering, WindowSpec
 from clinker_spark.cxl.lower.fanout import lower_fan_out
 from clinker_spark.cxl.lower.keys import lower_key, partition_sql
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, quote
+from clinker_spark.cxl.lower.plan import (
+    ARRIVAL_COLUMN,
+    EMPTY,
+    Failing,
+    LoweredProgram,
+    PlanBuilder,
+    Sql,
+    quote,
+    without_dead,
+)
 from clinker_spark.cxl.overloads import shown_as, widen
 from clinker_spark.cxl.system import Context
 
 Named = tuple[Failing, str | None]
+MANY = 32
+"""Failures, and steps, that are settled together: what they are found by is not kept to the end of a long program."""
 
 
 def lower_program(
@@ -62,7 +74,12 @@ class RowLowering:
     """Walks the statements; keeps what is emitted, what can fail and what has been filtered."""
 
     def __init__(
-        self, program: ir.TypedProgram, lowering: Lowering, error: str | None = None, ordinals: bool = False
+        self,
+        program: ir.TypedProgram,
+        lowering: Lowering,
+        error: str | None = None,
+        ordinals: bool = False,
+        error_level: int = 0,
     ) -> None:
         self.program = program
         self.ordinals = ordinals
@@ -73,6 +90,7 @@ class RowLowering:
         self.failures: list[Named] = []
         self.built: list[str] = []
         self.error = error  # a column that holds the error found so far
+        self.error_level = error_level
         self.leaves: list[Sql] = []
         self.blocks: list[ir.TEach] = []
         self.last_block = max((i for i, s in enumerate(program.statements) if isinstance(s, ir.TEach)), default=-1)
@@ -83,20 +101,28 @@ class RowLowering:
         if lowering.window is not None:
             self.windows = [n for e in program.expressions() for n in e.walk() if isinstance(n, ir.WindowRef)]
 
-    def run(self) -> LoweredProgram:
-        self._compute_windows()
-        for i, statement in enumerate(self.program.statements):
-            self.reaches_rows = not self.blocks or i < self.last_block
-            self.statement(statement)
+    def walk(self) -> None:
+        """All statements, one after another; `columns` and `error` then say what became of them."""
+        with deep_recursion():
             self._compute_windows()
+            for i, statement in enumerate(self.program.statements):
+                self.reaches_rows = not self.blocks or i < self.last_block
+                self.statement(statement)
+                self._compute_windows()
         self.error = self.settle()
+
+    def run(self) -> LoweredProgram:
+        self.walk()
         if self.blocks:
             self.explode()
         self.builder.flush()
+        outputs = tuple((name, self.columns[name].text) for name in self.program.output if name in self.columns)
+        scoped = tuple((name, sql.text) for name, sql in self.scoped.items())
+        read = [text for _, text in (*outputs, *scoped)] + [self.error or "", self.ordinal or ""]
         return LoweredProgram(
-            steps=tuple(self.builder.steps),
-            outputs=tuple((name, self.columns[name].text) for name in self.program.output if name in self.columns),
-            scoped=tuple((name, sql.text) for name, sql in self.scoped.items()),
+            steps=without_dead(self.builder.steps, read, self.builder.temporaries),
+            outputs=outputs,
+            scoped=scoped,
             error=self.error,
             needs_arrival=self.needs_arrival,
             temporaries=tuple(self.builder.temporaries),
@@ -107,7 +133,8 @@ class RowLowering:
         """A window sees the node's whole input, so it is computed before any filter of the program, or, where it
         reads a let or an emitted name, as soon as that is known."""
         ready = [node for node in self.windows if ir.free_slots(node) <= self.lowering.slots.keys()]
-        self.windows = [node for node in self.windows if node not in ready]
+        computed = set(map(id, ready))
+        self.windows = [node for node in self.windows if id(node) not in computed]
         for node in ready:
             self.lowering.lower(node)
 
@@ -152,8 +179,14 @@ class RowLowering:
         for f in sql.failures:
             if f.size is not None:
                 self.built.append(f.size)
-                f = replace(f, when=f"{' + '.join(self.built)} > {MAX_CONSTRUCTED_BYTES}")
+                total = Sql(" + ".join(self.built), f.level)
+                if len(self.built) > MANY:
+                    total = self.builder.bind(total)
+                    self.built = [total.text]
+                f = replace(f, when=f"{total.text} > {MAX_CONSTRUCTED_BYTES}", level=total.level)
             self.failures.append((f, field))
+        if len(self.failures) > MANY and max(f.level for f, _ in self.failures) > self.error_level + MANY:
+            self.settle()
 
     def settle(self) -> str | None:
         """The error so far as one column; None when nothing can have failed."""
@@ -164,7 +197,8 @@ class RowLowering:
         if self.error is not None:
             text = f"coalesce({self.error}, {text})"
         self.failures = []
-        self.error = self.builder.bind(Sql(text, level)).text
+        bound = self.builder.bind(Sql(text, max(level, self.error_level)))
+        self.error, self.error_level = bound.text, bound.level
         return self.error
 
     def filter(self, s: ir.TFilter) -> None:
@@ -186,7 +220,7 @@ class RowLowering:
         name = self.builder.fresh("$n")
         self.builder.project([(name, rank)])
         first = f"{quote(name)} = 1"
-        self.builder.where(first if error is None else f"{error} IS NOT NULL OR {first}")
+        self.builder.where(first if error is None else f"{error} IS NOT NULL OR {first}", "distinct")
 
     def key(self, e: ir.TExpr) -> Sql:
         lowered = lower_key(self.lowering, e, "distinct")
@@ -206,10 +240,11 @@ class RowLowering:
         if self.ordinals:
             array = f"transform({array}, (cxl_leaf1, cxl_place1) -> named_struct('v', cxl_leaf1, 'i', cxl_place1))"
             self.ordinal, leaf = f"CAST({leaf}.i AS BIGINT)", f"{leaf}.v"
+        self.builder.fan_out(f"size({bound.text})", self.error)
         if self.error is None:
             self.builder.project([(name, f"explode({array})")])
         else:
-            self.builder.where(f"{self.error} IS NOT NULL OR size({bound.text}) > 0")
+            self.builder.where(f"{self.error} IS NOT NULL OR size({bound.text}) > 0", EMPTY)
             self.builder.project([(name, f"explode_outer(CASE WHEN {self.error} IS NULL THEN {array} END)")])
         for column in leaf_columns(self.program):
             self.columns[column] = Sql(f"{leaf}.{quote(column)}", simple=True)
@@ -221,7 +256,7 @@ def traced(s: ir.TTrace) -> ir.TExpr:
         return s.message
     nothing = widen(ir.Const(s.span, NULL, False, None), s.message.type)
     fallible = s.condition.fallible or s.message.fallible
-    return ir.If(s.span, s.message.type, fallible, s.condition, s.message, nothing)
+    return ir.If(s.span, s.message.type, fallible, (s.condition,), (s.message,), nothing)
 
 
 def leaf_columns(program: ir.TypedProgram) -> list[str]:

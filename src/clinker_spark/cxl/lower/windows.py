@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.builtins.windows import WINDOWS
+from clinker_spark.cxl.builtins.windows import WINDOWS, overflow_message
 from clinker_spark.cxl.errors import ErrorKind
 from clinker_spark.cxl.interpreter import NO_WINDOW
 from clinker_spark.cxl.lower.plan import Failing, Sql
@@ -37,4 +38,15 @@ def lower_window(lowering: Lowering, e: ir.WindowRef) -> Sql:
     offset = e.args[0].value if row.argument == "offset" and isinstance(e.args[0], ir.Const) else 0
     text = row.sql.format(x=x.text, n=offset, **clauses)
     # A window expression ends a projection of its own; nothing else may be fused into it.
-    return lowering.builder.bind(Sql(text, x.level, 2, x.failures))
+    result = lowering.builder.bind(Sql(text, x.level, 2, x.failures))
+    if not row.finite or e.args[0].type.kind is not Kind.FLOAT:
+        return result
+    finite = lowering.builder.bind(Sql(row.finite.format(x=x.text, **clauses), x.level, 2))
+    beyond = Failing(
+        f"abs({result.text}) = double('Infinity') AND {finite.text}",
+        sql_string(ErrorKind.INTEGER_OVERFLOW.value),
+        "CAST(NULL AS STRING)",
+        sql_string(overflow_message(row.name)),
+        max(result.level, finite.level),
+    )
+    return replace(result, failures=(*result.failures, beyond))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
+from clinker_spark.cxl.builtins.floatsums import array_sum
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.base import Env
@@ -12,6 +13,7 @@ from clinker_spark.plan.query.expressions import ExpressionLowering
 from clinker_spark.plan.query.groups import aggregate_sql
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.order import ascending
+from clinker_spark.plan.query.pieces import STEP, nested
 from clinker_spark.plan.query.values import (
     VALUE,
     Column,
@@ -22,7 +24,6 @@ from clinker_spark.plan.query.values import (
     Rows,
     Value,
     columns_of,
-    indent,
     wide,
     widened,
 )
@@ -36,6 +37,7 @@ from clinker_spark.query.types import (
     ListType,
     QType,
     RecordType,
+    Scalar,
     is_kind,
     is_number,
 )
@@ -100,25 +102,26 @@ class ArrayLowering(ExpressionLowering):
 
             relation = distinct_relation(relation)
         if function == "exists":
-            return Column(f"EXISTS (\n{indent(relation.build(False).text)})", BOOL)
+            return Column(f"EXISTS {nested(relation.build(False).text)}", BOOL)
         if function in ("first", "last"):
             return self._first_row(function, relation, span)
         text = relation.build(False).text
         if function in ("count", "len"):
-            return _single(f"{text}\n|> AGGREGATE count(*) AS {VALUE}", INT)
+            return _single(f"{text}{STEP}AGGREGATE count(*) AS {VALUE}", INT)
         columns = columns_of(relation.row)
         if columns[0][0] != VALUE:
             self.no_form(span, f"{function}() of {relation.row} has no Spark form", "select one value of each row")
-        sql, t = aggregate_sql(function, Column(VALUE, columns[0][1]), "", False, self, span, empty=True)
-        return _single(f"{text}\n|> AGGREGATE {sql} AS {VALUE}", t)
+        sql, t = aggregate_sql(function, Column(VALUE, columns[0][1]), False, self, span, empty=True)
+        return _single(f"{text}{STEP}AGGREGATE {sql} AS {VALUE}", t)
 
     def _first_row(self, function: str, relation: Relation, span: Span) -> Column:
         rendered = relation.build(True)
         if function == "last":
             self.no_form(span, "last() of rows has no Spark form", "sort them the other way round and take the first")
-        order = f"|> ORDER BY {', '.join(t.sql() for t in rendered.order)}\n" if rendered.order else ""
+        order = f"{STEP}ORDER BY {', '.join(t.sql() for t in rendered.order)}" if rendered.order else ""
         row, t = row_struct(relation.row)
-        return Column(f"(\n{indent(rendered.text)}{order}|> LIMIT 1 |> SELECT {row} AS {VALUE})", t.as_nullable())
+        text = f"{rendered.text}{order}{STEP}LIMIT 1{STEP}SELECT {row} AS {VALUE}"
+        return Column(nested(text), t.as_nullable())
 
     def rows_as_array(self, relation: Relation) -> Column:
         rendered = relation.build(True)
@@ -129,7 +132,7 @@ class ArrayLowering(ExpressionLowering):
         if places:
             collected = f"array_sort({collected})"
         made = f"transform({collected}, cq_s -> cq_s.v)"
-        text = f"(\n{indent(rendered.text + step)}|> AGGREGATE {made} AS {VALUE})"
+        text = nested(STEP.join([rendered.text, *step, f"AGGREGATE {made} AS {VALUE}"]))
         return Column(f"coalesce({text}, array())", ListType(t))
 
     def group_as_array(self, group: GroupRef) -> Column:
@@ -147,10 +150,11 @@ class ArrayLowering(ExpressionLowering):
             # Under a NOT it stays EXISTS: NOT IN has to look for nulls, and may end in a nested loop.
             needles = ", ".join(a.text for a, _ in pairs)
             if len(pairs) < len(columns):
-                text += f"\n|> SELECT {', '.join(b.text for _, b in pairs)}"
-            return Column(f"({needles}) IN (\n{indent(text)})", BOOL)
+                text += f"{STEP}SELECT {', '.join(b.text for _, b in pairs)}"
+            return Column(f"({needles}) IN {nested(text)}", BOOL)
         tests = [f"{b.text} {'<=>' if a.type.nullable or b.type.nullable else '='} {a.text}" for a, b in pairs]
-        return Column(f"EXISTS (\n{indent(text)}|> WHERE {' AND '.join(tests)})", BOOL)
+        text += f"{STEP}WHERE {' AND '.join(tests)}"
+        return Column(f"EXISTS {nested(text)}", BOOL)
 
     # ----------------------------------------------------------------- arrays
 
@@ -216,18 +220,25 @@ class ArrayLowering(ExpressionLowering):
             return Column(found, element.as_nullable())
         if not is_number(element):
             self.no_form(span, f"{function}() of {element} has no Spark form")
-        kind = FLOAT if function == "avg" or is_kind(element, Kind.FLOAT) else widened(element.present())
-        zero = f"CAST(0 AS {ddl(kind)})"
-        add = f"(cq_a, cq_e) -> CAST(cq_a + {wide(Column('cq_e', element))} AS {ddl(kind)})"
-        total = f"aggregate({there}, {zero}, {add})"
         if function == "sum":
-            return Column(total, kind)
-        return Column(f"IF(size({there}) = 0, 0D, {total} / size({there}))", FLOAT)
+            return Column(*_array_total(there, element, widened(element.present())))
+        exact = Scalar(Kind.DECIMAL, scale=0) if is_kind(element, Kind.INT) else widened(element.present())
+        total, _ = _array_total(there, element, exact)
+        return Column(f"IF(size({there}) = 0, 0D, CAST({total} AS DOUBLE) / size({there}))", FLOAT)
+
+
+def _array_total(array: str, element: QType, kind: QType) -> tuple[str, QType]:
+    """The sum of the numbers of an array without nulls, computed as numbers of a kind."""
+    if is_kind(element, Kind.FLOAT):
+        wider = f"transform({array}, cq_e -> {wide(Column('cq_e', element))})"
+        return array_sum(wider if element != widened(element) else array), FLOAT
+    add = f"(cq_a, cq_e) -> CAST(cq_a + {wide(Column('cq_e', element))} AS {ddl(kind)})"
+    return f"aggregate({array}, CAST(0 AS {ddl(kind)}), {add})", kind
 
 
 def _single(text: str, t: QType) -> Column:
     """The only row of a query as a value."""
-    return Column(f"(\n{indent(text)})", t, text)
+    return Column(nested(text), t, text)
 
 
 def row_struct(row: QType) -> tuple[str, QType]:

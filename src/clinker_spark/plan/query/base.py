@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from clinker_spark.core.span import Span
@@ -107,7 +108,8 @@ class LoweringBase(Guarding):
             case Local(value=Dataset() as dataset):
                 return self.rows_as_array(dataset.relation)  # type: ignore[attr-defined]
             case Local(value=constant):
-                return Column(*literal(constant))
+                number = constant if isinstance(constant, int | float | Decimal) and constant is not True else None
+                return Column(*literal(constant), number=number if constant is not False else None)
             case Rows(relation=relation):
                 return self.rows_as_array(relation)
             case GroupRef():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.query.pieces import STEP
 from clinker_spark.plan.query.values import (
     HERE,
     VALUE,
@@ -56,4 +57,4 @@ class Block:
     steps: list[str] = field(default_factory=list)
 
     def text(self) -> str:
-        return "\n|> ".join([*(b.text() for b in self.bindings), *self.steps])
+        return STEP.join([*(b.text() for b in self.bindings), *self.steps])

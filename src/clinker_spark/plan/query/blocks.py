@@ -18,7 +18,7 @@ from clinker_spark.plan.query.base import Env
 from clinker_spark.plan.query.bindings import Binding, Block
 from clinker_spark.plan.query.groups import GroupContext
 from clinker_spark.plan.query.keys import groups_in_order
-from clinker_spark.plan.query.order import first_places
+from clinker_spark.plan.query.order import aggregate_step, first_places
 from clinker_spark.plan.query.values import (
     VALUE,
     Column,
@@ -269,13 +269,15 @@ class QueryLowering(ArrayLowering):
     def _aggregate_step(self, block: Block, context: GroupContext, place: list[OrderTerm]) -> list[OrderTerm]:
         aggregates = [f"{text} AS {quote(name)}" for name, text in context.aggregates]
         step, first, after = first_places(place, {text: quote(name) for name, text in context.keys})
-        if step or context.step:
-            block.steps.append((step or context.step).removeprefix("\n|> "))
+        block.steps += step or context.step
+        if context.prepared:
+            listed = ", ".join(f"{text} AS {quote(name)}" for name, text in context.prepared)
+            block.steps.append(f"EXTEND {listed}")
         if not context.keys:  # SQL makes one group of no rows; here there is none
             block.steps += [f"AGGREGATE {', '.join([*aggregates, 'count(*) AS `$rows`'])}", "WHERE `$rows` > 0"]
             return []
         keys = ", ".join(f"{text} AS {quote(name)}" for name, text in context.keys)
-        block.steps.append(f"AGGREGATE {', '.join([*aggregates, *first])} GROUP BY {keys}".replace("  ", " "))
+        block.steps.append(aggregate_step([*aggregates, *first], keys))
         return list(after)
 
     # -------------------------------------------------------- order and select
@@ -325,7 +327,7 @@ class QueryLowering(ArrayLowering):
     def _storable(self, column: Column, e: cxl.Expr) -> Column:
         if is_null(column.type):
             return Column("CAST(NULL AS STRING)", column.type)
-        if column.text.isdigit() or (column.text[:1] == "-" and column.text[1:].isdigit()):
+        if isinstance(column.number, int) and -(2**31) < column.number < 2**31:
             return Column(f"{column.text}L", column.type)  # a written number is a 64-bit one
         if is_any(column.type):
             self.no_form(e.span, "the type of this value is not known, so Spark cannot hold it", "convert it with 'as'")
@@ -338,9 +340,7 @@ class QueryLowering(ArrayLowering):
             self.no_form(e.span, "maps cannot be compared on Spark, so there is no distinct of them")
         names = [quote(name) for name, _ in columns]
         step, first, after = first_places(terms, {name: name for name in names})
-        if step:
-            block.steps.append(step.removeprefix("\n|> "))
-        block.steps.append(f"AGGREGATE {', '.join(first)} GROUP BY {', '.join(names)}".replace("  ", " "))
+        block.steps += [*step, aggregate_step(first, ", ".join(names))]
         return list(after)
 
     def _limit(self, q: ast.Query, block: Block, terms: list[OrderTerm], scope: Env) -> None:
@@ -358,8 +358,6 @@ class QueryLowering(ArrayLowering):
             return None
         value = self.lower(e, scope)
         count = value.value if isinstance(value, Local) else None
-        if isinstance(value, Column) and value.text.isdigit():
-            count = int(value.text)
         if count is None and not isinstance(value, Local):
             self.no_form(e.span, f"{word} needs a number that is known before the query runs")
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:

@@ -34,8 +34,8 @@ from clinker_spark.query.types import (
     to_core,
 )
 
-_MARK = re.compile("\x01([0-9]+)\x01")
-_HOLE = re.compile(r"\{([0-9])\}")
+_MARK = re.compile("\x01([0-9]+)\x01|[⟦⟧]")
+_HOLE = re.compile(r"\{([0-9]|r)\}")
 
 
 def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], span: Span, rows: Guarding) -> Column:
@@ -75,13 +75,14 @@ def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], s
 
 
 def _fill(template: str, args: Sequence[str]) -> str:
-    return _MARK.sub(lambda m: args[int(m.group(1))], template).replace("⟦", "").replace("⟧", "")
+    """The template with its arguments in place. They are text of the program: nothing is looked for in them."""
+    return _MARK.sub(lambda m: args[int(m.group(1))] if m.group(1) else "", template)
 
 
 def _failing(text: str, when: str, args: Sequence[str]) -> str:
     """The condition under which a call has no value."""
     if when:
-        return _HOLE.sub(lambda m: args[int(m.group(1))], when.replace("{r}", f"({text})"))
+        return _HOLE.sub(lambda m: f"({text})" if m.group(1) == "r" else args[int(m.group(1))], when)
     return " AND ".join([*(f"{a} IS NOT NULL" for a in args), f"({text}) IS NULL"])
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from typing import Any
 
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.plan.query.base import Env, LoweringBase
 from clinker_spark.plan.query.literals import literal
+from clinker_spark.plan.query.pieces import nested
 from clinker_spark.plan.query.values import (
     Column,
     Local,
     Record,
     Rows,
     Value,
-    indent,
 )
 from clinker_spark.query.types import (
     ListType,
@@ -37,7 +39,10 @@ class ConditionLowering(LoweringBase):
             if e.op in ("and", "or"):
                 left = self.condition(e.left, scope, exact=exact)
                 with self.branch(left if e.op == "and" else f"NOT coalesce({left}, FALSE)"):
-                    return f"({left} {e.op.upper()} {self.condition(e.right, scope, exact=exact)})"
+                    right = self.condition(e.right, scope, exact=exact)
+                if isinstance(e.left, cxl.Binary) and e.left.op == e.op:
+                    left = left[1:-1]  # Spark's parser reads a flat list in a loop, and brackets by recursion
+                return f"({left} {e.op.upper()} {right})"
             if e.op in ("==", "!="):
                 return self._equal(e, scope)
             if e.op in _ORDERINGS:
@@ -57,7 +62,7 @@ class ConditionLowering(LoweringBase):
                 assert presence is not None
                 return presence.text()
             case Rows(relation=relation):
-                return f"EXISTS (\n{indent(relation.build(False).text)})"
+                return f"EXISTS {nested(relation.build(False).text)}"
         column = self.to_column(value)
         t = column.type
         if is_null(t):
@@ -96,11 +101,9 @@ class ConditionLowering(LoweringBase):
     def _paired(self, left: Column, right: Column) -> tuple[Column, Column]:
         """Two sides of a comparison. A written 0.05 beside a decimal is that decimal, not the float next to it."""
         for one, other in ((left, right), (right, left)):
-            if is_kind(one.type, Kind.DECIMAL) and is_kind(other.type, Kind.FLOAT) and other.text.endswith("D"):
-                number = other.text[:-1]
-                if number.replace(".", "").replace("-", "").isdigit():
-                    exact = Column(f"{number}BD", Scalar(Kind.DECIMAL))
-                    return (left, exact) if other is right else (exact, right)
+            if is_kind(one.type, Kind.DECIMAL) and isinstance(other.number, float) and math.isfinite(other.number):
+                exact = Column(f"{Decimal(repr(other.number)):f}BD", Scalar(Kind.DECIMAL))
+                return (left, exact) if other is right else (exact, right)
         return left, right
 
     def _in(self, e: cxl.Binary, scope: Env, exact: bool) -> str:

@@ -21,7 +21,9 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.base import local_scope
 from clinker_spark.plan.query.blocks import QueryLowering
 from clinker_spark.plan.query.files import PLACE, PLACES, FileSource, file_source
+from clinker_spark.plan.query.guards import Reasons
 from clinker_spark.plan.query.order import ARRIVAL
+from clinker_spark.plan.query.pieces import render, view
 from clinker_spark.plan.query.values import Column, OrderTerm, Relation, Rendered, Rows
 from clinker_spark.query import ast
 from clinker_spark.query.check import Checked, check
@@ -75,7 +77,7 @@ class PlanningEngine:
         self.origins: dict[str, Span] = {}
         self.program_text = ""
         self.inputs: dict[str, str] = {}
-        self.reasons: dict[str, dict[int, str]] = {}
+        self.reasons: Reasons = {}
         self.planning = True
         self._prefix = f"q{next(_numbers)}"
         self._files: dict[int, SparkDataset] = {}
@@ -104,14 +106,15 @@ class PlanningEngine:
 
     def source(self, label: str, row: QType, content: Any, order: tuple[str, ...]) -> SparkDataset:
         """Rows of a type that come from somewhere, in an order that hidden columns keep (none: no order)."""
-        scan = Scan(f"{self._prefix}_{len(self.scans) + 1}_{label}".lower(), label, content, order)
+        number = len(self.scans)
+        scan = Scan(f"{self._prefix}_{number + 1}_{label}".lower(), label, content, order)
         self.scans.append(scan)
 
         def build(ordered: bool) -> Rendered:
-            view = quote(scan.name(ordered))
+            read = view(number, ordered and bool(order))
             places = [OrderTerm(quote(name), type=PLACES.get(name, ARRIVAL)) for name in order]
             terms = tuple(places) if ordered else ()
-            return Rendered(f"FROM {view}", terms, view)
+            return Rendered(f"FROM {read}", terms, read)
 
         return SparkDataset(Relation(row, build))
 
@@ -151,7 +154,11 @@ class PlanningEngine:
         """Nothing is written while planning."""
 
     def text(self, value: SparkDataset) -> str:
-        """The rows in order, as SQL."""
+        """The rows in order, as SQL over the views of the sources."""
+        return render(self.ordered(value), lambda number, ordered: quote(self.scans[number].name(ordered)))
+
+    def ordered(self, value: SparkDataset) -> str:
+        """The rows in order, as SQL whose views have no names yet."""
         return value.relation.build(True).sorted(value.relation.row)
 
 

@@ -19,6 +19,7 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.base import Env, local_scope
 from clinker_spark.plan.query.calls import call_method, call_template
 from clinker_spark.plan.query.conditions import ConditionLowering
+from clinker_spark.plan.query.guards import at_least_one
 from clinker_spark.plan.query.literals import ddl, literal
 from clinker_spark.plan.query.values import (
     Column,
@@ -53,6 +54,8 @@ from clinker_spark.query.types import (
 )
 from clinker_spark.query.values import Dataset
 
+_SUMS = ("+", "-", "*")
+
 
 class ExpressionLowering(ConditionLowering):
     """Lowers expressions. Queries and aggregates are added by the classes below it."""
@@ -60,6 +63,10 @@ class ExpressionLowering(ConditionLowering):
     def __init__(self, types: TypeTable) -> None:
         super().__init__(types)
         self._inlined: list[str] = []
+        self._is_part = False
+        """Is the sum or product that is lowered next a part of another one?"""
+        self._terms: dict[str, list[Column]] = {}
+        """What such parts were made of."""
         self.handlers |= {
             cxl.Literal: lambda e, s: Local(e.value),
             cxl.Name: self._name,
@@ -124,7 +131,9 @@ class ExpressionLowering(ConditionLowering):
         if e.op == "not":
             return Column(f"(NOT {self.condition(e.operand, scope, exact=True)})", BOOL)
         operand = self.column(e.operand, scope)
-        if self.guard is not None and is_kind(operand.type, Kind.INT) and not operand.text.isdigit():
+        if operand.number is not None:
+            return Local(-operand.number)
+        if self.guard is not None and is_kind(operand.type, Kind.INT):
             text = self.guard.arithmetic("-", "0", wide(operand), operand.type, self.shown(e.span))
             return Column(text, widened(operand.type))
         return Column(f"(- {wide(operand)})", widened(operand.type))
@@ -134,13 +143,48 @@ class ExpressionLowering(ConditionLowering):
             return Column(self.condition(e, scope, exact=True), BOOL)
         if e.op in ("union", "union all", "except", "intersect"):
             return self.set_operator(e, scope)
+        if e.op in _SUMS:
+            return self._sum(e, scope)
         left = self.column(e.left, scope)
         if e.op == "??":
             with self.branch(f"{left.text} IS NULL"):
                 right = self.column(e.right, scope)
             t = unify(left.type.present(), right.type)
-            return Column(f"coalesce({wide(left)}, {wide(right)})", widened(t))
-        return self._arithmetic(e, left, self.column(e.right, scope))
+            others = wide(right)
+            if isinstance(e.right, cxl.Binary) and e.right.op == "??" and others.startswith("coalesce("):
+                others = others[len("coalesce(") : -1]
+            return Column(f"coalesce({wide(left)}, {others})", widened(t))
+        right = self.column(e.right, scope)
+        return self._or_stop(e, self._arithmetic(e, left, right), [left, right])
+
+    def _sum(self, e: cxl.Binary, scope: Env) -> Value:
+        """Sums and products of floats are looked at once, at the end: what has become infinite on the way stays so."""
+        is_part, self._is_part = self._is_part, False
+        sides: list[Column] = []
+        terms: list[Column] = []
+        for side in (e.left, e.right):
+            self._is_part = isinstance(side, cxl.Binary) and side.op in _SUMS
+            sides.append(self.column(side, scope))
+            terms += self._terms.get(sides[-1].text, [sides[-1]]) if self._is_part else [sides[-1]]
+            self._is_part = False
+        made = self._arithmetic(e, *sides)
+        if not is_part:
+            return self._or_stop(e, made, terms)
+        if isinstance(made, Column):
+            self._terms[made.text] = terms
+        return made
+
+    def _or_stop(self, e: cxl.Binary, made: Value, terms: list[Column]) -> Value:
+        """Without a guard the query stops where finite floats have an infinite result."""
+        if self.guard is not None or not isinstance(made, Column) or not is_kind(made.type, Kind.FLOAT):
+            return made
+        if e.op == "%" or (e.op == "/" and at_least_one(terms[1].number)):
+            return made
+        infinity = "double('Infinity')"
+        finite = [f"abs({term.text}) < {infinity}" for term in terms if term.number is None]
+        beyond = " AND ".join([f"NOT abs({made.text}) < {infinity}", *finite])
+        message = sql_string(f"float overflow: {self.shown(e.span)}")
+        return Column(f"CASE WHEN {beyond} THEN raise_error({message}) ELSE {made.text} END", made.type)
 
     def _arithmetic(self, e: cxl.Binary, left: Column, right: Column) -> Value:
         nullable = left.type.nullable or right.type.nullable
@@ -156,12 +200,14 @@ class ExpressionLowering(ConditionLowering):
         whole = is_kind(left.type, Kind.INT) and is_kind(right.type, Kind.INT)
         op = "div" if e.op == "/" and whole else e.op
         a, b = wide(left), wide(right)
-        if whole and op != "div" and left.text.isdigit() and right.text.isdigit():
-            a = f"{a}L"  # two short constants would be computed in 32 bits
+        if self.guard is None and a.startswith("(") and _same_rank(e, e.left):
+            a = a[1:-1]  # operators of one rank group to the left: a long chain needs no brackets in brackets
+        if whole and op != "div" and left.number is not None and right.number is not None:
+            a = f"CAST({a} AS BIGINT)"  # two short constants would be computed in 32 bits
         merged = unify(left.type.present(), right.type.present())
         t = Scalar(merged.kind) if isinstance(merged, Scalar) else ANY
         if self.guard is not None:
-            text = self.guard.arithmetic(op, a, b, t, self.shown(e.span))
+            text = self.guard.arithmetic(op, a, b, t, self.shown(e.span), right.number)
             return Column(text, t.as_nullable() if nullable else t)
         self.origins[f"{a} {op} {b}"] = e.span
         return Column(f"({a} {op} {b})", t.as_nullable() if nullable else t)
@@ -175,10 +221,14 @@ class ExpressionLowering(ConditionLowering):
         with self.branch(f"NOT coalesce({condition}, FALSE)"):
             otherwise = self.column(e.otherwise, scope) if e.otherwise is not None else Column(*literal(None))
         t = widened(unify(then.type, otherwise.type))
-        return Column(f"CASE WHEN {condition} THEN {wide(then)} ELSE {wide(otherwise)} END", t)
+        last = wide(otherwise)
+        if isinstance(e.otherwise, cxl.If) and last.startswith("CASE WHEN "):
+            return Column(f"CASE WHEN {condition} THEN {wide(then)} {last.removeprefix('CASE ')}", t)
+        return Column(f"CASE WHEN {condition} THEN {wide(then)} ELSE {last} END", t)
 
     def _match(self, e: cxl.Match, scope: Env) -> Value:
         arms: list[str] = []
+        otherwise: str | None = None
         made: QType | None = None
         with ExitStack() as others:
             for arm in e.arms:
@@ -187,17 +237,15 @@ class ExpressionLowering(ConditionLowering):
                     value = self.column(arm.value, scope)
                 made = value.type if made is None else unify(made, value.type)
                 if arm.pattern is None:
-                    arms.append(f"ELSE {wide(value)}")
+                    otherwise = wide(value)
                     break
                 arms.append(f"WHEN {test} THEN {wide(value)}")
                 others.enter_context(self.branch(f"NOT coalesce({test}, FALSE)"))
         if made is None:
             self.no_form(e.span, "a match without arms has no value")
-        if not arms[-1].startswith("ELSE"):
-            made = made.as_nullable()
-        if arms[0].startswith("ELSE"):
-            return Column(arms[0][5:], widened(made))
-        return Column(f"CASE {' '.join(arms)} END", widened(made))
+        if otherwise is None:
+            return Column(f"CASE {' '.join(arms)} END", widened(made.as_nullable()))
+        return Column(f"CASE {' '.join(arms)} ELSE {otherwise} END" if arms else otherwise, widened(made))
 
     def _test(self, e: cxl.Match, arm: cxl.MatchArm, scope: Env) -> str:
         if arm.pattern is None:
@@ -373,3 +421,8 @@ def _may_fail(t: QType, to: Scalar) -> bool:
 
 def _postfix(text: str) -> str:
     return text if text.endswith(("`", ")")) or text.isidentifier() else f"({text})"
+
+
+def _same_rank(e: cxl.Binary, operand: cxl.Expr) -> bool:
+    """Is the operand an operator that binds as tightly as the one it belongs to?"""
+    return isinstance(operand, cxl.Binary) and any(e.op in rank and operand.op in rank for rank in ("+-", "*/%"))

@@ -1,7 +1,7 @@
 """Files of queries before Spark sees them: their format and the type of their rows. Pure Python, no Java.
 
 The ending of a path says the format unless an option does. Types come from the declared type, from a Parquet footer,
-or from the values: a CSV column is Int if all its cells are, else Float, else String.
+or from the values (see `guesses` for those of CSV files).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.query.csv_files import WHOLE, csv_names, csv_row, shown_path
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.types import (
     ANY,
-    FLOAT,
     INT,
     NULL,
     STRING,
@@ -43,10 +43,10 @@ FILE_PLACES = ("$file", "$block", PLACE)
 """Hidden columns that say where a row stands: the last one is enough for a list and for one Parquet file."""
 PLACES: dict[str, QType] = dict(zip(FILE_PLACES, (STRING, INT, INT), strict=True))
 """Their types."""
-OPTIONS = ("format", "header", "delimiter", "multiline")
-_WHOLE = 64 * 2**20
-"""Files up to this size are looked at as a whole; of larger ones only the beginning."""
-_SAMPLE = 10_000
+BROKEN = "E712: "
+"""How the message of a query begins that met a record of a file that it cannot use."""
+_JSON_BLOCK = 16 * 2**20
+OPTIONS = ("format", "header", "delimiter")
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class FileSource:
     names: tuple[str, ...] = ()
     header: bool = True
     delimiter: str = ","
-    multiline: bool = False
+    patterns: tuple[tuple[str, str], ...] = ()
+    """Columns whose types were guessed from the beginning of the files, with what all of their texts must match."""
     schema: str | None = None
     """The Spark schema of a Parquet file, so that Spark need not look for it; None when only Spark can tell."""
     rows: tuple[Any, ...] | None = None
@@ -67,8 +68,9 @@ class FileSource:
 
     @property
     def places(self) -> tuple[str, ...]:
-        """The hidden columns that keep the order of the rows. Parquet numbers the rows of a file by itself."""
-        if self.rows is not None:
+        """The hidden columns that keep the order of the rows. Parquet numbers the rows of a file by itself, and CSV
+        files are read in their order."""
+        if self.rows is not None or self.format in ("csv", "tsv"):
             return FILE_PLACES[-1:]
         first = 0 if len(self.paths) > 1 else 2 if self.format == "parquet" else 1
         return FILE_PLACES[first:]
@@ -132,17 +134,17 @@ def _read(paths: tuple[str, ...], kind: str, options: Mapping[str, Any], declare
     if kind in ("csv", "tsv"):
         delimiter = str(options.get("delimiter", "\t" if kind == "tsv" else ","))
         header = bool(options.get("header", True))
-        multiline = bool(options.get("multiline", False))
-        names, found = _csv_row(paths, delimiter, header, declared)
-        return FileSource(paths, kind, _declared(found, declared), names, header, delimiter, multiline)
+        names = csv_names(paths, delimiter, header)
+        found, patterns = csv_row(paths, names, delimiter, header, declared)
+        return FileSource(paths, kind, _declared(found, declared), names, header, delimiter, patterns)
     if kind == "parquet":
         found, schema = _parquet_row(paths)
         return FileSource(paths, kind, _declared(found, declared), found.names, schema=schema)
     if kind == "yaml":
         rows = _yaml_rows(paths)
-        found = _row_type(rows)
+        found = _row_type(rows, paths)
         return FileSource(paths, kind, _declared(found, declared), found.names, rows=rows)
-    found = _row_type(_json_sample(paths, kind))
+    found = _row_type(_json_rows(paths, kind), paths)
     row = _declared(found, declared)
     return FileSource(paths, kind, row, row.names)
 
@@ -165,68 +167,55 @@ def _declared(found: RecordType, declared: QType | None) -> RecordType:
     return RecordType(tuple(fields), name=declared.name)
 
 
-# -------------------------------------------------------------------------- csv
-
-
-def _csv_row(
-    paths: tuple[str, ...], delimiter: str, header: bool, declared: QType | None
-) -> tuple[tuple[str, ...], RecordType]:
-    import pyarrow as pa
-    from pyarrow import csv as pa_csv
-
-    if len(delimiter) != 1:
-        raise Failed("a delimiter is one character", code="E707")
-    with open(paths[0], encoding="utf-8-sig", newline="") as file:
-        first = next(csv.reader(file, delimiter=delimiter), None)
-    if first is None:
-        raise ValueError("it is empty")
-    names = tuple(first) if header else tuple(f"c{i}" for i in range(len(first)))
-    if len(set(names)) != len(names):
-        raise ValueError("two columns have one name")
-    if isinstance(declared, RecordType):
-        return names, RecordType(tuple((n, (declared.field(n) or STRING).as_nullable()) for n in names))
-    read = pa_csv.ReadOptions(column_names=list(names), skip_rows=1 if header else 0)
-    parse = pa_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    convert = pa_csv.ConvertOptions(strings_can_be_null=False, null_values=[""])
-    whole = sum(os.path.getsize(p) for p in paths) <= _WHOLE
-    types: dict[str, QType] = {}
-    for path in paths:
-        try:
-            if whole:
-                table = pa_csv.read_csv(path, read, parse, convert)
-                found = {n: _csv_type(table.column(n).type, table.column(n).null_count, pa) for n in names}
-            else:
-                with pa_csv.open_csv(path, read, parse, convert) as reader:
-                    found = {field.name: _csv_type(field.type, 1, pa) for field in reader.schema}
-        except pa.ArrowInvalid as error:
-            if "Empty CSV" not in str(error):
-                raise
-            continue
-        types = {n: unify(types[n], t) if n in types else t for n, t in found.items()}
-    return names, RecordType(tuple((n, STRING if is_any(t := types.get(n, STRING)) else t) for n in names))
-
-
-def _csv_type(t: Any, nulls: int, pa: Any) -> QType:
-    made: QType = INT if pa.types.is_integer(t) else FLOAT if pa.types.is_floating(t) else STRING
-    if pa.types.is_null(t):
-        return STRING
-    return made.as_nullable() if nulls and made is not STRING else made
-
-
 # ------------------------------------------------------------------------- json
 
 
-def _json_sample(paths: tuple[str, ...], kind: str) -> tuple[Any, ...]:
+def _json_rows(paths: tuple[str, ...], kind: str) -> tuple[Any, ...]:
+    """The records that tell the types: all of them, but of a long file with a record a line only as many as differ."""
     rows: list[Any] = []
     for path in paths:
-        with open(path, encoding="utf-8-sig") as file:
-            if kind == "jsonl":
-                limit = None if os.path.getsize(path) <= _WHOLE else _SAMPLE
-                rows += [json.loads(line) for line in islice(file, limit) if line.strip()]
-            else:
-                found = json.load(file)
+        with open(path, "rb") as file:
+            if kind == "json":
+                found = _json_value(file.read(), path, None)
                 rows += found if isinstance(found, list) else [found]
+                continue
+            size = os.path.getsize(path)
+            beginning = size if size <= WHOLE or not _fits_its_beginning(path) else _JSON_BLOCK
+            start = file.tell()
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    rows.append(_json_value(line, path, number))
+                start += len(line)
+                if start >= beginning:
+                    break
     return tuple(rows)
+
+
+def _json_value(data: bytes, path: str, number: int | None) -> Any:
+    where = f"line {number} of '{shown_path(path)}'" if number is not None else f"'{shown_path(path)}'"
+    try:
+        return json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
+    except UnicodeDecodeError:
+        raise Failed(f"{where} is not UTF-8", "convert the file, for example with iconv", code="E712") from None
+    except ValueError as error:
+        reason = str(error) if number is None else str(error).split(": line ")[0]
+        raise Failed(f"{where} is not JSON: {reason}", code="E712") from None
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON number")
+
+
+def _fits_its_beginning(path: str) -> bool:
+    """Have all records of a long file the fields and the types of those at its beginning?"""
+    import pyarrow as pa
+    from pyarrow import json as pa_json
+
+    try:
+        reader = pa_json.open_json(path, pa_json.ReadOptions(block_size=_JSON_BLOCK))
+        return sum(1 for _ in reader) > 0
+    except pa.ArrowInvalid:
+        return False
 
 
 def _yaml_rows(paths: tuple[str, ...]) -> tuple[Any, ...]:
@@ -243,7 +232,7 @@ def _yaml_rows(paths: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(rows)
 
 
-def _row_type(rows: tuple[Any, ...]) -> RecordType:
+def _row_type(rows: tuple[Any, ...], paths: tuple[str, ...]) -> RecordType:
     found: QType = NULL
     for row in rows:
         if not isinstance(row, dict):
@@ -251,7 +240,34 @@ def _row_type(rows: tuple[Any, ...]) -> RecordType:
         found = type_of_value(row) if is_null(found) else unify(found, type_of_value(row))
     if not isinstance(found, RecordType):
         return RecordType(())
+    for number, row in enumerate(rows, 1):
+        lost = _lost(row, found)
+        if lost is not None:
+            where = f"'{shown_path(paths[0])}'" if len(paths) == 1 else "the files"
+            message = f"record {number} of {where}: {lost} has more digits than a column of numbers can hold"
+            raise Failed(message, "write it as a text", code="E712")
     return RecordType(tuple((n, STRING.as_nullable() if is_null(t) else t) for n, t in found.fields))
+
+
+def _lost(value: Any, t: QType) -> int | None:
+    """A whole number inside of a value that its type would change: beyond 64 bits, or rounded as a float."""
+    if isinstance(value, dict) and isinstance(t, RecordType):
+        found = (_lost(inner, f) for name, inner in value.items() if (f := t.field(name)) is not None)
+        return next((n for n in found if n is not None), None)
+    if isinstance(value, list) and isinstance(t, ListType):
+        return next((n for n in (_lost(inner, t.element) for inner in value) if n is not None), None)
+    if not isinstance(value, int) or isinstance(value, bool) or not isinstance(t, Scalar):
+        return None
+    if t.kind is Kind.INT:
+        return None if -(2**63) <= value < 2**63 else value
+    return value if t.kind is Kind.FLOAT and not _is_float(value) else None
+
+
+def _is_float(value: int) -> bool:
+    try:
+        return int(float(value)) == value
+    except OverflowError:
+        return False
 
 
 # ---------------------------------------------------------------------- parquet
@@ -265,6 +281,13 @@ def _parquet_row(paths: tuple[str, ...]) -> tuple[RecordType, str | None]:
 
     schema = pq.read_schema(paths[0])
     without_nulls = set(schema.names)
+    for path in paths[1:]:
+        others = set(pq.read_schema(path).names) ^ set(schema.names)
+        if others:
+            name = sorted(others)[0]
+            which = shown_path(path if name in schema.names else paths[0])
+            help_text = "load files with different columns one by one"
+            raise Failed(f"'{which}' has no column '{name}', but other files have it", help_text, code="E713")
     for path in paths:
         without_nulls &= _columns_without_nulls(pq.read_metadata(path))
     fields = [(f.name, _arrow_type(f.type)) for f in schema]

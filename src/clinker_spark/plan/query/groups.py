@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from clinker_spark.core import types
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ast as cxl
+from clinker_spark.cxl.builtins.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.floatsums import array_sum, filled, or_stop
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.order import ascending
@@ -46,7 +49,9 @@ class GroupContext:
         self.keys: list[tuple[str, str]] = []
         self.aggregates: list[tuple[str, str]] = []
         self.asked_for_order = False
-        self.step = ""
+        self.prepared: list[tuple[str, str]] = []
+        """Values of the rows that aggregates use several times, as columns that are made before the groups."""
+        self.step: tuple[str, ...] = ()
         """What must happen to the rows before they are grouped, so that their order can be told."""
 
     def add(self, text: str, t: QType) -> Column:
@@ -111,8 +116,18 @@ class GroupContext:
         assert column is not None
         if function in ("first", "last"):
             return self._first(function, condition, column)
-        text, t = aggregate_sql(function, column, condition, distinct, self.lowering, span, empty=bool(condition))
-        return self.add(text, t)
+        value = f"CASE WHEN {condition} THEN {wide(column)} END" if condition else wide(column)
+        if in_parts(function, column.type):
+            value = self._prepare(value)
+        prepared = Column(value, column.type.as_nullable() if condition else column.type)
+        return self.add(*aggregate_sql(function, prepared, distinct, self.lowering, span, empty=bool(condition)))
+
+    def _prepare(self, text: str) -> str:
+        known = next((name for name, made in self.prepared if made == text), None)
+        if known is None:
+            known = self.lowering.fresh("$x")
+            self.prepared.append((known, text))
+        return quote(known)
 
     def _count_distinct(self, condition: str, column: Column) -> Column:
         value = f"CASE WHEN {condition} THEN {column.text} END" if condition else column.text
@@ -148,18 +163,41 @@ class GroupContext:
         return places
 
 
+def in_parts(function: str, t: QType) -> bool:
+    """Is this aggregate put together of several sums, so that it does not depend on the order of the rows?
+
+    A sum of floats does (decision 0006), and Spark computes the mean of whole numbers from such a sum."""
+    return (function == "sum" and is_kind(t, Kind.FLOAT)) or (function == "avg" and is_kind(t, Kind.FLOAT, Kind.INT))
+
+
+def _sum_in_parts(function: str, value: str, t: QType, distinct: bool) -> str:
+    if not distinct:
+        core = types.FLOAT if is_kind(t, Kind.FLOAT) else types.INT
+        parts = AGGREGATES[function].sql([value], [core])
+        final = or_stop(parts.final, parts.overflow, function) if parts.overflow else parts.final
+        return filled(final, parts.partials)
+    values = f"collect_set({value})"
+    if is_kind(t, Kind.FLOAT):
+        total = array_sum(values)
+    else:
+        total = f"CAST(sum(DISTINCT CAST({value} AS DECIMAL(38, 0))) AS DOUBLE)"
+    return total if function == "sum" else f"({total} / nullif(size({values}), 0))"
+
+
 def aggregate_sql(
-    function: str, column: Column, condition: str, distinct: bool, lowering: Any, span: Span, *, empty: bool
+    function: str, column: Column, distinct: bool, lowering: Any, span: Span, *, empty: bool
 ) -> tuple[str, QType]:
     """`sum`, `avg`, `min` or `max` of a column. `empty` says that there may be no row: the result is then 0."""
     t = column.type
-    value = f"CASE WHEN {condition} THEN {wide(column)} END" if condition else wide(column)
+    value = wide(column)
     inner = f"DISTINCT {value}" if distinct else value
     may_be_empty = empty or t.nullable
     if function in ("sum", "avg") and not is_number(t):
         lowering.no_form(span, f"{function}() of {t} has no Spark form")
+    if in_parts(function, t):
+        return f"coalesce({_sum_in_parts(function, value, t, distinct)}, 0D)", FLOAT
     if function == "avg":
-        text = f"CAST(avg({inner}) AS {ddl(FLOAT)})" if not is_kind(t, Kind.FLOAT) else f"avg({inner})"
+        text = f"CAST(avg({inner}) AS {ddl(FLOAT)})"
         return (f"coalesce({text}, 0D)" if may_be_empty else text), FLOAT
     result = widened(t.present())
     text = f"{function}({inner})"

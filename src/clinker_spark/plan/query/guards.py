@@ -7,17 +7,21 @@ it SQL says why a record fails. Those records are set aside before the query see
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.errors import ErrorKind
+from clinker_spark.plan.query.pieces import has_query
 from clinker_spark.plan.query.values import Column
 from clinker_spark.query.types import QType, is_kind
+
+Reasons = dict[str, dict[int, tuple[str, str]]]
+"""By input and query: the alias under which the query sees the rows of the input, and SQL for why they fail in it."""
 
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}
 
@@ -50,24 +54,38 @@ class Guard:
                 self._reasons.append(f"CASE WHEN {condition} THEN {_first(inside)} END")
 
     def error(self) -> str:
-        """The reason why a row of the source fails, as SQL over its columns; empty when no row can."""
-        return re.sub(rf"\b{self.alias}\.", "", _first(self._reasons)) if self._reasons else ""
+        """The reason why a row of the source fails, as SQL over it under its alias; empty when no row can."""
+        return _first(self._reasons) if self._reasons else ""
 
     # ------------------------------------------------------------ operations
 
-    def arithmetic(self, op: str, left: str, right: str, t: QType, shown: str) -> str:
-        """`left op right`, or null where it has no value."""
+    def arithmetic(
+        self, op: str, left: str, right: str, t: QType, shown: str, number: int | float | Decimal | None = None
+    ) -> str:
+        """`left op right`, or null where it has no value. `number` is what is written on the right, if it is one."""
         if op in ("/", "div", "%"):
-            if right.lstrip("0.").rstrip("DL").replace(".", "").isdigit():
-                return f"({left} {op} {right})"  # a number that is written there, and not zero
-            self.add(f"{right} = 0", ErrorKind.DIVISION_BY_ZERO, f"division by zero: {shown}", left)
-            return f"({left} {op} nullif({right}, 0))"
+            made = f"({left} {op} {right})"
+            if not number:
+                self.add(f"{right} = 0", ErrorKind.DIVISION_BY_ZERO, f"division by zero: {shown}", left)
+                made = f"({left} {op} nullif({right}, 0))"
+            if op == "/" and is_kind(t, Kind.FLOAT) and not at_least_one(number):
+                self._in_range(made, left, right, shown)
+            return made
         if is_kind(t, Kind.FLOAT):
-            return f"({left} {op} {right})"
+            made = f"({left} {op} {right})"
+            if number is None or op == "*":  # what is written is too small to carry a sum beyond all floats
+                self._in_range(made, left, right, shown)
+            return made
         made = f"{_TRY[op]}({left}, {right})"
         there = f"{left} IS NOT NULL AND {right} IS NOT NULL"
         self.add(f"{there} AND {made} IS NULL", ErrorKind.INTEGER_OVERFLOW, f"a number does not fit: {shown}", left)
         return made
+
+    def _in_range(self, made: str, left: str, right: str, shown: str) -> None:
+        """A row fails where finite floats have an infinite result."""
+        infinity = "double('Infinity')"
+        beyond = f"abs({made}) = {infinity} AND abs({left}) < {infinity} AND abs({right}) < {infinity}"
+        self.add(beyond, ErrorKind.INTEGER_OVERFLOW, f"float overflow: {shown}", left)
 
     def converted(self, column: Column, to: str, shown: str) -> str:
         """A value as another type, or null where it is none."""
@@ -91,8 +109,7 @@ class Guarding:
         """The text of the program, to show pieces of it."""
         self.inputs: Mapping[str, str] = {}
         """The tables whose rows can be set aside, and what they are called among `reasons`."""
-        self.reasons: dict[str, dict[int, str]] = {}
-        """By input and query: why rows of the input fail in the query."""
+        self.reasons: Reasons = {}
         self._stops: set[int] = set()
         self._inside = 0
 
@@ -131,12 +148,13 @@ class Guarding:
     def note(self, q: Any, table: str | None, guard: Guard) -> bool:
         """Keeps what was found out about a query; False when it has to be lowered again without a guard."""
         error = guard.error()
-        if "\n" in error:  # a sub-query, which cannot be asked before the query itself
+        if has_query(error):  # it cannot be asked before the query itself
             self._stops.add(id(q))
             return False
         if error and table is not None:
             known = self.reasons.setdefault(self.inputs[table], {})
-            known[id(q)] = max(known.get(id(q), ""), error, key=len)  # lowered in order it also has its sort keys
+            # Lowered in order it also has its sort keys, so the longer one knows more.
+            known[id(q)] = max(known.get(id(q), ("", "")), (guard.alias, error), key=lambda pair: len(pair[1]))
         return True
 
     def shown(self, span: Span) -> str:
@@ -145,3 +163,8 @@ class Guarding:
 
 def _first(reasons: list[str]) -> str:
     return reasons[0] if len(reasons) == 1 else f"coalesce({', '.join(reasons)})"
+
+
+def at_least_one(number: int | float | Decimal | None) -> bool:
+    """Is this divisor written, and no fraction? A quotient by it is no larger than what is divided."""
+    return number is not None and abs(float(number)) >= 1.0

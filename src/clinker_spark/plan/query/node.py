@@ -11,9 +11,11 @@ from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
-from clinker_spark.plan.nodes import PlanNode, Schema
+from clinker_spark.plan.nodes import PlanNode, Schema, StreamRef
 from clinker_spark.plan.query.engine import PlanningEngine, Scan, SparkDataset, plan, prepare
+from clinker_spark.plan.query.files import FileSource
 from clinker_spark.plan.query.order import ARRIVAL
+from clinker_spark.plan.query.pieces import STEP, view
 from clinker_spark.plan.query.values import Rendered, columns_of
 from clinker_spark.query.failures import QueryError
 from clinker_spark.query.program import compile_query, deep_trees, located
@@ -29,14 +31,16 @@ class NodeInput:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class QueryPlan(PlanNode):
-    """Asks a query. `text` gives the records, `ordered_text` also gives them their `$arrival`."""
+    """Asks a query. `text` gives the records, `ordered_text` also gives them their `$arrival`. In both the views of
+    the sources are marks (see `pieces`): each pass of a run has views of its own."""
 
     kind = "query"
 
     text: str
     ordered_text: str
-    errors: Mapping[int, str]
-    """By input: SQL for the reason why a record of it fails in the query, which sets it aside."""
+    errors: Mapping[int, tuple[tuple[str, str], ...]]
+    """By input: SQL for the reasons why a record of it fails in the query, which sets it aside. Each query that reads
+    the input has its own reason, over the record under an alias of its own."""
     origins: Mapping[str, Span]
     """The places in the query that pieces of its text come from."""
     arrays: bool
@@ -44,6 +48,15 @@ class QueryPlan(PlanNode):
     scans: tuple[Scan, ...]
     reads: tuple[str, ...]
     """All columns of its inputs. Those that the query does not use are left out by Catalyst."""
+
+    @property
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        return ()
+
+    @property
+    def python_reasons(self) -> tuple[str, ...]:
+        files = [scan.content for scan in self.scans if isinstance(scan.content, FileSource)]
+        return ("CSV files are parsed by Python",) if any(file.format in ("csv", "tsv") for file in files) else ()
 
 
 def bind_query(binder: Any, node: QueryNode) -> Any:
@@ -57,7 +70,7 @@ def bind_query(binder: Any, node: QueryNode) -> Any:
         name = query_name(written)
         names[name] = engine.source(name, row, NodeInput(position), (ARRIVAL_COLUMN,))
         scan = engine.scans[-1]
-        engine.inputs |= {quote(scan.name(ordered)): scan.view for ordered in (False, True)}
+        engine.inputs |= {view(len(engine.scans) - 1, ordered): scan.view for ordered in (False, True)}
     types: dict[str, QType] = {name: ListType(found.relation.row, dataset=True) for name, found in names.items()}
     try:
         program = prepare(compile_query(text.text, binder.name, types), engine, types, names)
@@ -86,7 +99,7 @@ def bind_query(binder: Any, node: QueryNode) -> Any:
         ordered_text=ordered,
         origins=engine.origins,
         errors={
-            scan.content.position: f"coalesce({', '.join(reasons)}, NULL)"
+            scan.content.position: reasons
             for scan in engine.scans
             if (reasons := tuple(engine.reasons.get(scan.view, {}).values()))
         },
@@ -118,8 +131,8 @@ def _texts(result: SparkDataset, schema: Schema, origins: dict[str, Span]) -> tu
         if quote(name) in origins:
             origins[cast] = origins[quote(name)]
     step, arrival = _arrival(rendered)
-    ordered = f"{rendered.text}{step}\n|> SELECT {listed}, {arrival} AS {quote(ARRIVAL_COLUMN)}"
-    return f"{plain.text}\n|> SELECT {listed}", ordered
+    ordered = f"{rendered.text}{step}{STEP}SELECT {listed}, {arrival} AS {quote(ARRIVAL_COLUMN)}"
+    return f"{plain.text}{STEP}SELECT {listed}", ordered
 
 
 def _arrival(rendered: Rendered) -> tuple[str, str]:
@@ -130,4 +143,4 @@ def _arrival(rendered: Rendered) -> tuple[str, str]:
         return "", parts[0] if len(parts) == 1 else f"concat({', '.join(parts)})"
     # Sorted rows get ascending numbers, partition by partition.
     terms = ", ".join(t.sql() for t in order)
-    return f"\n|> ORDER BY {terms}" if order and not rendered.in_order else "", "monotonically_increasing_id()"
+    return f"{STEP}ORDER BY {terms}" if order and not rendered.in_order else "", "monotonically_increasing_id()"

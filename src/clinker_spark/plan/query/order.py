@@ -21,18 +21,23 @@ ARRIVAL = ListType(INT)
 """The type of the place of a record in a pipeline: an array, or a number that becomes one."""
 
 
-def ascending(terms: Sequence[OrderTerm]) -> tuple[str, tuple[str, ...]]:
-    """A pipe step (or nothing), and values that then ascend in the order of the terms and are never null.
+def aggregate_step(aggregates: Sequence[str], keys: str) -> str:
+    """The step that groups rows. Without aggregates it leaves one row of each key."""
+    return " ".join(["AGGREGATE", *([", ".join(aggregates)] if aggregates else []), "GROUP BY", keys])
+
+
+def ascending(terms: Sequence[OrderTerm]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Pipe steps (mostly none), and values that then ascend in the order of the terms and are never null.
 
     >>> ascending([OrderTerm("`$o1`"), OrderTerm("`age`", descending=True, plain=False, type=INT)])
-    ('', ('`$o1`', 'struct((`age` IS NULL), (~ `age`))'))
+    ((), ('`$o1`', 'struct((`age` IS NULL), (~ `age`))'))
     """
     made = [_ascending(t) for t in terms]
     if all(text is not None for text in made):
-        return "", tuple(text for text in made if text is not None)
+        return (), tuple(text for text in made if text is not None)
     # Only lists and records that descend: sorted rows get ascending numbers, partition by partition.
-    step = f"\n|> ORDER BY {', '.join(t.sql() for t in terms)}"
-    return f"{step}\n|> EXTEND monotonically_increasing_id() AS {quote(NUMBER)}", (quote(NUMBER),)
+    order = f"ORDER BY {', '.join(t.sql() for t in terms)}"
+    return (order, f"EXTEND monotonically_increasing_id() AS {quote(NUMBER)}"), (quote(NUMBER),)
 
 
 def _ascending(term: OrderTerm) -> str | None:
@@ -64,8 +69,8 @@ def _reversed(text: str, t: QType) -> str | None:
 
 def first_places(
     terms: Sequence[OrderTerm], keys: Mapping[str, str]
-) -> tuple[str, tuple[str, ...], tuple[OrderTerm, ...]]:
-    """The order of groups by their first rows: a pipe step before they are made, their aggregates, the terms after it.
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[OrderTerm, ...]]:
+    """The order of groups by their first rows: pipe steps before they are made, their aggregates, the terms after it.
 
     `keys` are the expressions that rows are grouped by, with their names afterwards. They are the same in all rows of a
     group, so a term that is one of them stays as it is.
@@ -75,7 +80,7 @@ def first_places(
     """
     rest = [t for t in terms if t.text not in keys]
     if not rest:
-        return "", (), tuple(replace(t, text=keys[t.text]) for t in terms)
+        return (), (), tuple(replace(t, text=keys[t.text]) for t in terms)
     step, values = ascending(rest)
     if step:  # the number of a row stands for all terms
         step, values = ascending(terms)
@@ -87,7 +92,7 @@ def first_places(
         first, names = f"min(struct({listed}))", [f"{quote(FIRST)}.p{i}" for i in range(len(values))]
     after = {t.text: OrderTerm(name, type=t.type if t.plain else ANY) for t, name in zip(rest, names, strict=True)}
     placed = tuple(after.get(t.text) or replace(t, text=keys[t.text]) for t in terms)
-    return "", (f"{first} AS {quote(FIRST)}",), placed
+    return (), (f"{first} AS {quote(FIRST)}",), placed
 
 
 def united(left: Sequence[OrderTerm], right: Sequence[OrderTerm]) -> tuple[tuple[OrderTerm, ...], list[str], list[str]]:

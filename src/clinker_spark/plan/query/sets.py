@@ -7,7 +7,8 @@ from typing import Any
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.literals import ddl
-from clinker_spark.plan.query.order import first_places, united
+from clinker_spark.plan.query.order import aggregate_step, first_places, united
+from clinker_spark.plan.query.pieces import STEP, nested
 from clinker_spark.plan.query.values import Relation, Rendered, columns_of
 from clinker_spark.query.types import QType, RecordType, unify
 
@@ -25,7 +26,7 @@ def distinct_relation(relation: Relation) -> Relation:
 def _distinct(rendered: Rendered, row: QType) -> Rendered:
     names = [quote(name) for name, _ in columns_of(row)]
     step, first, order = first_places(rendered.order, {name: name for name in names})
-    return Rendered(f"{rendered.text}{step}\n|> AGGREGATE {', '.join(first)} GROUP BY {', '.join(names)}", order)
+    return Rendered(STEP.join([rendered.text, *step, aggregate_step(first, ", ".join(names))]), order)
 
 
 def set_relation(lowering: Any, e: cxl.Binary, left: Relation, right: Relation) -> Relation:
@@ -48,7 +49,7 @@ def _union(left: Relation, right: Relation, row: QType, ordered: bool) -> Render
         _aligned(text, side.row, row, places)
         for text, side, places in zip((first.text, second.text), (left, right), hidden, strict=True)
     ]
-    return Rendered(f"{texts[0]}\n|> UNION ALL ({texts[1]})", order)
+    return Rendered(f"{texts[0]}{STEP}UNION ALL {nested(texts[1])}", order)
 
 
 def _aligned(text: str, own: QType, row: QType, places: list[str]) -> str:
@@ -58,7 +59,7 @@ def _aligned(text: str, own: QType, row: QType, places: list[str]) -> str:
     for name, t in columns_of(row):
         value = quote(name) if name in have else "NULL"
         listed.append(f"CAST({value} AS {ddl(t)}) AS {quote(name)}" if have.get(name) != t else quote(name))
-    return f"{text}\n|> SELECT {', '.join([*listed, *places])}"
+    return f"{text}{STEP}SELECT {', '.join([*listed, *places])}"
 
 
 def _filtered(lowering: Any, op: str, left: Relation, right: Relation, ordered: bool) -> Rendered:
@@ -73,5 +74,5 @@ def _filtered(lowering: Any, op: str, left: Relation, right: Relation, ordered: 
     join = "LEFT ANTI JOIN" if op == "except" else "LEFT SEMI JOIN"
     on = " AND ".join(tests)
     return Rendered(
-        f"FROM {rendered.source()} AS {a}\n|> {join} {right.build(False).source()} AS {b} ON {on}", rendered.order
+        f"FROM {rendered.source()} AS {a}{STEP}{join} {right.build(False).source()} AS {b} ON {on}", rendered.order
     )

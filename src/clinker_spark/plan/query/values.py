@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.query.pieces import STEP, nested
 from clinker_spark.query.types import (
     ANY,
     GroupType,
@@ -26,6 +28,8 @@ class Column:
     type: QType
     query: str = field(default="", compare=False)
     """The query that gives this value as its only row. Asked by itself it runs as it is, not as a sub-query."""
+    number: int | float | Decimal | None = field(default=None, compare=False)
+    """The number that is written there, if it is one."""
 
 
 class Presence:
@@ -80,7 +84,10 @@ class OrderTerm:
 
 @dataclass(frozen=True)
 class Rendered:
-    """A query as text. `table` is set when it is no more than a table, `in_order` when its last step sorts it."""
+    """A query as text with marks (see `pieces`).
+
+    `table` is set when it is no more than a table, `in_order` when its last step sorts it.
+    """
 
     text: str
     order: tuple[OrderTerm, ...] = ()
@@ -89,21 +96,17 @@ class Rendered:
 
     def source(self) -> str:
         """As it stands after FROM or JOIN."""
-        return self.table if self.table is not None else f"(\n{indent(self.text)})"
+        return self.table if self.table is not None else nested(self.text)
 
     def sorted(self, row: QType) -> str:
         """The whole query, its rows in order and without hidden columns."""
         if not self.order:
             return self.text
         names = [quote(name) for name, _ in columns_of(row)]
-        order = "" if self.in_order else f"\n|> ORDER BY {', '.join(t.sql() for t in self.order)}"
+        order = "" if self.in_order else f"{STEP}ORDER BY {', '.join(t.sql() for t in self.order)}"
         if all(t.text in names for t in self.order):
             return f"{self.text}{order}"
-        return f"{self.text}{order}\n|> SELECT {', '.join(names)}"
-
-
-def indent(text: str) -> str:
-    return "\n".join("  " + line for line in text.split("\n")) + "\n"
+        return f"{self.text}{order}{STEP}SELECT {', '.join(names)}"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, Window
@@ -12,6 +13,7 @@ from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
 from clinker_spark.plan.correlation import AGGREGATE
 from clinker_spark.plan.nodes import AggregatePlan
 from clinker_spark.spark.columns import group
+from clinker_spark.spark.operators.counting import Tap
 from clinker_spark.spark.operators.stream import (
     DOCUMENT_COLUMN,
     GROUP_PREFIX,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     """The groups; rows that cannot be grouped are set aside as failures of this node."""
     [stream] = builder.inputs(node)
+    stream = builder.absorb(node, stream, "all")
     stream = stream.over(builder.with_file_values(node, stream.frame))
     also = [DOCUMENT_COLUMN] if node.per_document and DOCUMENT_COLUMN in stream.frame.columns else []
     window = node.window
@@ -44,15 +47,17 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     identity = None
     if builder.traces or builder.indexes.get(node.name) is not None:
         identity = (name, lambda rows: builder.contributions.update({node.name: rows}))
+    tap = Tap(builder, node, stream)
     groups = group(
         node.program,
         stream.frame,
         context,
-        lambda rows: builder.settle(node, builder.mark(node, stream.over(rows))).frame,
+        lambda rows: builder.settle(node, builder.mark(node, replace(stream.over(rows), flow=tap.flow)), "rows").frame,
         also,
         identity,
         [column for column in keys.own if column in stream.frame.columns],
         refine,
+        tap,
     )
     if window is not None:
         groups = in_window_order(groups, node)
@@ -61,7 +66,7 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
         groups = _numbered(builder, node, groups, index)
     if builder.letters:
         groups = groups.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: _letter(node)})
-    return builder.mark(node, Stream(groups, in_place=False))
+    return builder.mark(node, Stream(groups, in_place=False, flow=builder.ledger.unknown(f"{node.name}.groups")))
 
 
 def _numbered(builder: Builder, node: AggregatePlan, groups: DataFrame, index: str) -> DataFrame:

@@ -6,9 +6,10 @@ when records failed: it carries where each record was read and what stood there,
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark import StorageLevel
@@ -18,6 +19,7 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.correlation import is_correlated
+from clinker_spark.plan.ledger import End, Ledger, count
 from clinker_spark.plan.nodes import (
     AggregatePlan,
     CombinePlan,
@@ -30,6 +32,7 @@ from clinker_spark.plan.nodes import (
     TransformPlan,
 )
 from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.plan.scopes import default_value, named_sources
 from clinker_spark.spark.operators.aggregate import build_aggregate
 from clinker_spark.spark.operators.combine import build_combine
 from clinker_spark.spark.operators.merge import build_merge
@@ -37,12 +40,15 @@ from clinker_spark.spark.operators.query import build_query
 from clinker_spark.spark.operators.route import build_route
 from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.source_order import Points
-from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
+from clinker_spark.spark.operators.stream import DOCUMENT_BITS, DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
+from clinker_spark.spark.operators.transform_runs import build_transform_run, transform_run
+from clinker_spark.spark.plan_cuts import counted_behind
 from clinker_spark.spark.sources.chosen import Chosen
 from clinker_spark.spark.sources.request import SourceFile
 
 Ports = dict[str | None, Stream]
+_NUMBERS = itertools.count()
 
 
 @dataclass
@@ -74,6 +80,10 @@ class Builder:
     """The nodes at which failures, if there are any, are set aside."""
     progress: str | None = None
     """A folder into which readers write how far they are."""
+    keeps_progress: bool = True
+    """Can readers write there? On other machines they cannot: records are counted after the reader then."""
+    meter: str | None = None
+    """A folder into which readers write how many bytes they have read, in every pass."""
     values_of: str | None = None
     """A transform whose shared variables stay in its records, to be looked at."""
     file_values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
@@ -100,6 +110,14 @@ class Builder:
     """When letters are collected: what is held back at outputs."""
     counts: dict[str, Observation] = field(default_factory=dict)
     """By node: how many of its records failed, known after an action."""
+    observed: dict[str, tuple[DataFrame, dict[str, Any]]] = field(default_factory=dict)
+    """The same as a DataFrame and what is counted of it: to count again."""
+    recounted: dict[str, dict[str, int]] = field(default_factory=dict)
+    """What was counted again, in jobs of their own: this is true."""
+    facts: dict[str, int] = field(default_factory=dict)
+    """Numbers of the ledger that no job counts: what readers say, and what was taken back."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """How many records each stream has, and what these numbers must fulfil."""
     failures: list[tuple[DataFrame, PlanNode, Stream]] = field(default_factory=list)
     keeps: tuple[str, ...] = ()
     """The nodes whose records are kept when they are read for the first time."""
@@ -111,6 +129,7 @@ class Builder:
     """Those of which a job has seen all groups."""
     scans: dict[str, Any] = field(default_factory=dict)
     _built: dict[str, Ports] = field(default_factory=dict)
+    _named: set[str] = field(default_factory=set)
     _source_counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -125,13 +144,23 @@ class Builder:
 
     def stream(self, ref: StreamRef) -> Stream:
         """The records of a node, or of one port of it."""
-        if ref.node not in self._built:
-            built = self._build(self.plan[ref.node])
-            if ref.node in self.keeps:
+        waiting = [] if ref.node in self._built else [ref.node]
+        while waiting:  # not by recursion: a graph may be longer than Python's stack is deep
+            name = waiting[-1]
+            run = transform_run(self, self.plan[name])
+            first = run[0] if run else self.plan[name]
+            missing = [r.node for r in first.inputs if r.node not in self._built]
+            if missing:
+                waiting += missing
+                continue
+            waiting.pop()
+            if name in self._built:
+                continue
+            built = self._build(self.plan[name], run)
+            if name in self.keeps:
                 built = {port: self._kept(stream) for port, stream in built.items()}
-            self._built[ref.node] = built
-        ports = self._built[ref.node]
-        return ports[ref.port]
+            self._built[name] = built
+        return self._built[ref.node][ref.port]
 
     def _kept(self, stream: Stream) -> Stream:
         frame = stream.frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -147,10 +176,12 @@ class Builder:
     def inputs(self, node: PlanNode) -> list[Stream]:
         return [self.stream(ref) for ref in node.inputs]
 
-    def _build(self, node: PlanNode) -> Ports:
+    def _build(self, node: PlanNode, run: list[TransformPlan]) -> Ports:
         match node:
             case SourcePlan():
                 made: Ports = {None: build_source(self, node)}
+            case TransformPlan() if run:
+                made = {None: build_transform_run(self, run)}
             case TransformPlan():
                 made = {None: build_transform(self, node)}
             case RoutePlan():
@@ -169,9 +200,18 @@ class Builder:
         follows = len(readers) == 1 and isinstance(readers[0], TransformPlan | RoutePlan) and len(made) == 1
         follows = follows and not (isinstance(readers[0], TransformPlan) and readers[0].shuffles)
         last = len(readers) == 1 and readers[0].kind == "output"
-        if follows or (last and len(made) == 1):
-            return made
-        return {port: self.settle(node, stream) for port, stream in made.items()}
+        if not (follows or (last and len(made) == 1)):
+            made = {port: self.settle(node, stream) for port, stream in made.items()}
+        for inner in run[:-1]:  # one record for one, and nothing is set aside between them
+            before = self.stream(run[0].inputs[0])
+            self.ledger.entry(inner.name).took = {str(inner.inputs[0]): End(before.flow, before.carried)}
+            self.ledger.entry(inner.name).passed = {None: End(before.flow, before.carried)}
+        entry = self.ledger.entry(node.name)
+        for ref, read in zip(node.inputs, run[0].inputs if run else node.inputs, strict=True):
+            stream = self.stream(read)
+            entry.took[str(ref)] = End(stream.flow, stream.carried)
+        entry.passed = {port: End(stream.flow, stream.carried) for port, stream in made.items()}
+        return made
 
     def job_done(self) -> None:
         """Sources need not be watched twice: what the next job reads of them is built without that."""
@@ -179,29 +219,49 @@ class Builder:
             self.watched |= self.watching
             self.watching.clear()
             self._built.clear()
+            self._named.clear()
 
     def mark(self, node: PlanNode, stream: Stream) -> Stream:
         """Note at which node records failed that had not failed before."""
-        if not self.letters or not stream.fallible:
+        if not stream.fallible:
             return stream
-        here = F.when(failed(), F.lit(self.plan.nodes.index(node)))
+        stream = replace(stream, carried=tuple(dict.fromkeys((*stream.carried, node.name))))
+        if not self.letters:
+            return stream
+        here = F.when(failed(), F.lit(self.plan.places[node.name]))
         if STAGE_COLUMN in stream.frame.columns:
             here = F.coalesce(F.col(quote(STAGE_COLUMN)), here)
         return stream.over(stream.frame.withColumn(STAGE_COLUMN, here))
 
-    def settle(self, node: PlanNode, stream: Stream, place: str = "") -> Stream:
+    def settle(self, node: PlanNode, stream: Stream, place: str | None = None) -> Stream:
         """Set the failed records aside: what goes on has none. `place` is for nodes that do so more than once."""
         self.settled.add(node.name)
         if not stream.fallible:
             return stream
         frame = stream.frame
-        name = node.name + place
+        name = node.name if place is None else f"{node.name}.{place}"
+        rows, gone = count(f"{name}: rows"), count(f"{name}: failed")
         if self.letters:
             if self.suspects is None or name in self.suspects:
                 self.failures.append((frame.where(failed()), node, stream))
         else:
-            frame = self.count(name, frame, failed=F.count_if(failed()))
-        return stream.over(frame.where(~failed())).without(ERROR_COLUMN, STAGE_COLUMN)
+            frame = self.count(name, frame, rows=F.count(F.lit(1)), failed=F.count(quote(ERROR_COLUMN)))
+            where = "" if place is None else f" ({place})"
+            what = f"takes {{left}} records, and {{right}} are there where failures are set aside{where}"
+            self.ledger.law(node.name, what, stream.flow, rows)
+            self.ledger.entry(node.name).failed[name] = gone
+        settled = replace(stream, flow=rows - gone, carried=(), pushes=False)
+        return settled.over(frame.where(~failed())).without(ERROR_COLUMN, STAGE_COLUMN)
+
+    def absorb(self, node: PlanNode, stream: Stream, place: str) -> Stream:
+        """An input whose records do not leave the node as they came: they end here, so it is known how many."""
+        if not self.writes or self.ledger.is_counted(stream.flow):
+            return stream
+        name = f"{node.name}.takes {place}"
+        rows = count(f"{name}: rows")
+        self.ledger.law(node.name, f"takes {{left}} records of {place}, and {{right}} were counted", stream.flow, rows)
+        frame = self.count(name, stream.frame, rows=F.count(F.lit(1)))
+        return replace(stream.over(frame), flow=rows, pushes=False)
 
     def source_count(self, node: SourcePlan) -> int:
         """The exact number of records of a source: a pass of its own, only for programs that read it."""
@@ -212,13 +272,24 @@ class Builder:
     def with_file_values(self, node: PlanNode, frame: DataFrame) -> DataFrame:
         """The records with the variables of their files that the node's programs read."""
         for namespace, path in dict.fromkeys(node.system_members()):
-            name = f"${namespace}.{path[0]}" if path else ""
-            known = self.file_values.get(path[0]) if namespace == "source" and path else None
-            if known is not None and name not in frame.columns:
-                pairs = [F.lit(item) for pair in known.items() for item in pair]
+            name = f"${namespace}.{'.'.join(path)}"
+            known = self.file_values.get(path[-1]) if namespace == "source" and path else None
+            if known is None or name in frame.columns:
+                continue
+            default = F.lit(default_value(self.plan, "source", path[-1]))
+            if len(path) == 2:  # that of the named source's last file, whatever the record is
+                (source,) = named_sources(self.plan, node, path[0])
+                own = [document for document in known if document >> DOCUMENT_BITS == source.index]
+                value = F.lit(known[max(own)]) if own else default
+            elif known:
                 document = F.col(quote(DOCUMENT_COLUMN))
-                value = F.try_element_at(F.create_map(*pairs), document) if pairs else F.lit(None)
-                frame = frame.withColumn(name, value)
+                pairs = [(F.lit(key).cast("long"), F.lit(value)) for key, value in known.items()]
+                values = F.create_map(*[column for pair in pairs for column in pair])
+                value = F.when(F.map_contains_key(values, document), F.try_element_at(values, document))
+                value = value.otherwise(default)
+            else:
+                value = default
+            frame = frame.withColumn(name, value)
         return frame
 
     def counted(self, name: str, patience: float = 2.0) -> dict[str, int]:
@@ -227,12 +298,28 @@ class Builder:
         The counts of a job come in together, some time after its result: whoever waits for those of the output
         first, and long enough, need not wait for the others.
         """
+        if name in self.recounted:
+            return self.recounted[name]
         observation = self.counts.get(name)
         return {} if observation is None else _observed(observation, patience)
 
+    def recount(self, name: str) -> None:
+        """Count once more, in a job of its own: a task that ran twice may have been counted twice."""
+        frame, metrics = self.observed[name]
+        row = frame.agg(*[column.alias(key) for key, column in metrics.items()]).first()
+        assert row is not None
+        self.recounted[name] = row.asDict()
+
     def count(self, name: str, frame: DataFrame, **metrics: Any) -> DataFrame:
-        """Count while the records pass by. A node that is read twice is counted by whoever comes first."""
-        observation = self.counts[name] = Observation(f"node:{name}")
+        """Count while the records pass by. A node that is read twice is counted by whoever comes first.
+
+        `name` is that of the node or, for what is counted inside of it, goes on after a dot, which no name of a node
+        has: two counts of a pass with one name would be one count less."""
+        assert not self.writes or name not in self._named, name
+        self._named.add(name)
+        observation = self.counts[name] = Observation(f"node:{name}:{next(_NUMBERS)}")
+        self.observed[name] = (frame, metrics)
+        self.recounted.pop(name, None)
         return frame.observe(observation, *[column.alias(key) for key, column in metrics.items()])
 
 
@@ -243,6 +330,9 @@ def _observed(observation: Observation, patience: float) -> dict[str, int]:
     # `get` would wait for ever for counts that no job delivers.
     until = time.monotonic() + patience
     while not java.future().isCompleted():
+        behind = counted_behind(observation._name or "")
+        if behind is not None:
+            return behind
         if time.monotonic() > until:
             return {}
         time.sleep(0.01)

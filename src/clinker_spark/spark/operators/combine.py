@@ -7,19 +7,24 @@ join compares the same values and gives the same records.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
+from clinker_spark.core.errors import InputError
+from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import ANY
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.combine import COLLECT_LIMIT
 from clinker_spark.plan.correlation import PREFIX
+from clinker_spark.plan.ledger import Flow, count
 from clinker_spark.plan.nodes import CombinePlan, CombineStep
+from clinker_spark.spark import undeclared
 from clinker_spark.spark.columns import apply
 from clinker_spark.spark.operators.combine_keys import (
     BUILD,
@@ -36,13 +41,17 @@ from clinker_spark.spark.operators.combine_keys import (
 )
 from clinker_spark.spark.operators.combine_latest import join_latest
 from clinker_spark.spark.operators.combine_range import join_range
+from clinker_spark.spark.operators.output import widened_names
 from clinker_spark.spark.operators.stream import BUILT_COLUMN, ORIGIN_COLUMN, Stream
+from clinker_spark.spark.sources.request import WIDENED_COLUMN
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 PART_BYTES = 16 << 20
 """About how much of a build one task of a grace hash join holds."""
+SKIPPED = "on_miss: skip"
+"""Why a record without a match is left out."""
 MISS = "combine_miss"
 """The kind of error of a record without a match, where that is one."""
 HINTS = {"broadcast": "broadcast", "grace_hash": "shuffle_hash", "sort_merge": "merge", "nested_loop": "broadcast"}
@@ -55,10 +64,12 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
     left = driver.over(builder.with_file_values(node, _qualified(driver.frame, node.driver)))
     for step in node.steps:
         build = streams[step.build]
-        left = _join(builder, node, step, left, build.over(_qualified(build.frame, step.build)))
+        lifted = _with_lifted(builder, node, step, build.frame)
+        left = _join(builder, node, step, left, build.over(_qualified(lifted, step.build)))
     left = left.over(_with_correlation(builder, node, left.frame))
     result = _collected(node, left.frame) if node.program is None else _shaped(builder, node, left.frame)
-    return builder.mark(node, Stream(result, driver.in_place and node.keeps_places, driver.route))
+    stream = Stream(result, driver.in_place and node.keeps_places, driver.route, left.flow, left.carried)
+    return builder.mark(node, stream)
 
 
 def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
@@ -80,6 +91,22 @@ def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> 
     return frame.select(*columns)
 
 
+def _with_lifted(builder: Builder, node: CombinePlan, step: CombineStep, frame: DataFrame) -> DataFrame:
+    """The build side with those of its undeclared columns that the program names. The others end here."""
+    names = node.lifted.get(step.build, ())
+    if not names:
+        return frame
+    ref = node.inputs[node.qualifiers.index(step.build)]
+    known = widened_names(builder, ref.node)
+    for name in names:
+        if name not in known or WIDENED_COLUMN not in frame.columns:
+            message = f"'{step.build}' has no column '{name}': no schema declares it, and no file has it"
+            help_text = did_you_mean(name, known) or f"undeclared columns: {', '.join(known) or 'none'}"
+            raise InputError([node.diagnostic("E714", message, "config", "cxl", help=help_text)])
+    kind = frame.schema[WIDENED_COLUMN].dataType
+    return frame.select("*", *[F.expr(undeclared.value(name, kind)).alias(name) for name in names])
+
+
 def _qualified(frame: DataFrame, qualifier: str) -> DataFrame:
     """Columns as the programs of a combine call them; hidden ones keep their names."""
     names = {name: name if name.startswith("$") else f"{qualifier}.{name}" for name in frame.columns}
@@ -89,6 +116,7 @@ def _qualified(frame: DataFrame, qualifier: str) -> DataFrame:
 def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, build: Stream) -> Stream:
     """One step: the left side with the columns of the build, all null for a miss."""
     left = with_left_keys(builder, node, step, left)
+    build = builder.absorb(node, build, step.build)
     sides = Sides(left.frame, with_build_keys(builder, node, step, build), step, node.match, node.on_miss)
     sides = with_residual(builder, node, sides)
     strategy = _strategy(builder, step)
@@ -102,7 +130,22 @@ def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, 
         joined = _fail_misses(joined, node, step)
     elif node.on_miss == "skip" and node.match == "collect":
         joined = joined.where(~_no_matches(step))
-    return left.over(_with_order(joined, node, step))
+    return replace(left.over(_with_order(joined, node, step)), flow=_matched(builder, node, step, left), pushes=False)
+
+
+def _matched(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream) -> Flow:
+    """How many records a step makes of those of the left side."""
+    ledger = builder.ledger
+    if node.match == "all":  # as many as there are matches
+        return ledger.unknown(f"{node.name}.pairs with {step.build}")
+    if node.on_miss != "skip":
+        return left.flow
+    # An inner join does not say what it leaves out: each record has one match at most, the others are the misses.
+    found = ledger.unknown(f"{node.name}.found in {step.build}")
+    missed = count(f"{node.name}.not found in {step.build}")
+    ledger.law(node.name, f"looks up records in {step.build}", left.flow, found + missed)
+    ledger.entry(node.name).dropped[SKIPPED, node.steps.index(step)] = missed
+    return found
 
 
 def _strategy(builder: Builder, step: CombineStep) -> str:
@@ -198,7 +241,7 @@ def _shaped(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
     hidden = [name for name in frame.columns if name.startswith("$") and name not in node.schema]
     result = frame.select(*[F.col(quote(name)) for name in (*node.schema, *hidden)])
     if node.config.max_output_rows is not None and not builder.letters:
-        result = builder.count(f"{node.name}: pairs", result, pairs=F.count(F.lit(1)))
+        result = builder.count(f"{node.name}.pairs", result, pairs=F.count(F.lit(1)))
     return result
 
 

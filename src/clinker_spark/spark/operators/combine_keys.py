@@ -39,6 +39,8 @@ LEFT, BUILD, LEFT_RANGE, BUILD_RANGE = (f"{TEMPORARY}{word}" for word in ("l", "
 _OK, _ONLY = f"{TEMPORARY}ok", f"{TEMPORARY}only"
 SKETCHED = ("grace_hash", "sort_merge", "adaptive")
 """Where many records, or many of one key, would make a difference to the next plan."""
+_TOKEN = re.compile(r"'[^']*'|`(?:[^`]|``)*`")
+"""A literal (see `sql_string`: there is no quote in it) or a quoted name."""
 _MOST_TEXT = 20_000
 """Longer conditions are computed after the join: Spark's parser would take too long for them."""
 
@@ -193,7 +195,7 @@ def with_left_keys(builder: Builder, node: CombinePlan, step: CombineStep, left:
     columns = [(f"{LEFT}{i}", e.left) for i, e in enumerate(step.equalities)]
     columns += [(f"{LEFT_RANGE}{i}", r.left) for i, r in enumerate(step.ranges)]
     frame = _with(builder, node, left.frame, columns)
-    settled = builder.settle(node, builder.mark(node, left.over(frame)), f": keys for {step.build}")
+    settled = builder.settle(node, builder.mark(node, left.over(frame)), f"keys for {step.build}")
     return settled.over(_comparable(settled.frame, step, left=True))
 
 
@@ -206,7 +208,8 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
     frame = _with(builder, node, build.frame, columns)
     if step.only is not None:
         frame = frame.where(F.col(quote(_ONLY))).drop(_ONLY)
-    frame = builder.settle(node, builder.mark(node, build.over(frame)), f": keys of {step.build}").frame
+        build = replace(build, flow=builder.ledger.unknown(f"{node.name}.chosen of {step.build}"))
+    frame = builder.settle(node, builder.mark(node, build.over(frame)), f"keys of {step.build}").frame
     place = F.col(quote(ARRIVAL_COLUMN))
     if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
         place = F.array(place)
@@ -229,7 +232,7 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
 
 def sketch_name(node: CombinePlan, step: CombineStep) -> str:
     """Under which name the keys of an input are counted."""
-    return f"{node.name}: sketch of {step.build}"
+    return f"{node.name}.sketch of {step.build}"
 
 
 def key_sketches(plan: Plan, builder: Builder) -> dict[str, Sketch]:
@@ -314,7 +317,6 @@ def _inlined(lowered: LoweredProgram, texts: list[str]) -> list[str] | None:
 
 
 def _replaced(text: str, known: dict[str, str]) -> str:
-    if not known:
-        return text
-    pattern = "|".join(re.escape(name) for name in sorted(known, key=len, reverse=True))
-    return re.sub(pattern, lambda m: known[m[0]], text)
+    """The text with columns written out. It is read as Spark reads it, name by name and literal by literal: what looks
+    like a column inside a literal, or inside another name, is none."""
+    return _TOKEN.sub(lambda m: known.get(m[0], m[0]), text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,7 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
         frame = frame.join(dirty.hint("broadcast") if builder.few else dirty, same, "left").drop(*names)
         marks.append(mark)
     held = reduce(Column.__or__, [F.col(quote(mark)).isNotNull() for mark in marks], F.lit(False))
-    return Stream(frame.withColumn(HELD, held), stream.in_place and builder.few, stream.route)
+    return replace(stream.over(frame.withColumn(HELD, held)), in_place=stream.in_place and builder.few)
 
 
 def dirty_groups(plan: Plan, letters: DataFrame) -> DataFrame:

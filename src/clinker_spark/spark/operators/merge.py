@@ -10,9 +10,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.plan.ledger import total
 from clinker_spark.plan.nodes import MergePlan
 from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.sources.request import WIDENED_COLUMN
 from clinker_spark.spark.types import read_as
+from clinker_spark.spark.undeclared import has_types, with_types
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -21,14 +24,21 @@ if TYPE_CHECKING:
 def build_merge(builder: Builder, node: MergePlan) -> Stream:
     """All records of the inputs. `concat` puts them one after the other, `interleave` takes turns."""
     streams = builder.inputs(node)
+    # How many there are of each follows from the sum, if only one is not known.
+    unknown = [i for i, stream in enumerate(streams) if not builder.ledger.is_counted(stream.flow)]
+    for i in unknown[1:]:
+        streams[i] = builder.absorb(node, streams[i], str(node.inputs[i]))
     wanted = builder.plan.needs[node.name].columns
     names = [name for name in node.schema if name in wanted or all(name in s.frame.columns for s in streams)]
     hidden = _shared_hidden(streams)
-    frames = [_aligned(stream, node, names, hidden, i) for i, stream in enumerate(streams)]
+    kinds = [s.frame.schema[WIDENED_COLUMN].dataType for s in streams if WIDENED_COLUMN in s.frame.columns]
+    typed = any(map(has_types, kinds))
+    frames = [_aligned(stream, node, names, hidden, i, typed) for i, stream in enumerate(streams)]
     union = reduce(DataFrame.unionByName, frames)
     routes = {stream.route for stream in streams}
     in_place = all(stream.in_place for stream in streams) and not node.interleave
-    return Stream(union, in_place, routes.pop() if len(routes) == 1 else None)
+    flow = total(stream.flow for stream in streams)
+    return Stream(union, in_place, routes.pop() if len(routes) == 1 else None, flow)
 
 
 def _shared_hidden(streams: list[Stream]) -> list[str]:
@@ -41,7 +51,10 @@ def _shared_hidden(streams: list[Stream]) -> list[str]:
     return list(found)
 
 
-def _aligned(stream: Stream, node: MergePlan, names: list[str], hidden: list[str], position: int) -> DataFrame:
+def _aligned(
+    stream: Stream, node: MergePlan, names: list[str], hidden: list[str], position: int, typed: bool
+) -> DataFrame:
+    """The stream with the columns of all. `typed`: the undeclared columns of some input keep their types."""
     have = {f.name: f.dataType for f in stream.frame.schema.fields}
     columns: list[Column] = []
     for name in names:
@@ -51,6 +64,8 @@ def _aligned(stream: Stream, node: MergePlan, names: list[str], hidden: list[str
     for name in hidden:
         if name == ARRIVAL_COLUMN:
             columns.append(_arrival(stream, node, position).alias(name))
+        elif name == WIDENED_COLUMN and name in have and typed:
+            columns.append(F.expr(with_types(have[name])).alias(name))
         elif name in have:
             columns.append(F.col(quote(name)))
         else:

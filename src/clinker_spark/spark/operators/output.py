@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -13,9 +14,11 @@ from clinker_spark.core.types import STRING, Kind
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
+from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
 from clinker_spark.plan.needs import per_file
-from clinker_spark.plan.nodes import OutputPlan, SourcePlan, TransformPlan
+from clinker_spark.plan.nodes import OutputPlan, SourcePlan
 from clinker_spark.plan.ready_cells import CELLS_COLUMN, output_runs, source_of, source_runs
+from clinker_spark.spark import undeclared
 from clinker_spark.spark.operators.correlated import HELD, with_held
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, direction, failed
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
@@ -28,7 +31,8 @@ LINE_COLUMN = "value"
 _FIXED_BYTES = {Kind.BOOL: 1, Kind.DATE: 4, Kind.INT: 8, Kind.FLOAT: 8, Kind.DATETIME: 8, Kind.DECIMAL: 16}
 KEY_COLUMN, BYTES_COLUMN = "$key", "$bytes"
 """In the parts of Parquet outputs that become several files: the key of a file, and the size of a record."""
-FAILED, GOOD = "$failed", "$good"
+FAILED, GOOD, WITHHELD = "$failed", "$good", "$withheld"
+NULL_DROPPED = "null_order: drop"
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
 
@@ -79,8 +83,7 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
         if HELD in fine.frame.columns:
             builder.held.append((fine.frame.where(F.col(quote(HELD))), node, fine))
         return stream.frame
-    if HELD in stream.frame.columns:
-        stream = stream.over(stream.frame.where(~F.col(quote(HELD))))
+    withheld = HELD in stream.frame.columns
     sorting = node.config.sort_order
     needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
     keys = [F.col(quote(item.field)) for item in sorting] + ([F.col(quote(ARRIVAL_COLUMN))] if needs_sort else [])
@@ -88,18 +91,27 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     dropping = [F.col(quote(item.field)).isNull() for item in sorting if item.null_order == "drop"]
     # Flags are TRUE or null, so that they can be counted as they are: for the conditions of `count_if` Spark would add
     # a projection, in which every line is copied once more.
-    good = [~failed()] if stream.fallible else []
+    here = [~F.col(quote(HELD))] if withheld else []
+    good = [*here, ~failed()] if stream.fallible else [*here]
     good += [~gone for gone in dropping]
     flags = [F.when(reduce(Column.__and__, good), True).alias(GOOD)] if good else []
-    flags += [F.when(failed(), True).alias(FAILED)] if stream.fallible and dropping else []
+    several = withheld + stream.fallible + bool(dropping) > 1
+    if several and stream.fallible:
+        flags.append(F.when(reduce(Column.__and__, [*here, failed()]), True).alias(FAILED))
+    if several and withheld:
+        flags.append(F.when(F.col(quote(HELD)), True).alias(WITHHELD))
     frame = stream.frame.select(*columns, *[key.alias(name) for key, name in zip(keys, names, strict=True)], *flags)
-    counts = {name: F.count(quote(name)) for name in frame.columns if name in (GOOD, FAILED)}
+    counts = {name: F.count(quote(name)) for name in frame.columns if name in (GOOD, FAILED, WITHHELD)}
     every = F.count(F.lit(1))
+    left = every - counts[GOOD] if good else F.lit(0)
     metrics = {"rows": counts.get(GOOD, every)}
     if stream.fallible:
-        metrics["failed"] = counts[FAILED] if dropping else every - counts[GOOD]
+        metrics["failed"] = counts[FAILED] if several else left
+    if withheld:
+        metrics["withheld"] = counts[WITHHELD] if several else left
     if dropping:
-        metrics["dropped"] = every - counts[GOOD] - counts.get(FAILED, F.lit(0))
+        metrics["dropped"] = left - counts.get(FAILED, F.lit(0)) - counts.get(WITHHELD, F.lit(0))
+    _write_down(builder, node, stream, metrics)
     kept = frame.columns[: len(columns)]
     frame = builder.count(node.name, frame, **metrics)
     if good:
@@ -108,6 +120,22 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
         directions = [direction(item, name) for item, name in zip(sorting, names, strict=False)]
         frame = frame.orderBy(*directions, F.col(quote(names[-1])))
     return frame.select(*[F.col(quote(name)) for name in kept])
+
+
+def _write_down(builder: Builder, node: OutputPlan, stream: Stream, counted: Iterable[str]) -> None:
+    """What the ledger must know: everything that comes is written, fails, or is left out."""
+    ends = {name: count(f"{node.name}: {name}") for name in counted}
+    what = "takes {left} records, and {right} were written, failed or left out"
+    builder.ledger.law(node.name, what, stream.flow, total(ends.values()))
+    entry = builder.ledger.entry(node.name)
+    entry.took[str(node.inputs[0])] = End(stream.flow, stream.carried)
+    entry.passed[None] = End(ends["rows"])
+    if "failed" in ends:
+        entry.failed[node.name] = ends["failed"]
+    if "dropped" in ends:
+        entry.dropped[NULL_DROPPED, 0] = ends["dropped"]
+    if "withheld" in ends:
+        entry.dropped[WITHHELD_FROM, 0] = ends["withheld"]
 
 
 def _writable(rendering: Rendering) -> Rendering:
@@ -124,11 +152,14 @@ def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[
     columns = [OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns]
     _with_cells(builder, node, stream, columns)
     if node.config.include_unmapped and WIDENED_COLUMN in stream.frame.columns:
+        kind = stream.frame.schema[WIDENED_COLUMN].dataType
         taken = {column.name for column in columns} | set(node.schema) | set(node.config.exclude)
-        for name in widened_names(builder, node):
+        for name in widened_names(builder, node.inputs[0].node):
             if name not in taken:
                 taken.add(name)
-                columns.append(OutColumn(name, STRING.as_nullable(), f"{quote(WIDENED_COLUMN)}[{sql_string(name)}]"))
+                sql = undeclared.text(name, kind)
+                value = undeclared.json(name) if undeclared.has_types(kind) else None
+                columns.append(OutColumn(name, STRING.as_nullable(), sql, json=value))
     return tuple(columns)
 
 
@@ -152,16 +183,15 @@ def _bytes(column: OutColumn) -> str:
     return f"CAST(coalesce(octet_length({text}), 0) AS BIGINT)"
 
 
-def widened_names(builder: Builder, node: OutputPlan) -> list[str]:
+def widened_names(builder: Builder, node: str) -> list[str]:
+    """The undeclared columns that the records of a node can carry, in the order of their sources and files."""
     names: dict[str, None] = {}
-    todo = [node.inputs[0].node]
+    todo = [node]
     while todo:
         before = builder.plan[todo.pop(0)]
         if isinstance(before, SourcePlan):
             names.update(dict.fromkeys(builder.scans[before.name].widened))
-        # A transform may also look into other records, of which it only has what its program takes.
-        refs = before.inputs[:1] if isinstance(before, TransformPlan) else before.inputs
-        todo += [ref.node for ref in refs]
+        todo += [ref.node for ref in before.carried_from]
     return list(names)
 
 

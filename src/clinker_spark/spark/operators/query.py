@@ -15,6 +15,7 @@ from pyspark.sql.types import ArrayType
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.query.node import NodeInput, QueryPlan
+from clinker_spark.plan.query.pieces import render
 from clinker_spark.spark.operators.stream import (
     LETTER_COLUMN,
     LETTER_TYPE,
@@ -33,34 +34,43 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
     streams = [_settled(builder, node, i, stream) for i, stream in enumerate(builder.inputs(node))]
     text = node.ordered_text if builder.plan.needs[node.name].arrival else node.text
     tag = f"{id(builder)}_{builder.plan.nodes.index(node)}"
-    for scan in node.scans:
-        for ordered in (False, True):
-            name = scan.name(ordered)
-            if quote(name) in text:
-                content = scan.content
-                frame = (
-                    _visible(streams[content.position].frame, ordered, node.arrays)
-                    if isinstance(content, NodeInput)
-                    else scan_frame(builder.spark, content, ordered)
-                )
-                # The two passes of a run read different streams, so each has views of its own.
-                frame.createOrReplaceTempView(f"{name}_{tag}")
-                text = text.replace(quote(name), quote(f"{name}_{tag}"))
-    frame = builder.spark.sql(text)
+    made: set[str] = set()
+
+    def view(number: int, ordered: bool) -> str:
+        scan = node.scans[number]
+        # The two passes of a run read different streams, so each has views of its own.
+        name = f"{scan.name(ordered)}_{tag}"
+        if name not in made:
+            content = scan.content
+            frame = (
+                _visible(streams[content.position].frame, ordered, node.arrays)
+                if isinstance(content, NodeInput)
+                else scan_frame(builder.spark, content, ordered)
+            )
+            frame.createOrReplaceTempView(name)
+            made.add(name)
+        return quote(name)
+
+    frame = builder.spark.sql(render(text, view))
     if builder.letters:
         pairs: list[Any] = [item for n, t in node.schema.items() for item in (F.lit(n), F.expr(sql_text(quote(n), t)))]
         letter = F.create_map(*pairs).cast(LETTER_TYPE)
         frame = frame.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: letter})
-    return builder.mark(node, Stream(frame, in_place=False))
+    return builder.mark(node, Stream(frame, in_place=False, flow=builder.ledger.unknown(f"{node.name}.made")))
 
 
 def _settled(builder: Builder, node: QueryPlan, position: int, stream: Stream) -> Stream:
     """An input without the records that fail in the query, which are set aside at this node."""
-    error = node.errors.get(position)
-    if error is None:
-        return stream
-    frame = stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({error} AS {ERROR_TYPE})"))
-    return builder.settle(node, builder.mark(node, stream.over(frame)), f": {node.inputs[position].node}")
+    errors = node.errors.get(position)
+    if errors is None:
+        return builder.absorb(node, stream, f"input {position + 1}")
+    frame = stream.frame
+    for i, (alias, error) in enumerate(errors):
+        found = F.expr(f"CAST({error} AS {ERROR_TYPE})")
+        if i:  # the first query that a record fails in has the say
+            found = F.coalesce(F.col(quote(ERROR_COLUMN)), found)
+        frame = frame.alias(alias).withColumn(ERROR_COLUMN, found)
+    return builder.settle(node, builder.mark(node, stream.over(frame)), f"input {position + 1}")
 
 
 def _visible(frame: DataFrame, ordered: bool, arrays: bool) -> DataFrame:

@@ -8,6 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.ledger import total
 from clinker_spark.plan.nodes import RoutePlan
 from clinker_spark.spark.columns import apply
 from clinker_spark.spark.operators.stream import Stream
@@ -22,10 +23,16 @@ def build_route(builder: Builder, node: RoutePlan) -> Ports:
     frame = apply(node.program, builder.with_file_values(node, stream.frame), context=builder.contexts[node.name])
     decided = builder.settle(node, builder.mark(node, stream.over(frame)))
     names = [name for name in decided.frame.columns if not name.startswith("$port")]
+    ledger = builder.ledger
+    flows = {port: ledger.unknown(f"{node.name}.to {port}") for port in node.ports}
+    if not node.inclusive:  # each record takes one port
+        ledger.law(
+            node.name, "takes {left} records, and {right} leave it by its ports", decided.flow, total(flows.values())
+        )
     ports: Ports = {}
     for i, port in enumerate(node.ports):
         frame = decided.frame.where(_takes(node, i)).select(*decided.columns(names))
-        ports[port] = Stream(frame, stream.in_place, port)
+        ports[port] = Stream(frame, stream.in_place, port, flows[port])
     return ports
 
 

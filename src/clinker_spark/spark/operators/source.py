@@ -13,12 +13,14 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.plan.correlation import PREFIX
+from clinker_spark.plan.ledger import NONE, WITHHELD_FROM, Flow, count
 from clinker_spark.plan.needs import source_columns
 from clinker_spark.plan.nodes import SourcePlan
 from clinker_spark.plan.ready_cells import source_runs, typed_columns
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import (
+    DOCUMENT_BITS,
     DOCUMENT_COLUMN,
     EVENT_COLUMN,
     FROM_COLUMN,
@@ -40,7 +42,7 @@ from clinker_spark.spark.sources.request import (
     Scan,
     SourceFile,
 )
-from clinker_spark.spark.sources.scans import progress_path
+from clinker_spark.spark.sources.scans import meter_path, progress_path
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -93,6 +95,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         record=builder.letters and builder.texts,
         limit=builder.limit,
         progress=progress,
+        meter=None if builder.meter is None else meter_path(Path(builder.meter), node.name),
         cells=cells,
         only_flags=builder.writes or (builder.letters and not builder.texts),
         aside=progress if builder.sets_aside else None,
@@ -108,6 +111,8 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         scan = replace(scan, frame=scan.frame.persist(StorageLevel.MEMORY_AND_DISK))
         builder.stored.append(scan.frame)
     builder.scans[node.name] = scan
+    if builder.writes and not builder.keeps_progress and scan.rows is None:
+        scan = replace(scan, frame=builder.count(f"{node.name}.source", scan.frame, rows=F.count(F.lit(1))))
     if watched:
         builder.watching.add(node.name)
         scan = replace(scan, frame=_watch_groups(builder, node, scan.frame))
@@ -121,9 +126,32 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     columns += [column.alias(name) for name, column in hidden.items()]
     if ERROR_COLUMN in have:
         columns.append(F.col(quote(ERROR_COLUMN)))
-    return builder.mark(
-        node, Stream(scan.frame.select(*columns), in_place=not unsorted and (removed is None or builder.few))
+    stream = Stream(
+        scan.frame.select(*columns),
+        in_place=not unsorted and (removed is None or builder.few),
+        flow=_flow(builder, node, removed=removed is not None, chosen=request.chosen is not None),
+        pushes=not scan.in_python and not scan.fallible,
     )
+    return builder.mark(node, stream)
+
+
+def _flow(builder: Builder, node: SourcePlan, *, removed: bool, chosen: bool) -> Flow:
+    """How many records there are: what readers give, without those that were taken back. Readers may leave out
+    themselves what is `chosen` so, and what they keep aside."""
+    ledger, name = builder.ledger, node.name
+    read, given, left_out = (count(f"{name}: {what}") for what in ("read", "given", "left out"))
+    rest = left_out if chosen else NONE
+    if builder.scans[name].split_files is not None:
+        aside = count(f"{name}: kept aside")
+        rest = rest + aside
+        ledger.entry(name).failed[f"{name}: kept aside"] = aside
+    if removed or chosen:
+        ledger.entry(name).dropped[WITHHELD_FROM, 0] = left_out
+    ledger.law(name, "has {left} records, and {right} were given or kept aside by its readers", read, given + rest)
+    flow = given - left_out if removed else given
+    if f"{name}.source" in builder.counts:
+        ledger.law(name, "gives {left} records, and {right} were counted", flow, count(f"{name}.source: rows"))
+    return flow
 
 
 def watches_groups(builder: Builder, node: SourcePlan) -> bool:
@@ -140,7 +168,7 @@ def _watch_groups(builder: Builder, node: SourcePlan, frame: DataFrame) -> DataF
     keys = ", ".join(quote(name) for name in node.config.correlation_key)
     sampled = f"xxhash64({quote(ARRIVAL_COLUMN)}) & {ONE_IN - 1} = 0"
     largest = f"approx_top_k(CASE WHEN {sampled} THEN xxhash64({keys}) END, 2, 4096)"  # null may be one of the two
-    return builder.count(f"{node.name}: groups", frame, largest=F.expr(largest))
+    return builder.count(f"{node.name}.groups", frame, largest=F.expr(largest))
 
 
 def watched_size(builder: Builder, node: SourcePlan) -> int | None:
@@ -149,7 +177,7 @@ def watched_size(builder: Builder, node: SourcePlan) -> int | None:
     if scan is not None and scan.watches:
         assert builder.progress is not None and scan.split_files is not None
         return largest_group(progress_path(Path(builder.progress), node.name), len(scan.split_files))
-    found: Any = builder.counted(f"{node.name}: groups").get("largest")
+    found: Any = builder.counted(f"{node.name}.groups").get("largest")
     if found is None:
         return None
     return max((row["count"] for row in found if row["item"] is not None), default=0) * ONE_IN
@@ -178,7 +206,7 @@ def _hidden(
     if need.arrival:
         found[ARRIVAL_COLUMN] = F.col(quote(ARRIVAL_COLUMN))
     if need.document:
-        found[DOCUMENT_COLUMN] = (F.lit(node.index).cast("long") * F.lit(2**32) + file).cast("long")
+        found[DOCUMENT_COLUMN] = (F.lit(node.index).cast("long") * F.lit(2**DOCUMENT_BITS) + file).cast("long")
     if need.event:
         watermark = node.config.watermark
         found[EVENT_COLUMN] = event_time(watermark, node.schema[watermark.column])

@@ -10,8 +10,11 @@ from pyspark.sql import functions as F
 
 from clinker_spark.config.model.order import SortField
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.plan.ledger import NONE, Flow
 
 DOCUMENT_COLUMN = "$document"
+DOCUMENT_BITS = 32
+"""The lower bits of a document are the position of the file among those of its source; above stands the source."""
 """The file a record belongs to: a number that no other file of the run has."""
 EVENT_COLUMN = "$event"
 """When a record happened, in microseconds since 1970. Only when windows are made of it."""
@@ -44,6 +47,12 @@ class Stream:
     """Partition by partition, row by row, is their order."""
     route: str | None = None
     """The branch that the records took last."""
+    flow: Flow = NONE
+    """How many records there are, failed ones included, as the ledger of the pass knows it."""
+    carried: tuple[str, ...] = ()
+    """The nodes at which records may have failed that were not set aside yet."""
+    pushes: bool = False
+    """Can Spark move a filter on these records into the files it reads? Then nothing must stand in between."""
 
     @property
     def fallible(self) -> bool:

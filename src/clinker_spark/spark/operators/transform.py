@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -14,6 +15,7 @@ from clinker_spark.plan.nodes import Check, TransformPlan
 from clinker_spark.plan.scopes import SHARED
 from clinker_spark.plan.validations import OK_COLUMN
 from clinker_spark.spark.columns import Window, apply
+from clinker_spark.spark.operators.counting import Tap
 from clinker_spark.spark.operators.stream import Stream, order_text
 from clinker_spark.spark.operators.window_lookup import with_lookups
 
@@ -32,12 +34,17 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
         frame = with_lookups(builder, node, frame, others[0])
     elif node.window is not None:
         window = Window(node.window.group_by, [order_text(item) for item in node.window.sort_by])
-    frame = apply(node.program, frame, context=context, window=window)
-    frame = frame.drop(*[F.col(quote(ir.lookup_column(i))) for i in range(len(node.program.typed.lookups))])
+    tap = Tap(builder, node, stream)
+    frame = apply(node.program, frame, context=context, window=window, counter=tap)
+    helpers = [ir.lookup_column(i) for i in range(len(node.program.typed.lookups))]
     if builder.values_of != node.name:
         shared = [f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED]
-        frame = frame.drop(*[F.col(quote(name)) for name in shared if name in frame.columns])
-    result = Stream(frame, stream.in_place and not node.shuffles, stream.route)
+        helpers += [name for name in shared if name in frame.columns]
+    if helpers:
+        frame = frame.drop(*[F.col(quote(name)) for name in helpers])
+    result = Stream(
+        frame, stream.in_place and not node.shuffles, stream.route, tap.flow, stream.carried, tap.pushes and not others
+    )
     for check in node.checks:
         if check.severity == "error":
             result = _check(result, check, context, node)
@@ -54,9 +61,9 @@ def _watch(builder: Builder, stream: Stream, check: Check, context: Context, nod
     wrong = ~F.coalesce(F.col(quote(OK_COLUMN)), F.lit(False))
     if "$before" in frame.columns:
         wrong = wrong & F.col(quote("$before")).isNull()
-    frame = builder.count(f"{node.name}: {check.name}", frame, warned=F.count_if(wrong))
+    frame = builder.count(f"{node.name}.check {node.checks.index(check)}", frame, warned=F.count_if(wrong))
     columns = [F.col(quote("$before" if name == ERROR_COLUMN else name)).alias(name) for name in names]
-    return stream.over(frame.select(*columns))
+    return replace(stream.over(frame.select(*columns)), pushes=False)
 
 
 def _check(stream: Stream, check: Check, context: Context, node: TransformPlan) -> Stream:

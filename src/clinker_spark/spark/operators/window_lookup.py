@@ -9,15 +9,17 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.physical import physical
+from clinker_spark.cxl.builtins.windows import WINDOWS, overflow_message
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.nodes import TransformPlan, WindowLookup
 from clinker_spark.spark.columns import Window, apply
-from clinker_spark.spark.operators.stream import Stream, failed, order_text
+from clinker_spark.spark.operators.stream import Stream, order_text
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 HIT = "$found"
+LOST = "$lost"
 _THERE = "$there."
 _OF_NOTHING = {"count": "0L", "any": "FALSE", "exists": "FALSE", "every": "TRUE", "not_exists": "TRUE"}
 """What functions say of a partition that has no record. Those that are missing here give null, or an empty array."""
@@ -39,17 +41,17 @@ def with_lookups(builder: Builder, node: TransformPlan, frame: DataFrame, other:
     frame = frame.join(parts, same, "left") if keys else frame.crossJoin(F.broadcast(parts))
     values = [_or_nothing(name, ref).alias(name) for name, ref in zip(names, node.program.typed.lookups, strict=True)]
     kept = [F.col(quote(name)) for name in before if name != ERROR_COLUMN]
-    if ERROR_COLUMN in frame.columns:  # of the keys, or of earlier nodes
-        kept.append(F.col(quote(ERROR_COLUMN)).cast(ERROR_TYPE).alias(ERROR_COLUMN))
+    # of the keys, or of earlier nodes; or there is no such sum
+    errors = [F.col(quote(name)).cast(ERROR_TYPE) for name in (ERROR_COLUMN, LOST) if name in frame.columns]
+    if errors:
+        kept.append(F.coalesce(*errors).alias(ERROR_COLUMN))
     return frame.select(*kept, *values)
 
 
 def _partitions(builder: Builder, node: TransformPlan, lookup: WindowLookup, other: Stream) -> DataFrame:
     """One row for each partition: its keys and the values of the functions, which are the same for all its records."""
     assert node.window is not None
-    frame = other.frame
-    if other.fallible:
-        frame = frame.where(~failed()).drop(ERROR_COLUMN)
+    frame = builder.absorb(node, builder.settle(node, other, "looked up"), "looked up").frame
     visible = [name for name in frame.columns if not name.startswith("$") or name == ARRIVAL_COLUMN]
     frame = frame.select(*[F.col(quote(name)) for name in visible])
     context = builder.contexts[node.name]
@@ -58,6 +60,12 @@ def _partitions(builder: Builder, node: TransformPlan, lookup: WindowLookup, oth
     frame = apply(lookup.values, frame, context=context, window=window)
     keys = [F.col(quote(name)).alias(_THERE + name) for name in lookup.there.output]
     values = [F.any_value(quote(name)).alias(name) for name in lookup.values.output]
+    # A failing record there has no value here, but a partition whose sum does not exist fails whoever asks for it.
+    messages = [overflow_message(ref.function) for ref in node.program.typed.lookups if WINDOWS[ref.function].finite]
+    if messages and ERROR_COLUMN in frame.columns:
+        error = F.col(quote(ERROR_COLUMN))
+        lost = F.any_value(F.when(error["message"].isin(*messages), error), ignoreNulls=F.lit(True))
+        values.append(lost.alias(LOST))
     found = frame.groupBy(*keys).agg((F.count(F.lit(1)) > 0).alias(HIT), *values)
     for name in lookup.there.output:
         found = found.where(F.col(quote(_THERE + name)).isNotNull())

@@ -13,7 +13,7 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.core.types import DATE, DATETIME, FLOAT, Kind, Type
 from clinker_spark.cxl.builtins.physical import kind_sql, variant_is
 from clinker_spark.cxl.builtins.sqltext import NULL_STRING
-from clinker_spark.cxl.builtins.text import sql_decimal_text, sql_float_text, sql_let, sql_text
+from clinker_spark.cxl.builtins.text import sql_datetime_text, sql_decimal_text, sql_float_text, sql_let, sql_text
 from clinker_spark.cxl.dateformats import check_format
 from clinker_spark.cxl.dateformats_sql import sql_format
 from clinker_spark.spark.outputs.contract import refuse
@@ -103,17 +103,8 @@ def scalar_text(sql: str, t: Type, style: CellStyle) -> str:
         case Kind.DATETIME if style.datetime:
             return bound(sql, "out_t", lambda d: sql_format(style.datetime or "", d, Kind.DATETIME) or NULL_STRING)
         case Kind.DATETIME:
-            return bound(sql, "out_t", lambda d: _datetime_text(d, style.between))
+            return bound(sql, "out_t", lambda d: sql_datetime_text(d, style.between))
     return sql_text(sql, t)
-
-
-def _datetime_text(sql: str, between: str) -> str:
-    """A fraction is written with 3 or 6 digits, and not at all if it is zero."""
-    text = f"CAST({sql} AS STRING)"
-    full = f"rpad({text}, IF(length({text}) <= 23, 23, 26), '0')"
-    if between == " ":
-        return f"CASE WHEN length({text}) <= 19 THEN {text} ELSE {full} END"
-    return f"CASE WHEN length({text}) <= 19 THEN replace({text}, ' ', 'T') ELSE replace({full}, ' ', 'T') END"
 
 
 def _decimal_text(sql: str, scale: int | None, most: int | None) -> str:

@@ -23,6 +23,8 @@ class OutColumn:
     sql: str
     cells: str | None = None
     """For CSV: SQL for the finished cell, together with those of the next columns where it is the same."""
+    json: str | None = None
+    """For JSON: SQL for the finished value, where the source had one; `type` and `sql` are those of its text."""
 
 
 @dataclass(frozen=True)

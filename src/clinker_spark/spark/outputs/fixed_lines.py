@@ -59,7 +59,7 @@ class _Field:
         self.text = flat_text(column.sql, column.type, style)
         self.is_number = _is_number(column.type)
         self.right = declared.justify == "right" if declared.justify else self.is_number
-        self.cut = declared.truncation in ("warn", "silent") and not self.is_number
+        self.cut = declared.truncation == "silent" and not self.is_number
         # One byte per character, and no line end: letters of numbers and dates.
         self.ascii = is_plain(column.type, style, "\n\r")
 

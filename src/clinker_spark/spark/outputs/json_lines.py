@@ -81,7 +81,7 @@ class _Objects:
             return f"concat({sql_string(key + start)}, {inner}, '{end}')"
         column = self.schema.get(item.name)
         check_style(item.name, item.type, column)
-        value = json_value(item.sql, item.type, _STYLE.of(column))
+        value = item.json if item.json is not None else json_value(item.sql, item.type, _STYLE.of(column))
         if self.nulls:
             value = f"coalesce({value}, 'null')"
         return f"concat({sql_string(key)}, {value})"
@@ -90,7 +90,7 @@ class _Objects:
         if self.pretty or isinstance(item, Branch) or item.type.kind is Kind.MAP:
             return False
         known = self.schema.get(item.name)
-        return by_to_json(item.type) and (known is None or known.format is None)
+        return item.json is None and by_to_json(item.type) and (known is None or known.format is None)
 
     def _struct_json(self, items: Iterable[tuple[str, Branch | OutColumn]]) -> str:
         fields = ", ".join(f"{sql_string(n)}, {c.sql}" for n, c in items if isinstance(c, OutColumn))

@@ -14,6 +14,7 @@ from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.values import VALUE, columns_of
 from clinker_spark.query.casts import cast
 from clinker_spark.query.types import STRING, QType, RecordType, is_kind
+from clinker_spark.spark.query.csv_frames import csv_frame
 
 
 def scan_frame(spark: SparkSession, content: Any, ordered: bool) -> DataFrame:
@@ -59,22 +60,10 @@ def file_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFr
     if source.rows is not None:
         made = [cast(r, source.row) for r in source.rows]
         return list_frame(spark, made, source.row, ordered)
-    reader = spark.read
     if source.format in ("csv", "tsv"):
-        declared = dict(source.row.fields)
-        schema = ", ".join(f"{quote(n)} {ddl(declared.get(n, STRING))}" for n in source.names)
-        frame = reader.csv(
-            list(source.paths),
-            schema=schema,
-            sep=source.delimiter,
-            header=source.header,
-            quote='"',
-            escape='"',
-            multiLine=source.multiline,
-            mode="FAILFAST",
-            enforceSchema=True,
-        )
-    elif source.format == "parquet":
+        return csv_frame(spark, source, ordered)
+    reader = spark.read
+    if source.format == "parquet":
         frame = (reader.schema(source.schema) if source.schema else reader).parquet(*source.paths)
     else:
         schema = ", ".join(f"{quote(n)} {ddl(t)}" for n, t in source.row.fields)
@@ -92,8 +81,6 @@ def file_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFr
 
 def _read_as(source: FileSource, name: str, t: QType) -> str:
     """How a column of a file is read, as SQL."""
-    if source.format in ("csv", "tsv") and is_kind(t, Kind.STRING):
-        return f"coalesce({quote(name)}, '') AS {quote(name)}"  # an empty cell of a text column is the empty text
     if source.format == "parquet" and is_kind(t, Kind.DATETIME):
         return f"CAST({quote(name)} AS TIMESTAMP_NTZ) AS {quote(name)}"
     return quote(name)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from clinker_spark.spark.sources import meter
 from clinker_spark.spark.sources.csv_header import CsvFile
 from clinker_spark.spark.sources.csv_plan import CsvPlan, CsvSplit
 from clinker_spark.spark.sources.text_streams import TextStream, utf8_with_marks
@@ -105,6 +106,7 @@ def _open(plan: CsvPlan, split: CsvSplit) -> _Input:
     with open(file.path, "rb") as opened:
         opened.seek(split.start)
         data = opened.read(split.end - split.start)
+    meter.add(len(data))
     decoded = utf8_with_marks(data, file.encoding)
     return _Input(decoded, decoded is not data)
 

@@ -30,7 +30,14 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
     plan = make_plan(request, parallelism=_parallelism(spark), target=target, smallest=smallest)
     fields = [(column.name, physical(column.data_type)) for column in request.selected] + engine_columns(plan)
     fields = fields or [(FAILED_COLUMN, "BOOLEAN")]
-    frame = scan(spark, len(plan.splits), fields, lambda i: read_split(plan, plan.splits[i]), request.progress)
+    frame = scan(
+        spark,
+        len(plan.splits),
+        fields,
+        lambda i: read_split(plan, plan.splits[i]),
+        progress=request.progress,
+        meter=request.meter,
+    )
     if plan.only_flags and plan.aside is None:
         frame = _with_short_errors(frame)
     if request.arrival:
@@ -46,6 +53,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
         split_files=split_files,
         split_keys=tuple(plan.key(split) for split in plan.splits),
         watches=bool(plan.watched),
+        splits=len(plan.splits),
     )
 
 

@@ -29,12 +29,7 @@ from clinker_spark.spark.sources.text_streams import is_utf8
 
 def read_fixed_width(spark: SparkSession, request: ReadRequest) -> Scan:
     """The records of fixed-width files. Raises InputError for files or schemas that cannot be used."""
-    return scan_of(
-        spark,
-        fixed_plan(request, parallelism=parallelism_of(spark)),
-        arrival=request.arrival,
-        progress=request.progress,
-    )
+    return scan_of(spark, fixed_plan(request, parallelism=parallelism_of(spark)), request)
 
 
 def fixed_plan(

@@ -17,7 +17,7 @@ from clinker_spark.spark.sources.csv_splits import SMALLEST, TARGET
 from clinker_spark.spark.sources.json_documents import decoder, records, shape_of
 from clinker_spark.spark.sources.json_lines import check_objects, count_lines, lines_of, parse_lines
 from clinker_spark.spark.sources.json_names import Names, names_of_document, names_of_lines
-from clinker_spark.spark.sources.json_values import JsonColumn, json_cell, lookup, undeclared
+from clinker_spark.spark.sources.json_values import JsonColumn, json_cell, json_text, lookup, undeclared
 from clinker_spark.spark.sources.record_batches import Error, Rows, string_array, structural, widened_array
 from clinker_spark.spark.sources.record_plan import (
     BOM,
@@ -41,9 +41,7 @@ _TOGETHER = 4096
 
 def read_json(spark: SparkSession, request: ReadRequest) -> Scan:
     """The records of JSON files. Raises InputError for files that cannot be read or do not fit."""
-    return scan_of(
-        spark, json_plan(request, parallelism=parallelism_of(spark)), arrival=request.arrival, progress=request.progress
-    )
+    return scan_of(spark, json_plan(request, parallelism=parallelism_of(spark)), request)
 
 
 @dataclass(frozen=True)
@@ -110,9 +108,10 @@ class JsonReader:
             declared, carried = frozenset(self.places), frozenset(plan.widened)
             rows.widened = widened_array(
                 [
-                    {name: json_cell(value) for name, value in undeclared(record, declared).items() if name in carried}
+                    {name: json_text(value) for name, value in undeclared(record, declared).items() if name in carried}
                     for record in found
-                ]
+                ],
+                typed=True,
             )
         return rows
 
@@ -122,14 +121,11 @@ def json_plan(
 ) -> RecordPlan:
     """Look at the files and cut those that can be cut."""
     path = tuple(request.options.record_path.split(".")) if request.options.record_path else ()
-    shape = request.options.format
-    if path and shape in ("array", "ndjson"):
-        message = f"source '{request.source}' has a record_path, but its format is {shape}"
-        help_text = "a path leads into an object: set options.format to object, or remove record_path"
-        raise InputError([Diagnostic("E363", message, help=help_text)])
+    # With a path the document is an object, whatever stands at its end: an array of records, or one of them.
+    shape = "object" if path else request.options.format
     files = local_files(request, "JSON")
     reader = JsonReader(
-        tuple(shape or ("object" if path else shape_of(file.open)) for file in files),
+        tuple(shape or shape_of(file.open) for file in files),
         path,
         tuple(JsonColumn.of(column, request.date_formats) for column in request.columns),
         tuple(file_name(column) for column in request.columns),
@@ -144,6 +140,7 @@ def json_plan(
         tuple((column.name, physical(column.data_type)) for column in request.selected),
         reader,
         widened=widened,
+        typed=True,
         positions=request.positions,
         record=request.record,
     )

@@ -269,7 +269,7 @@ def _finite(array: pa.Array) -> bool:
 
 
 def json_cell(value: Any) -> str | None:
-    """The text of a value in `$record` and `$widened`: a string as it is, everything else as compact JSON."""
+    """The text of a value in `$record`: a string as it is, everything else as compact JSON."""
     if value is None or value is ABSENT:
         return None
     if isinstance(value, str):
@@ -279,6 +279,11 @@ def json_cell(value: Any) -> str | None:
     if isinstance(value, (int, Decimal)):
         return str(value)
     return _compact(value)
+
+
+def json_text(value: Any) -> str | None:
+    """The JSON of a value, with all the digits that it had; None for null."""
+    return None if value is None or value is ABSENT else _compact(value)
 
 
 def _compact(value: Any) -> str:

@@ -13,6 +13,8 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_decimal_text, sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.cxl.values import DECIMAL_DIGITS
+from clinker_spark.plan.stages import checked_in_parquet
+from clinker_spark.spark.outputs.json_values import json_float, json_string
 from clinker_spark.spark.sources.csv_header import file_name
 from clinker_spark.spark.sources.request import (
     FILE_COLUMN,
@@ -22,6 +24,7 @@ from clinker_spark.spark.sources.request import (
     ReadRequest,
 )
 from clinker_spark.spark.types import read_as, type_of
+from clinker_spark.spark.undeclared import VALUES
 
 _ROW = "_metadata.row_index"
 _PER_FILE = 1 << 40
@@ -76,10 +79,10 @@ def resolve(schema: st.StructType, name: str) -> FileColumn | None:
 def column_problem(column: Column, source: FileColumn | None) -> str | None:
     """SQL of the `$error` of a record with a wrong value here, null for a right one; None if none can be wrong."""
     want = column.data_type
-    if source is None:
+    if source is None or not checked_in_parquet(column):
         return None
     arms = []
-    if not want.nullable and not want.is_dynamic:
+    if not want.nullable:
         message = f"'{column.name}' is null, and its type {want} is not nullable"
         arms.append(f"WHEN {source.sql} IS NULL THEN {_error('missing_required_field', column, 'NULL', message)}")
     unfit = _unfit_decimal(column, source)
@@ -157,22 +160,27 @@ def _record_text(column: Column, source: FileColumn | None, sql: str) -> str:
 
 def _widened(schema: st.StructType, names: tuple[str, ...]) -> str:
     pairs = [
-        f"{sql_string(field.name)}, CAST({_text(quote(field.name), field.dataType)} AS STRING)"
+        f"{sql_string(field.name)}, named_struct('json', CAST({_json(quote(field.name), field.dataType)} AS STRING))"
         for field in schema.fields
         if field.name in names
     ]
-    return f"map({', '.join(pairs)})" if pairs else "CAST(NULL AS MAP<STRING, STRING>)"
+    return f"map({', '.join(pairs)})" if pairs else f"CAST(NULL AS {VALUES})"
 
 
-def _text(sql: str, have: st.DataType) -> str:
-    """Any column as text, as an output would write it."""
+def _json(sql: str, have: st.DataType) -> str:
+    """Any column as JSON, as an output would write it."""
     if isinstance(have, st.StructType | st.ArrayType | st.MapType):
         return f"to_json({sql})"
     if isinstance(have, st.BinaryType):
-        return f"base64({sql})"
+        return json_string(f"base64({sql})")
     if isinstance(have, st.TimestampType):
-        return sql_text(f"CAST({sql} AS TIMESTAMP_NTZ)", DATETIME)
-    if isinstance(have, st.FloatType):
-        return f"CAST({sql} AS STRING)"  # a double would show digits that the file does not have
+        return json_string(sql_text(f"CAST({sql} AS TIMESTAMP_NTZ)", DATETIME))
     kind = type_of(have)
-    return f"CAST({sql} AS STRING)" if kind.kind is Kind.ANY else sql_text(sql, kind)
+    if isinstance(have, st.FloatType | st.DoubleType):
+        # The text of a double would show digits that a float of the file does not have. JSON has no NaN.
+        text = f"CAST({sql} AS STRING)" if isinstance(have, st.FloatType) else json_float(sql)
+        infinite = f"(isnan({sql}) OR abs({sql}) = double('Infinity'))"
+        return f"CASE WHEN {infinite} THEN {json_string(f'CAST({sql} AS STRING)')} ELSE {text} END"
+    if kind.kind in (Kind.BOOL, Kind.INT):
+        return sql_text(sql, kind)
+    return json_string(f"CAST({sql} AS STRING)" if kind.kind is Kind.ANY else sql_text(sql, kind))

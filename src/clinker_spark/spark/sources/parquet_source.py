@@ -72,7 +72,15 @@ def read_parquet(spark: SparkSession, request: ReadRequest) -> Scan:
     if request.positions:
         totals = [sum(part.rows or 0 for part in parts if part.file == i) for i in range(len(request.files))]
         offsets = tuple(sum(totals[:i]) for i in range(len(totals)))
-    return Scan(_one_after_the_other(frames), fallible, in_python=False, widened=widened, row_offsets=offsets)
+    rows = [part.rows for part in parts]
+    return Scan(
+        _one_after_the_other(frames),
+        fallible,
+        in_python=False,
+        widened=widened,
+        row_offsets=offsets,
+        rows=sum(n or 0 for n in rows) if request.limit is None and None not in rows else None,
+    )
 
 
 def _one_after_the_other(frames: list[DataFrame]) -> DataFrame:

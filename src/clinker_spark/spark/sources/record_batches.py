@@ -13,9 +13,11 @@ from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.spark.sources.record_plan import RecordPlan, RecordSplit
 from clinker_spark.spark.sources.request import FILE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
 from clinker_spark.spark.sources.text_streams import MARK, REPLACEMENT
+from clinker_spark.spark.undeclared import TEXTS, VALUES
 
 ERROR = pa.struct([(name, pa.string()) for name in ("kind", "field", "value", "message")])
 WIDENED = pa.map_(pa.string(), pa.string())
+WIDENED_VALUES = pa.map_(pa.string(), pa.struct([("json", pa.string())]))
 MAX_ROWS = 8192
 _SHOWN = 200
 Error = dict[str, str | None]
@@ -38,7 +40,7 @@ def engine_columns(plan: RecordPlan) -> list[tuple[str, str]]:
     """Names and Spark types of the columns after the wanted ones."""
     found = [(ERROR_COLUMN, ERROR_TYPE)]
     if plan.widened:
-        found.append((WIDENED_COLUMN, "MAP<STRING, STRING>"))
+        found.append((WIDENED_COLUMN, VALUES if plan.typed else TEXTS))
     if plan.positions:
         found += [(FILE_COLUMN, "INT"), (ROW_COLUMN, "BIGINT")]
     if plan.record:
@@ -73,7 +75,8 @@ def _batch(plan: RecordPlan, rows: Rows, file: int, first_row: int) -> pa.Record
     arrays.append(_error_column(rows.errors, rows.count))
     if plan.widened:
         names.append(WIDENED_COLUMN)
-        arrays.append(pa.nulls(rows.count, WIDENED) if rows.widened is None else rows.widened)
+        kind = WIDENED_VALUES if plan.typed else WIDENED
+        arrays.append(pa.nulls(rows.count, kind) if rows.widened is None else rows.widened)
     if plan.positions:
         names += [FILE_COLUMN, ROW_COLUMN]
         arrays.append(pa.array(np.full(rows.count, file, dtype=np.int32)))
@@ -125,8 +128,8 @@ def string_array(texts: Sequence[str | None]) -> pa.Array:
         return pa.array([None if text is None else unicode_text(text) for text in texts], pa.string())
 
 
-def widened_array(maps: Sequence[Mapping[str, str | None] | None]) -> pa.Array:
-    """The undeclared fields of each record."""
+def widened_array(maps: Sequence[Mapping[str, str | None] | None], *, typed: bool = False) -> pa.Array:
+    """The undeclared fields of each record: texts, or with `typed` the JSON of values."""
     offsets = [0]
     keys: list[str] = []
     cells: list[str | None] = []
@@ -134,4 +137,7 @@ def widened_array(maps: Sequence[Mapping[str, str | None] | None]) -> pa.Array:
         keys.extend(entry or ())
         cells.extend((entry or {}).values())
         offsets.append(len(keys))
-    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), string_array(keys), string_array(cells))
+    values = string_array(cells)
+    if typed:
+        values = pa.StructArray.from_arrays([values], names=["json"], mask=values.is_null())
+    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), string_array(keys), values)

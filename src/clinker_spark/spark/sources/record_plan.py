@@ -71,6 +71,8 @@ class RecordPlan:
     reader: Any
     splits: tuple[RecordSplit, ...] = ()
     widened: tuple[str, ...] = ()
+    typed: bool = False
+    """Do the undeclared columns keep their types (see `spark.undeclared`)?"""
     positions: bool = False
     record: bool = False
     row_offsets: tuple[int, ...] = ()

@@ -11,18 +11,32 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN
 from clinker_spark.spark.sources.record_batches import engine_columns, read_batches
 from clinker_spark.spark.sources.record_plan import RecordPlan
-from clinker_spark.spark.sources.request import Scan
+from clinker_spark.spark.sources.request import ReadRequest, Scan
 from clinker_spark.spark.sources.scans import scan
 
 
-def scan_of(spark: SparkSession, plan: RecordPlan, *, arrival: bool, progress: str | None = None) -> Scan:
+def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan:
     """The records of a plan: one task per split."""
     fields = [*plan.fields, *engine_columns(plan)]
-    frame = scan(spark, len(plan.splits), fields, lambda i: read_batches(plan, plan.splits[i]), progress)
-    if arrival:
+    frame = scan(
+        spark,
+        len(plan.splits),
+        fields,
+        lambda i: read_batches(plan, plan.splits[i]),
+        progress=request.progress,
+        meter=request.meter,
+    )
+    if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
         frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
-    return Scan(frame, fallible=True, in_python=True, widened=plan.widened, row_offsets=plan.row_offsets)
+    return Scan(
+        frame,
+        fallible=True,
+        in_python=True,
+        widened=plan.widened,
+        row_offsets=plan.row_offsets,
+        splits=len(plan.splits),
+    )
 
 
 def parallelism_of(spark: SparkSession) -> int:

@@ -63,6 +63,8 @@ class ReadRequest:
     limit: int | None = None
     progress: str | None = None
     """Where readers say how far they are (`scans.progress_path`)."""
+    meter: str | None = None
+    """Where readers say how many bytes they have read (`scans.meter_path`)."""
     cells: tuple[CellRun, ...] = ()
     """Finished cells to give besides the wanted columns."""
     only_flags: bool = False
@@ -99,5 +101,9 @@ class Scan:
     """The file of each split, when readers set the records with errors aside."""
     split_keys: tuple[Any, ...] = ()
     """By what `ReadRequest.known_counts` knows the splits."""
+    splits: int | None = None
+    """How many parts the readers read, where each says in the end how many records it gave (`scans.final_counts`)."""
+    rows: int | None = None
+    """How many records the files say they have, where they do."""
     watches: bool = False
     """Do readers guess the sizes of groups?"""

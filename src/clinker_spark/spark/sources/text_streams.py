@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
+from clinker_spark.spark.sources.meter import MeteredFile
 
 MARK = "\ufdd0"
 REPLACEMENT = "\ufffd"
@@ -71,7 +72,7 @@ def open_binary(path: str, compression: str, name: str | None = None) -> BinaryI
     """The decompressed bytes of a file. Raises OSError for a file that is not compressed in this way, and InputError
     (E452), which calls it by its name, as soon as its bytes turn out to be damaged."""
     if compression == "none":
-        return open(path, "rb")
+        return cast(BinaryIO, io.BufferedReader(MeteredFile(path)))
     with open(path, "rb") as raw:
         start = raw.read(4)
     if not start:
@@ -79,20 +80,22 @@ def open_binary(path: str, compression: str, name: str | None = None) -> BinaryI
     if not start.startswith(_MAGIC[compression]):
         raise OSError(f"it is not compressed with {compression}")
     opened: Any
+    file = MeteredFile(path)
     if compression == "gzip":
-        opened = gzip.GzipFile(path, "rb")
+        opened = gzip.GzipFile(fileobj=file)
     elif compression == "bz2":
-        opened = bz2.BZ2File(path, "rb")
+        opened = bz2.BZ2File(file)
     else:
-        opened = pa.CompressedInputStream(pa.OSFile(path, "rb"), "zstd")
-    return cast(BinaryIO, _Decompressed(opened, name or path))
+        opened = pa.CompressedInputStream(pa.PythonFile(file, "r"), "zstd")
+    return cast(BinaryIO, _Decompressed(opened, file, name or path))
 
 
 class _Decompressed(io.RawIOBase):
     """A compressed file that says which one it is when it cannot be decompressed."""
 
-    def __init__(self, opened: Any, name: str) -> None:
+    def __init__(self, opened: Any, file: BinaryIO | io.FileIO, name: str) -> None:
         self._opened = opened
+        self._file = file
         self._name = name
 
     def readable(self) -> bool:
@@ -107,6 +110,7 @@ class _Decompressed(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             self._opened.close()
+            self._file.close()
         super().close()
 
 

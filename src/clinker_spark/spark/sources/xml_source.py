@@ -34,7 +34,7 @@ _TOGETHER = 4096
 
 def read_xml(spark: SparkSession, request: ReadRequest) -> Scan:
     """The records of XML files. Raises InputError for files that cannot be read or do not fit."""
-    return scan_of(spark, xml_plan(request), arrival=request.arrival, progress=request.progress)
+    return scan_of(spark, xml_plan(request), request)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The example behind `make demo`, against its expected files; and the same through the interpreter."""
+"""The example with a program in Python, against its expected files; and the same through the interpreter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clinker_spark.cxl import EvalError, compile
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-HERE = Path(__file__).parents[2] / "examples" / "01-first-look"
+HERE = Path(__file__).parents[2] / "examples" / "25-program-from-python"
 SOURCE = (HERE / "program.cxl").read_text(encoding="utf-8")
 COLUMNS = ["id", "name", "joined", "orders", "spent", "status"]
 PROGRAM = compile(SOURCE, dict.fromkeys(COLUMNS, "string"))

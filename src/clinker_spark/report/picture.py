@@ -1,0 +1,90 @@
+"""The graph of a pipeline as a tree for the terminal: each source, what reads it, and after a run how many records.
+
+A node with several inputs is drawn under the first of them; the others point to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clinker_spark.plan.nodes import OutputPlan, Plan, PlanNode, SourcePlan, StreamRef
+from clinker_spark.plan.stages import pattern_of
+from clinker_spark.report.explain import display
+from clinker_spark.runtime.report import RunReport
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+
+def picture(plan: Plan, report: RunReport | None = None) -> Tree:
+    """The tree; with a report, the numbers of a run stand beside the nodes."""
+    from rich.text import Text
+    from rich.tree import Tree
+
+    letters = _letters(report)
+    root = Tree(Text(plan.file.settings.name, style="bold"), guide_style="dim")
+    for source in plan.sources:
+        _grow(root, plan, source, None, report, letters)
+    return root
+
+
+def _grow(
+    tree: Tree, plan: Plan, node: PlanNode, port: str | None, report: RunReport | None, letters: dict[str, int]
+) -> None:
+    from rich.text import Text
+
+    label = Text()
+    if port is not None:
+        label.append(f"{port}: ", style="cyan")
+    if isinstance(node, SourcePlan):
+        label.append(f"{pattern_of(node)} → ", style="green")
+    label.append(display(node))
+    if isinstance(node, OutputPlan):
+        label.append(f" → {node.config.path}", style="green")
+    if said := _numbers(node, report):
+        label.append(f"   {said}", style="dim")
+    if failed := letters.get(node.name):
+        label.append(f"   {failed:,} dead letter{'s' if failed > 1 else ''}", style="yellow")
+    branch = tree.add(label)
+    for reader in plan.nodes:
+        for i, ref in enumerate(reader.inputs):
+            if ref.node == node.name:
+                _reader(branch, plan, reader, i, ref, report, letters)
+
+
+def _reader(
+    branch: Tree,
+    plan: Plan,
+    reader: PlanNode,
+    position: int,
+    ref: StreamRef,
+    report: RunReport | None,
+    letters: dict[str, int],
+) -> None:
+    from rich.text import Text
+
+    if position == 0:
+        _grow(branch, plan, reader, ref.port, report, letters)
+    else:
+        branch.add(Text(f"⤷ goes into {reader.name}, above", style="dim"))
+
+
+def _letters(report: RunReport | None) -> dict[str, int]:
+    """Dead letters by the node at which their records failed."""
+    found: dict[str, int] = {}
+    for letter in () if report is None else report.letters:
+        name = letter.source if letter.stage == "source" else letter.stage.partition(":")[2] or letter.stage
+        found[name] = found.get(name, 0) + letter.count
+    return found
+
+
+def _numbers(node: PlanNode, report: RunReport | None) -> str:
+    if report is None:
+        return ""
+    for source in report.sources:
+        if isinstance(node, SourcePlan) and source.name == node.name and source.records is not None:
+            return f"{source.records:,} read"
+    for output in report.outputs:
+        if isinstance(node, OutputPlan) and output.name == node.output_name:
+            return f"{output.records:,} written"
+    return ""

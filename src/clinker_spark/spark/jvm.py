@@ -1,0 +1,228 @@
+"""The life of the JVM: what stops it from starting, how it is known to be gone, and how Python forgets it.
+
+PySpark starts one JVM for each Python process and keeps its handles in half a dozen places. When that JVM is gone (it
+ran out of memory, somebody killed it), every later call would fail in its own way; here is what makes the next run
+start a new one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import ClinkerError
+
+_NEEDED_FILES = 512
+"""Spark alone opens its three hundred jars."""
+_WANTED_FILES = 4096
+_LAST_WORDS = 64 << 10
+_OUT_OF_MEMORY = 52
+"""With this exit code Spark ends a JVM in which memory ran out (SparkExitCode)."""
+
+MEMORY = re.compile(
+    r"OutOfMemoryError|Cannot allocate memory|unable to acquire|insufficient memory|unable to create native thread|"
+    r"Could not (?:allocate|reserve)|GC overhead limit|Not enough memory|errno=12\b",
+    re.IGNORECASE,
+)
+FILES = re.compile(r"Too many open files|Error loading java.security file|EMFILE", re.IGNORECASE)
+_NO_JAVA = re.compile(
+    r"JAVA_HOME is not set|java: (?:command )?not found|java: No such file or directory", re.IGNORECASE
+)
+_OLD_JAVA = re.compile(r"UnsupportedClassVersionError|Unrecognized (?:VM )?option|has been compiled by a more recent")
+
+_GREETINGS = ("WARNING", "at ", "Picked up", "OpenJDK", "Setting default log", "To adjust logging", "Using Spark's")
+
+_output: IO[bytes] | None = None
+"""What the JVM writes to its standard output and error."""
+
+
+class StartError(ClinkerError):
+    """Spark cannot start."""
+
+    exit_code = 4
+
+
+# ------------------------------------------------------------------------ starting
+
+
+@contextmanager
+def starting(quiet: bool) -> Iterator[None]:
+    """Around the start of a JVM: what it says goes to a file unless it shall be seen, and what stops it becomes a
+    coded error. Whoever reads our output does not wait for a JVM that has still something to do when we are done."""
+    _allow_files()
+    try:
+        if not quiet:
+            yield
+            return
+        with _to_file():
+            yield
+    except ClinkerError:
+        raise
+    except Exception as error:
+        if os.environ.get("CLINKER_DEBUG"):
+            raise
+        problem = farewell() if is_gone() else _start_problem(error, last_words())
+        raise StartError([problem]) from error
+
+
+def _allow_files() -> None:
+    """Raise the limit of open files as far as that is allowed; too few of them are an error before Java starts."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= _WANTED_FILES:
+        return
+    most = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(hard, _WANTED_FILES)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft = most
+    if soft < _NEEDED_FILES:
+        raise StartError([_too_few_files(f"only {soft} files may be open at once; Spark needs {_NEEDED_FILES}")])
+
+
+def _too_few_files(message: str) -> Diagnostic:
+    return Diagnostic("E025", message, help=f"raise the limit: ulimit -n {_WANTED_FILES}")
+
+
+@contextmanager
+def _to_file() -> Iterator[None]:
+    global _output
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            with suppress(OSError, ValueError):
+                stream.flush()
+    saved = {}
+    for number in (1, 2):
+        with suppress(OSError):  # a service may have closed them
+            saved[number] = os.dup(number)
+    _output = tempfile.TemporaryFile()  # noqa: SIM115  (it is read when the JVM is gone)
+    try:
+        for number in saved:
+            os.dup2(_output.fileno(), number)
+        yield
+    finally:
+        for number, original in saved.items():
+            os.dup2(original, number)
+            os.close(original)
+
+
+def last_words() -> str:
+    """The end of what the JVM wrote."""
+    if _output is None:
+        return ""
+    try:
+        size = os.fstat(_output.fileno()).st_size
+        return os.pread(_output.fileno(), _LAST_WORDS, max(0, size - _LAST_WORDS)).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _start_problem(error: Exception, words: str) -> Diagnostic:
+    said = f"{words}\n{error}"
+    if FILES.search(said) or getattr(error, "errno", None) == 24:
+        return _too_few_files("Spark cannot start: too many files would be open at once")
+    if MEMORY.search(said) or getattr(error, "errno", None) == 12:
+        help_text = "free some memory, raise the limit (ulimit -v), or ask for less: --conf spark.driver.memory=1g"
+        return Diagnostic("E410", f"there is not enough memory to start Spark{_detail(words)}", help=help_text)
+    if _NO_JAVA.search(said):
+        return Diagnostic(
+            "E025", "Spark cannot start: there is no Java", help="install Java 17, or set JAVA_HOME to it"
+        )
+    if _OLD_JAVA.search(said):
+        return Diagnostic("E025", f"Spark cannot start with this Java{_detail(words)}", help="use Java 17 or later")
+    if isinstance(error, OSError):
+        place = f" '{error.filename}'" if error.filename else ""
+        reason = (error.strerror or str(error)).lower()
+        help_text = "Spark needs a folder for temporary files: set TMPDIR, or spark.local.dir"
+        return Diagnostic("E025", f"Spark cannot start:{place} {reason}"[:300], help=help_text)
+    detail = _detail(words) or f": {_first_line(str(error))}"
+    return Diagnostic("E025", f"Spark cannot start{detail}", help="run with --verbose to see all that Spark says")
+
+
+def _detail(words: str) -> str:
+    """The line that says most: what is short, the cause of an exception, or the first line that is no greeting."""
+    lines = [line.strip() for line in words.splitlines() if line.strip()]
+    causes = [line for line in lines if re.match(r"(Caused by: |Exception in thread|Error: |error: )", line)]
+    plain = [line for line in lines if MEMORY.search(line) or line.startswith("Invalid ")]
+    told = plain or causes[-1:] or [line for line in lines if not line.startswith(_GREETINGS)]
+    return f": {told[0].removeprefix('Caused by: ')[:200]}" if told else ""
+
+
+def _first_line(text: str) -> str:
+    return text.strip().split("\n", 1)[0][:200]
+
+
+# ---------------------------------------------------------------------- being gone
+
+
+def _process() -> Any:
+    gateway = SparkContext._gateway
+    return None if gateway is None else getattr(gateway, "proc", None)
+
+
+def is_gone(patience: float = 0.0) -> bool:
+    """Did the JVM that we started end? Its connections break a moment before it does: `patience` waits for that."""
+    process = _process()
+    if process is None:
+        return False
+    if patience and process.poll() is None:
+        with suppress(Exception):  # still there
+            process.wait(patience)
+    return process.poll() is not None
+
+
+def farewell() -> Diagnostic:
+    """Why the JVM is gone, as far as anybody knows."""
+    process = _process()
+    code = None if process is None else process.poll()
+    words = last_words()
+    nothing = "nothing was published"
+    if code == _OUT_OF_MEMORY or MEMORY.search(words):
+        return out_of_memory(next((m[0] for m in MEMORY.finditer(words)), ""))
+    if code is not None and code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+        help_text = "the system kills the largest process when memory runs out: see `dmesg`, or give Spark less"
+        return Diagnostic(
+            "E410", f"the JVM of Spark was killed ({name}); {nothing}", help=help_text if -code == 9 else None
+        )
+    ended = "" if code is None else f" with exit code {code}"
+    help_text = "run again; with --verbose to see what Spark says"
+    return Diagnostic("E410", f"the JVM of Spark ended{ended}{_detail(words)}; {nothing}", help=help_text)
+
+
+def out_of_memory(detail: str = "") -> Diagnostic:
+    help_text = "give it more (--conf spark.driver.memory=4g, or pipeline.memory.limit), or use fewer tasks at once"
+    return Diagnostic("E410", f"Spark ran out of memory{f' ({detail})' if detail else ''}", help=help_text)
+
+
+def forget() -> None:
+    """Forget a JVM that is gone, so that the next session starts a new one."""
+    gateway, context = SparkContext._gateway, SparkContext._active_spark_context
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # it would tell of every object that it cannot release
+    with suppress(Exception):
+        server = getattr(context, "_accumulatorServer", None)
+        if server is not None:
+            server.shutdown()
+    with suppress(Exception):
+        if gateway is not None:
+            gateway.close()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
+    for name in ("_activeSession", "_defaultSession"):
+        if hasattr(SparkSession, name):
+            setattr(SparkSession, name, None)

@@ -1,0 +1,49 @@
+"""Cutting very long plans: what is behind a cut, Spark plans once and does not look at again.
+
+Spark's analyser and optimiser walk through a whole plan many times, so a thousand steps cost a thousand times what one
+costs, or more. After a cut the rows of the plan so far are an RDD to everything that follows: no job, no copy, only no
+more optimising across it. Programs of ordinary length are never cut.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.sql import DataFrame
+
+EVERY = 16
+"""Steps from one cut to the next."""
+
+_cut: deque[tuple[Any, Any]] = deque(maxlen=256)
+"""The JVM and the executions behind cuts: what was counted there is not known to the job's own execution."""
+_known: dict[str, dict[str, int]] = {}
+"""What was counted behind cuts, as it was when it was first asked for: a second job would count again."""
+
+
+def cut(df: DataFrame) -> DataFrame:
+    """The same rows, as the beginning of a new plan. Streams and Spark Connect have none."""
+    java = getattr(df, "_jdf", None)
+    if java is None or df.isStreaming:
+        return df
+    execution = java.queryExecution()
+    _cut.append((SparkContext._gateway, execution))
+    session = df.sparkSession
+    rows = session._jsparkSession.internalCreateDataFrame(execution.toRdd(), java.schema(), False)
+    return DataFrame(rows, session)
+
+
+def counted_behind(name: str) -> dict[str, int] | None:
+    """What an observation counted behind a cut; None when there was none, or no job has run through it yet."""
+    if name in _known:
+        return _known[name]
+    for gateway, execution in _cut:
+        if gateway is not SparkContext._gateway:
+            continue
+        found = execution.observedMetrics().get(name)
+        if found.isDefined():
+            row = found.get()
+            _known[name] = {field: row.getAs(field) for field in row.schema().fieldNames()}
+            return _known[name]
+    return None

@@ -1,0 +1,410 @@
+"""Every key of a pipeline or of clinker.toml is read by someone who acts on it, or refused: none is silently ignored.
+
+A key counts as read when code takes it from a value of its model. What a value is called where is not written in
+Python, so `READERS` says it for each model: in which files, in which functions, under which names. A new key that
+nobody reads is not found there, and neither is a new model.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_origin
+
+import pytest
+
+import clinker_spark
+from clinker_spark.config.load import parse_pipeline
+from clinker_spark.config.model import (
+    aggregate,
+    combine,
+    composition,
+    merge,
+    nodes,
+    order,
+    output,
+    pipeline,
+    query,
+    route,
+    schema,
+    source,
+    source_formats,
+    transform,
+    workspace,
+)
+from clinker_spark.config.model.base import Model
+from clinker_spark.config.model.node import InputNode, NodeModel
+from clinker_spark.config.refused import FOR_PEOPLE, FOR_STREAMS, REFUSED, default_of, refused_keys
+from clinker_spark.config.translate import findings
+from clinker_spark.core.span import Source
+from tests.config.golden_cases import findings as findings_in
+
+ROOT = Path(clinker_spark.__file__).parent
+DOCS = Path(__file__).parents[2] / "docs"
+
+# file: function: what the value is called there. 'key' in quotes: the key is asked for by its name.
+READERS: dict[type[Model], tuple[str, ...]] = {
+    aggregate.AggregateConfig: ("plan/aggregates.py: *: config", "plan/aggregates.py: *: 'key'"),
+    aggregate.AggregateNode: ("plan/aggregates.py: *: node",),
+    aggregate.TimeWindow: ("config/model/aggregate.py: window: self",),
+    aggregate.Tumbling: ("spark/operators/time_windows.py: *: window",),
+    aggregate.Hopping: ("spark/operators/time_windows.py: *: window",),
+    aggregate.Session: ("spark/operators/time_windows.py: *: window",),
+    combine.CombineConfig: (
+        "plan/combine.py: *: self.config",
+        "plan/combine.py: *: 'key'",
+        "spark/operators/combine*.py: *: *config",
+        "plan/correlation.py: _combined: node.config",
+        "runtime/thresholds.py: *: node.config",
+    ),
+    combine.CombineNode: ("plan/combine.py: *: *node",),
+    combine.PropagateCk: ("plan/correlation.py: _combined: wanted",),
+    composition.CompositionNode: ("plan/compositions.py: *: node", "config/topology.py: _refs: 'key'"),
+    composition.Interface: ("plan/compositions.py: *: body.interface",),
+    composition.Parameter: (
+        "config/model/composition.py: value: self",
+        "config/model/composition.py: is_required: self",
+        "config/model/composition.py: refuses: self",
+    ),
+    composition.Port: ("plan/compositions.py: _ports: 'key'",),
+    composition.ScopedVar: ("plan/compositions.py: _scoped_variables: spec",),
+    composition.ScopedVars: ("plan/compositions.py: _scoped_variables: wanted",),
+    merge.MergeConfig: ("plan/bind.py: merge: config",),
+    merge.MergeNode: ("plan/bind.py: merge: node",),
+    NodeModel: ("plan/bind.py: *: node",),
+    InputNode: ("config/topology.py: _refs: 'key'",),
+    nodes.PipelineDocument: ("config/load.py: parse_pipeline: 'key'", "config/load.py: nodes: 'key'"),
+    nodes.CompositionDocument: ("config/load.py: parse_composition: 'key'", "config/load.py: nodes: 'key'"),
+    order.SortField: ("spark/operators/*.py: *: item",),
+    output.Mapped: ("plan/columns.py: *: item",),
+    output.Split: ("spark/operators/output.py: *: *split", "runtime/*.py: *: *split"),
+    output.CsvWrite: ("spark/outputs/csv_lines.py: *: config.options",),
+    output.JsonWrite: ("spark/outputs/json_lines.py: *: config.options",),
+    output.XmlWrite: ("spark/outputs/xml_lines.py: *: options",),
+    output.FixedWidthWrite: ("spark/outputs/fixed_lines.py: *: config.options",),
+    output.ParquetWrite: ("spark/operators/output.py: *: *.options", "runtime/*output*.py: *: *.options"),
+    output.OutputConfig: (
+        "plan/columns.py: *: config",
+        "plan/bind.py: output: node.config",
+        "plan/nodes.py: shows_keys: output.config",
+        "spark/operators/output.py: *: *config",
+        "spark/operators/correlated.py: with_held: node.config",
+        "spark/outputs/*.py: *: config",
+        "runtime/*output*.py: *: *config",
+        "runtime/*path*.py: *: *config",
+        "config/model/output.py: output_name: self.config",
+        "config/load.py: schema_of: 'key'",
+    ),
+    **dict.fromkeys(
+        (output.CsvOutput, output.JsonOutput, output.XmlOutput, output.FixedWidthOutput),
+        ("spark/outputs/*.py: *: config",),
+    ),
+    output.ParquetOutput: ("spark/operators/output.py: *: *config",),
+    output.OutputNode: ("plan/bind.py: output: node",),
+    pipeline.Memory: ("runtime/memory.py: *: *.memory",),
+    pipeline.VarDecl: ("config/variables.py: *: decl*", "config/model/pipeline.py: value: self"),
+    pipeline.Concurrency: ("cli/run_session.py: *: *.concurrency", "runtime/api.py: *: *.concurrency"),
+    pipeline.Metrics: (),
+    pipeline.Settings: (
+        "plan/prepare.py: prepare: file.settings",
+        "runtime/memory.py: *: settings",
+        "runtime/options.py: contexts: *.settings",
+        "spark/operators/source.py: *: *.settings",
+        "cli/run_session.py: *: *.settings",
+    ),
+    pipeline.SourceDlq: ("runtime/*.py: *: own",),
+    pipeline.Dlq: ("runtime/*.py: *: *dlq", "runtime/*.py: *: handling", "spark/operators/letters.py: *: handling"),
+    pipeline.ErrorHandling: ("runtime/*.py: *: *handling", "spark/*.py: *: *handling"),
+    query.QueryConfig: ("plan/query/node.py: *: 'key'", "plan/query/node.py: *: *config"),
+    query.QueryNode: ("plan/query/node.py: *: *node", "plan/query/node.py: *: 'key'"),
+    route.RouteConfig: ("plan/bind.py: route: config",),
+    route.RouteNode: ("plan/bind.py: route: node",),
+    schema.Column: (
+        "config/model/schema.py: data_type: self",
+        "config/model/schema.py: digits: self",
+        "config/model/schema.py: layout: column",
+        "spark/outputs/*.py: *: declared",
+        "spark/sources/*.py: *: column",
+        "spark/outputs/cell_text.py: *: column",
+    ),
+    source.Files: ("runtime/discovery.py: _ordered: spec", "runtime/discovery.py: *: config.files"),
+    source.OnUnmapped: ("spark/operators/source.py: *: *.on_unmapped",),
+    source.Watermark: ("spark/operators/time_windows.py: *: watermark",),
+    source.SourceConfig: (
+        "runtime/discovery.py: *: *config",
+        "runtime/source_order.py: *: node.config",
+        "spark/operators/source*.py: *: node.config",
+        "config/model/source.py: source_name: self.config",
+        "config/load.py: schema_of: 'key'",
+    ),
+    **dict.fromkeys(
+        (source.CsvSource, source.JsonSource, source.XmlSource, source.FixedWidthSource, source.ParquetSource),
+        ("spark/operators/source.py: *: node.config",),
+    ),
+    source.SourceNode: ("plan/bind.py: source: node",),
+    source_formats.CsvRead: ("spark/sources/csv_*.py: *: *options",),
+    source_formats.JsonRead: ("spark/sources/json_source.py: *: request.options",),
+    source_formats.XmlRead: ("spark/sources/xml_source.py: *: options",),
+    source_formats.FixedWidthRead: ("spark/sources/fixed_rows.py: *: options",),
+    source_formats.ParquetRead: (),
+    transform.AnalyticWindow: ("plan/windows.py: *: spec", "config/topology.py: _refs: 'key'"),
+    transform.Validation: ("plan/validations.py: *: validation",),
+    transform.Declaration: (
+        "plan/scopes.py: *: declared",
+        "config/model/transform.py: value: self",
+        "config/variables.py: variable_types: decl",
+    ),
+    transform.LogRule: (
+        "runtime/run.py: *: *rule",
+        "spark/operators/record_log.py: *: *.rule",
+        "plan/record_logs.py: *: rule",
+    ),
+    transform.TransformConfig: (
+        "plan/bind.py: transform: config",
+        "plan/bind.py: transform: 'key'",
+        "plan/validations.py: *: node.config",
+    ),
+    transform.TransformNode: ("plan/bind.py: transform: node",),
+    workspace.Spill: (),
+    workspace.Staging: (),
+    workspace.Publication: (),
+    workspace.Storage: (),
+    workspace.Channel: (),
+    workspace.Group: (),
+    workspace.Resource: (),
+    workspace.Catalog: ("config/workspace.py: rules_folder: *.catalog",),
+    workspace.Spark: ("cli/run_session.py: *: spark",),
+    workspace.WorkspaceConfig: ("cli/run_session.py: *: *.config", "config/workspace.py: rules_folder: *.config"),
+}
+
+HOLD_REFUSED = (workspace.Storage, workspace.Resource)
+"""Models that hold nothing but what is refused."""
+
+
+def models(base: type[Model] = Model) -> Iterator[type[Model]]:
+    for model in base.__subclasses__():
+        if model.__module__.startswith("clinker_spark.config.model"):
+            yield model
+            yield from models(model)
+
+
+MODELS = sorted(set(models()), key=lambda model: (model.__module__, model.__name__))
+
+
+@cache
+def reads() -> tuple[tuple[str, str, str, str], ...]:
+    """Everything that is taken from anything, or named in quotes: file, function, from what, what."""
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        for function, node in _with_function(ast.parse(path.read_text(encoding="utf-8")), ""):
+            file = path.relative_to(ROOT).as_posix()
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                found.append((file, function, ast.unparse(node.value), node.attr))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.append((file, function, "'key'", node.value))
+    return tuple(found)
+
+
+def _with_function(node: ast.AST, function: str) -> Iterator[tuple[str, ast.AST]]:
+    for child in ast.iter_child_nodes(node):
+        inside = child.name if isinstance(child, ast.FunctionDef) else function
+        yield inside, child
+        yield from _with_function(child, inside)
+
+
+def unread(model: type[Model], own: dict[str, Any], patterns: tuple[str, ...]) -> list[str]:
+    """The keys of a model that nobody takes from it."""
+    places = [tuple(part.strip() for part in pattern.split(":")) for pattern in patterns]
+    missing = []
+    for name, info in own.items():
+        words = {name, info.alias or name}
+        if not any(
+            what in words and all(fnmatchcase(*pair) for pair in zip((file, function, whom), place, strict=True))
+            for file, function, whom, what in reads()
+            for place in places
+        ):
+            missing.append(name)
+    return missing
+
+
+def own_keys(model: type[Model]) -> dict[str, Any]:
+    """The keys that the model itself has, without those that say which model it is, and those with one value only."""
+    named = model.__annotations__
+    found = {name: info for name, info in model.model_fields.items() if name in named}
+    for name, info in list(found.items()):
+        only = get_origin(info.annotation) is Literal and len(info.annotation.__args__) == 1  # type: ignore[union-attr]
+        if only or (name == "type" and issubclass(model, NodeModel)):
+            del found[name]
+    return found
+
+
+def excused(model: type[Model]) -> set[str]:
+    tables: tuple[dict[type[Model], Any], ...] = (REFUSED, FOR_STREAMS, FOR_PEOPLE)
+    return {name for table in tables for name in table.get(model, ())}
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_every_key_is_read_or_refused(model: type[Model]) -> None:
+    assert model in READERS, f"say in READERS who reads the keys of {model.__name__}"
+    if model in HOLD_REFUSED:
+        return
+    own = {name: info for name, info in own_keys(model).items() if name not in excused(model)}
+    if model is workspace.WorkspaceConfig:
+        own = {name: info for name, info in own.items() if name not in ("storage", "channel", "group")}
+    if model is pipeline.Settings:
+        own.pop("metrics")  # its one key is refused
+    assert unread(model, own, READERS[model]) == []
+
+
+def test_tables_name_keys_that_are_there_and_that_nobody_reads() -> None:
+    for table in (REFUSED, FOR_STREAMS, FOR_PEOPLE):
+        for model, names in table.items():
+            known = {name: info for name, info in model.model_fields.items() if name in names}
+            assert set(known) == set(names), model
+            if READERS[model] and model is not NodeModel:
+                assert unread(model, known, READERS[model]) == list(known), f"{model.__name__}: it is read now"
+
+
+def test_a_key_that_nobody_reads_is_found() -> None:
+    class Invented(workspace.Spark):
+        """Somebody adds a key."""
+
+        zone: str | None = None
+
+    class Known(workspace.Spark):
+        master: str | None = None
+
+    assert unread(Invented, own_keys(Invented), READERS[workspace.Spark]) == ["zone"]
+    assert unread(Known, own_keys(Known), READERS[workspace.Spark]) == []
+    assert unread(Known, own_keys(Known), ("spark/*.py: nowhere: spark",)) == ["master"]
+
+
+# ---------------------------------------------------------------- what is said about the others
+
+
+def other_value(model: type[Model], name: str) -> Any:
+    default = default_of(model, name)
+    if isinstance(default, bool):
+        return not default
+    if isinstance(default, int | float):
+        return default + 1
+    return {"x": "y"} if isinstance(default, dict) else ("x",) if isinstance(default, tuple) else "another"
+
+
+@pytest.mark.parametrize("model", [*REFUSED, *FOR_STREAMS], ids=lambda model: model.__name__)
+def test_refused_keys_are_told_at_their_place_unless_they_have_their_default(model: type[Model]) -> None:
+    table = {**REFUSED.get(model, {}), **FOR_STREAMS.get(model, {})}
+    for name in table:
+        given = model.model_construct(_fields_set={name}, **{name: other_value(model, name)})
+        (found,) = refused_keys(given)
+        assert found.code == ("E009" if model in REFUSED else "W027") and found.at == (name,) and found.on_key
+        assert f"'{name}'" in found.message and table[name] in found.message
+        usual = model.model_construct(_fields_set={name}, **{name: default_of(model, name)})
+        assert list(refused_keys(usual)) == []
+
+
+PIPELINE = """\
+pipeline: { name: demo%s }
+nodes:
+  - type: source
+    name: orders
+    config: { type: csv, path: orders.csv, schema: [{ name: id, type: int%s }]%s }
+  - { type: transform, name: t, input: orders, config: { cxl: "emit x = 1"%s } }
+  - { type: output, name: out, input: t, config: { type: json, path: out.json%s } }
+%s
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "code", "key"),
+    [
+        (0, ", batch_size: 10", "E009", "batch_size"),
+        (0, ", batch_size: 2048, memory: { backpressure: pause, resume_threshold: 0.7 }", None, ""),
+        (0, ", memory: { backpressure: spill }", "E009", "backpressure"),
+        (0, ", memory: { resume_threshold: 0.5 }", "E009", "resume_threshold"),
+        (0, ", concurrency: { chunk_size: 5 }", "E009", "chunk_size"),
+        (0, ", metrics: { spool_dir: x }", "E009", "spool_dir"),
+        (3, ", batch_size: 5", "E009", "batch_size"),
+        (1, ", width: 5", "W027", "width"),
+        (1, ", justify: left", "W027", "justify"),
+        (1, ", truncation: warn", "E009", "warn"),
+        (2, ", exclude: [x]", "W027", "exclude"),
+        (2, ", modified_after: 7d", "W027", "modified_after"),
+        (2, ", min_size: 5", "W027", "min_size"),
+        (2, ", files: { on_no_match: skip }", "W027", "on_no_match"),
+        (2, ", files: { on_no_match: error }", None, ""),
+        (2, ", on_unsorted: error", "W027", "on_unsorted"),
+        (2, ", on_unmapped: drop", None, ""),
+        (2, ", on_unmapped: dropp", "E007", "dropp"),
+        (2, ", on_unsorted: error, sort_order: id", None, ""),
+        (3, ", log: [{ level: info, when: on_error, message: m, fields: [id] }]", "W027", "fields"),
+        (3, ", analytic_window: { group_by: [id], sort_by: [{ field: id, null_order: drop }] }", "E007", "drop"),
+        (4, ", include_header: false", "W027", "include_header"),
+        (4, ", include_header: true", None, ""),
+        (4, ", preserve_nulls: true", None, ""),
+        (4, ", unique_suffix_width: 3", "W027", "unique_suffix_width"),
+        (4, ", split: { max_records: 5, repeat_header: false }", "W027", "repeat_header"),
+        (4, ", split: { max_records: 5, oversize_group: error }", "W027", "oversize_group"),
+        (4, ", schema: [{ name: id, type: int, width: 5 }]", "W027", "width"),
+        (5, "error_handling: { dlq: { path: x.csv } }", "W027", "path"),
+        (5, "error_handling: { strategy: continue, dlq: { path: x.csv } }", None, ""),
+        (5, "error_handling: { strategy: best_effort, dlq: { path: x.csv } }", None, ""),
+    ],
+)
+def test_what_has_no_effect_is_said_at_the_key(place: int, text: str, code: str | None, key: str) -> None:
+    parts = [""] * 6
+    parts[place] = text
+    given = PIPELINE % tuple(parts)
+    found = findings_in(given, "pipeline.yaml")
+    assert [d.code for d in found] == ([] if code is None else [code])
+    for d in found:
+        assert d.span is not None and given[d.span.start : d.span.end] == key
+        assert d.help
+
+
+def test_best_effort_is_continue() -> None:
+    text = PIPELINE % (("",) * 5 + ("error_handling: { strategy: best_effort }",))
+    assert parse_pipeline(Source("p.yaml", text), Path("p.yaml")).error_handling.strategy == "continue"
+
+
+def test_models_say_nothing_of_themselves_by_default() -> None:
+    for model in (pipeline.Memory, pipeline.Concurrency, workspace.WorkspaceConfig, pipeline.ErrorHandling):
+        assert list(findings(model())) == []
+
+
+def test_the_guide_names_every_key() -> None:
+    guide = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("pipelines.md", "correlation.md"))
+    words = set(re.findall(r"[A-Za-z_]+", guide))
+    # Of storage, channels and groups the guide names the tables alone.
+    tables = {name for model in models(Model) if model.__module__.endswith(".workspace") for name in own_keys(model)}
+    missing = [
+        f"{model.__name__}.{name}"
+        for model in MODELS
+        for name, info in own_keys(model).items()
+        if (info.alias or name) not in words and name not in tables
+    ]
+    assert missing == []
+
+
+def test_defaults_in_the_guide_are_those_of_the_models() -> None:
+    """Rows such as | `mode` | `concat` | ...: where a key has a default in the guide, it is the one in the code."""
+    guide = (DOCS / "pipelines.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z_.]+)` \| `?([A-Za-z0-9_]+)`? \|", guide, flags=re.MULTILINE)
+    defaults: dict[str, set[str]] = {}
+    for model in MODELS:
+        for name, info in model.model_fields.items():
+            if not info.is_required():
+                default = default_of(model, name)
+                text = str(default).lower() if isinstance(default, bool) else str(default)
+                defaults.setdefault(info.alias or name, set()).add(text)
+    compared = 0
+    for key, said in rows:
+        known = defaults.get(key.rpartition(".")[2])
+        if known is not None and said not in ("none", "a", "an"):
+            assert said in known, (key, said, known)
+            compared += 1
+    assert compared >= 10

@@ -1,0 +1,141 @@
+"""Failures of the engine: no Java, too few files, memory that runs out, a JVM that is killed, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+PIPELINE = """
+pipeline: { name: test }
+nodes:
+  - { type: source, name: s, config: { type: csv, path: a.csv, schema: { id: int, name: string } } }
+  - { type: transform, name: t, input: s, config: { cxl: "emit n = 10 / id" } }
+  - { type: output, name: out, input: t, config: { type: csv, path: out.csv } }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+"""
+HUNGRY = """
+pipeline: { name: hungry, memory: { limit: 512M } }
+nodes:
+  - { type: source, name: s, config: { type: csv, path: a.csv, schema: { id: int, name: string } } }
+  - { type: transform, name: wide, input: s, config: { cxl: "emit name = name.repeat(100000)" } }
+  - { type: aggregate, name: all, input: wide, config: { cxl: "emit names = collect(name)" } }
+  - { type: output, name: out, input: all, config: { type: json, path: out.json } }
+"""
+SCRIPT = """
+import os, sys
+import clinker_spark
+from clinker_spark.core.errors import ClinkerError
+from clinker_spark.runtime.run import run
+from pyspark import SparkContext
+
+def kill(event, details):
+    if event == "output_started":
+        os.kill(SparkContext._gateway.proc.pid, 9)
+
+def attempt(do):
+    try:
+        print("done", do().exit_code)
+    except ClinkerError as error:
+        print(type(error).__name__, error.exit_code, *[f"{d.code}: {d.message}" for d in error.diagnostics])
+    print(sorted(name for name in os.listdir(".") if name.startswith((".", "out"))))
+
+hungry, plain = clinker_spark.load("hungry.yaml"), clinker_spark.load("pipeline.yaml")
+attempt(hungry.run)
+attempt(lambda: run(plain.plan, plain._session(), listener=kill))
+attempt(plain.run)
+"""
+
+
+def command(folder: Path, *args: str, **options: Any) -> subprocess.Popen[str]:
+    line = [sys.executable, "-m", "clinker_spark", "run", str(folder / "pipeline.yaml"), "--master", "local[2]", *args]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "pipeline.yaml").write_text(PIPELINE)
+    (tmp_path / "hungry.yaml").write_text(HUNGRY)
+    (tmp_path / "a.csv").write_text("id,name\n" + "".join(f"{i},{'x' * 40}\n" for i in range(1, 401)))
+    return tmp_path
+
+
+def test_the_next_run_after_a_lost_jvm_starts_a_new_one(folder: Path) -> None:
+    """Memory runs out in the first run, the JVM of the second is killed, the third is as if nothing had been."""
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=folder, capture_output=True, text=True, timeout=500)
+    assert done.stderr == ""
+    hungry, left, killed, also_left, third, outputs = done.stdout.splitlines()
+    assert hungry.startswith("IoError 4 E410: Spark ran out of memory") and left == "[]"
+    assert killed == "IoError 4 E410: the JVM of Spark was killed (SIGKILL); nothing was published"
+    assert also_left == "[]"
+    assert third == "done 0" and outputs == "['out.csv']"
+
+
+def few_files() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        ({"preexec_fn": few_files}, "E025", "only 64 files may be open at once"),
+        ({"env": {**os.environ, "JAVA_HOME": "/nowhere"}}, "E025", "there is no Java"),
+    ],
+    ids=["files", "java"],
+)
+def test_what_stops_spark_from_starting(folder: Path, options: dict[str, Any], code: str, words: str) -> None:
+    process = command(folder, **options)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 4 and out == ""
+    assert err.startswith(f"error[{code}]: ") and words in err and "= help: " in err
+    assert "Traceback" not in err and len(err.splitlines()) < 8
+
+
+def interrupt(process: subprocess.Popen[str]) -> None:
+    """Ctrl-C in a terminal reaches the whole group: Java and the Python workers as well. Twice."""
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(0.3)
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
+
+
+def test_ctrl_c_during_a_job(folder: Path) -> None:
+    rows = "".join(f"{i},{'x' * 40}\n" for i in range(1, 1_500_000))
+    (folder / "a.csv").write_text("id,name\n" + rows)
+    process = command(folder, "--machine", "ndjson-v1", start_new_session=True)
+    assert process.stdout is not None and process.stderr is not None
+    family: list[psutil.Process] = []
+    for line in process.stdout:
+        if json.loads(line).get("step") == "output_started":
+            time.sleep(0.3)
+            family = psutil.Process(process.pid).children(recursive=True)
+            interrupt(process)
+    assert process.wait(timeout=120) == 130
+    assert process.stderr.read() == "clinker: interrupted\n"
+    assert not [p for p in folder.iterdir() if p.name.startswith((".", "out"))]
+    _, alive = psutil.wait_procs(family, timeout=60)
+    assert family and not alive
+
+
+def test_ctrl_c_while_planning(folder: Path) -> None:
+    names = ["s", *(f"t{i}" for i in range(4000))]
+    chain = "".join(
+        f"  - {{ type: transform, name: t{i}, input: {names[i]}, config: {{ cxl: 'emit v{i} = id + 1' }} }}\n"
+        for i in range(4000)
+    )
+    text = PIPELINE.replace("input: t,", "input: t3999,").replace("  - { type: transform, name: t, input", "#")
+    (folder / "pipeline.yaml").write_text(text.replace("  - { type: output", f"{chain}  - {{ type: output"))
+    process = command(folder, "--dry-run", start_new_session=True)
+    time.sleep(2)
+    interrupt(process)
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (130, "clinker: interrupted\n")
