@@ -405,6 +405,8 @@ def test_replayed_letters_are_kept_until_a_whole_run(tmp_path: Path) -> None:
     for ids in (["a", "b"], ["b", "c"]):
         publish(place, "x", replayed=ids)
     assert replayed_ids(FILES, tmp_path, "test") == {"a", "b", "c"}
+    publish(place, "x", pipeline="another")
+    assert replayed_ids(FILES, tmp_path, "test") == {"a", "b", "c"}
     publish(place, "x")
     assert replayed_ids(FILES, tmp_path, "test") == frozenset()
 
@@ -506,7 +508,54 @@ def test_threads_wait_for_each_other(tmp_path: Path) -> None:
     assert found == ["done"] * 4 and place.read_text() in "0123" and nothing_left(tmp_path)
 
 
+@pytest.mark.parametrize("shared", [True, False], ids=["one output", "outputs of their own"])
+def test_many_runs_in_one_folder(shared: bool) -> None:
+    """Each looks for what crashes left while the others come and go; the manifest knows all of them in the end."""
+    import shutil
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    failed: list[BaseException] = []
+
+    def runs(i: int) -> None:
+        try:
+            for n in range(15):
+                publish(folder / "new" / ("o.csv" if shared else f"o{i}.csv"), f"{i} {n}", wait=60)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=runs, args=(i,)) for i in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    names = ["o.csv"] if shared else [f"o{i}.csv" for i in range(5)]
+    assert not failed and sorted(files_of(folder / "new")) == names and nothing_left(folder)
+    assert sorted(load(FILES, folder / "new", "test").outputs) == names
+    shutil.rmtree(folder)
+
+
 # ------------------------------------------------------------------ recovery
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_whatever_stops_a_commit_loses_nothing(tmp_path: Path, error: type[BaseException]) -> None:
+    """An error of any kind goes back; what cannot be caught leaves the journal and all that it needs."""
+    place = tmp_path / "parts"
+    claim = Claim("o", place, folder=True)
+    publish(place, {"part-0": "old"}, claim)
+
+    class Stopping(PosixFiles):
+        def rename(self, old: Path, new: Path) -> None:
+            if new == place and old.name == "final":  # the old folder is set aside
+                raise error
+            super().rename(old, new)
+
+    with pytest.raises(error):
+        publish(place, {"part-0": "new"}, claim, files=Stopping())
+    recovered(tmp_path)
+    assert files_of(tmp_path) == {"parts/part-0": "old" if error is MemoryError else "new"}
+    assert nothing_left(tmp_path)
 
 
 def recovered(*options: str | Path) -> Any:

@@ -52,7 +52,7 @@ REFUSED = [
     (pipeline("path: o.csv", handling=letters("data/in.csv")), "E422", "no dead-letter file"),
     (pipeline("path: o.csv", handling=letters("users/notes.txt")), "E422", "no dead-letter file"),
     (pipeline("path: o.csv", handling=letters("users")), "E401", "is a folder"),
-    (pipeline("path: o.csv", handling=letters("o.csv")), "E322", "twice"),
+    (pipeline("path: o.csv", handling=letters("./o.csv")), "E322", "written"),
     (pipeline("path: new/", "path: new/o.csv"), "E322", "lies in"),
     (pipeline("path: new/", handling=letters("new/dead.csv")), "E322", "lies in"),
     (pipeline(f"path: {'n' * 300}.csv"), "E401", "too long"),
@@ -95,6 +95,7 @@ def test_a_larger_run_and_a_smaller_one_after_it(bench: Any) -> None:
     os.makedirs(bench.folder / "files")
     os.symlink("../far/b.csv", bench.folder / "files" / "b.csv")
     first = bench.run(text)
+    print(first.stage_seconds, first.seconds)
     names = set(visible(bench.folder / "out"))
     assert {f"o_{i:04}.csv" for i in range(1, 8)} | {"dead.csv", "mine.txt", "o.csv.meta.json"} <= names
     known = load(SYSTEM, bench.folder / "out", "test")

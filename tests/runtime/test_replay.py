@@ -11,9 +11,12 @@ from click.testing import CliRunner
 from clinker_spark.cli.main import clinker
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime.commit.manifest import load
+from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.letter_files import read_letters, reasons
 from clinker_spark.runtime.options import Options
 from clinker_spark.runtime.replay import replay_files, replay_plan
+from clinker_spark.runtime.reservations import replayed_before
 from clinker_spark.runtime.run import run
 
 PIPELINE = """
@@ -40,7 +43,7 @@ def replay(bench: Any, mode: str, folder: Path) -> Any:
     plan = replay_plan(prepare(bench.folder / "pipeline.yaml"))
     folder.mkdir()
     files = replay_files(plan, read_letters(bench.folder / "dead.csv"), folder)
-    return run(plan, bench.spark, Options(files=files, replay=mode))
+    return run(plan, bench.spark, Options(files=files, replay=mode, replayed=("some id",)))
 
 
 def test_reasons_are_grouped_with_samples(bench: Any) -> None:
@@ -66,9 +69,14 @@ def test_only_the_dead_letters_run_again(bench: Any, tmp_path: Path) -> None:
 
 def test_corrected_records_can_be_added_to_the_output(bench: Any, tmp_path: Path) -> None:
     prepared(bench)
+    inputs = load(SYSTEM, bench.folder, "test").inputs
     bench.file("dead.csv", bench.text("dead.csv").replace("oops", "12").replace(",0\n", ",4\n"))
     assert replay(bench, "append", tmp_path / "replay").exit_code == 0
     assert bench.text("out.csv") == "id,amount,qty,unit\n1,10,2,5\n2,12,1,12\n3,7,4,1\n4,8,4,2\n"
+    # What is known about the outputs: the inputs are those of the whole run, and letters were replayed since.
+    plan = prepare(bench.folder / "pipeline.yaml")
+    assert replayed_before(plan, bench.folder) == {"some id"}
+    assert load(SYSTEM, bench.folder, "test").inputs == inputs
 
 
 def test_what_is_no_dead_letter_file_is_refused(tmp_path: Path) -> None:

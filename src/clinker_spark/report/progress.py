@@ -12,6 +12,7 @@ from typing import Any, TextIO
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.report.summary import print_summary, size
 
+_PHASES = {"files_found": "planning", "publishing": "publishing", "published": "publishing"}
 Listener = Callable[[str, dict[str, Any]], None]
 _BAR = 10
 
@@ -135,7 +136,9 @@ def _events(pipeline: str, options: Any, out: TextIO) -> Iterator[Listener]:
                 put("publication_artifacts", kind="output", name=output.name, paths=output.paths, state="published")
             put("completed", result=result, exit=report.exit_code, report=report.as_dict())
         else:
-            phase = {"publishing": "publishing", "files_found": "planning"}.get(event, "executing")
+            phase = {"publishing": "publishing", "published": "publishing", "files_found": "planning"}.get(
+                event, "executing"
+            )
             put(
                 "progress", phase=phase, kind="periodic" if event == "progress" else "transition", step=event, **details
             )

@@ -33,6 +33,8 @@ class Options:
     """Files to read instead of those the sources name (replays)."""
     replay: str | None = None
     """For replays: write outputs `beside` the old ones, or `append` to them."""
+    replayed: tuple[str, ...] = ()
+    """For replays: the letters that are replayed, by their ids. The manifest of the outputs keeps them."""
     lock_wait: float = 10.0
     """How many seconds to wait for another run that writes the same outputs."""
 

@@ -82,7 +82,7 @@ class Outputs:
                 place = Target(replay_path(place.path), place.folder, beside)
             if place.template is None and node.config.split is None and self.state.options.replay != "append":
                 numbered = None if place.numbered is None else _path_of(place.numbered)
-                place = Target(free_path(node, place.path, self.state.options.force, numbered), place.folder)
+                place = Target(self._free(node, place.path, numbered), place.folder)
             other = taken.setdefault(place.path.absolute(), node.name)
             if other != node.name:
                 message = f"'{node.name}' and '{other}' write the same file"
@@ -150,6 +150,15 @@ class Outputs:
         self._assemble(made.prepared, made.parts, made.folder, made.place, made.report)
         done = {"output": output, "records": made.report.records, "bytes": made.report.bytes}
         self.state.tell("output_written", done)
+
+    def _free(self, node: OutputPlan, path: Path, numbered: Callable[[int], Path] | None) -> Path:
+        """The path to write, by `if_exists`."""
+        try:
+            return free_path(node, path, self.state.options.force, numbered)
+        except OSError as error:  # a name that is too long
+            reason = (error.strerror or str(error)).lower()
+            message, help_text = f"cannot write '{node.config.path}': {reason}", "choose another path"
+            raise IoError([node.diagnostic("E401", message, "config", "path", help=help_text)]) from None
 
     def _folder(self, node: OutputPlan, place: Target) -> Path:
         home = None if place.template is None else static_folder(self.state.base, place.template)
@@ -224,7 +233,7 @@ class Outputs:
             path = named(place)
             numbered = None if place.numbered is None else _path_of(place.numbered, named)
             source = None if item.key is None or place.template is None else self._file_name(item.key)
-            self._put(item.path, free_path(node, path, self.state.options.force, numbered), node, report, source)
+            self._put(item.path, self._free(node, path, numbered), node, report, source)
         if writer.oversize and split is not None and split.oversize_group != "allow":
             shown = ", ".join(repr(key) for key in writer.oversize[:3])
             message = f"{len(writer.oversize)} group(s) do not fit one file: {shown}"

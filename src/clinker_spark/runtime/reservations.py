@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.plan.nodes import OutputPlan
+from clinker_spark.plan.nodes import OutputPlan, Plan
 from clinker_spark.runtime.commit.claims import Claim, Refusal
+from clinker_spark.runtime.commit.manifest import replayed_ids
+from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.errors import IoError
-from clinker_spark.runtime.paths import Target, letter_paths, static_folder
+from clinker_spark.runtime.paths import Target, letter_paths, output_folders, static_folder
 from clinker_spark.runtime.replay import replay_path
 from clinker_spark.runtime.state import RunState
 
@@ -63,6 +65,13 @@ def letter_place(state: RunState, path: str) -> Path:
 def letter_key(path: str) -> str:
     """No node has such a name."""
     return f"dead letters: {path}"
+
+
+def replayed_before(plan: Plan, base: Path) -> frozenset[str]:
+    """The dead letters that were replayed into the outputs since their last whole run, by their ids."""
+    name = plan.file.settings.name
+    folders = [SYSTEM.resolve(folder) for folder in output_folders(plan, base)]
+    return frozenset().union(*(replayed_ids(SYSTEM, folder, name) for folder in folders))
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from clinker_spark.runtime.commit import journal as steps
 from clinker_spark.runtime.commit import manifest as manifests
 from clinker_spark.runtime.commit.claims import Claim, Refusal, check_claims, check_nesting, refused
 from clinker_spark.runtime.commit.journal import Journal, Step, remove_attempts, remove_tree
-from clinker_spark.runtime.commit.locks import Locks, identity, lock_file
+from clinker_spark.runtime.commit.locks import Busy, Locks, identity, lock_file
 from clinker_spark.runtime.commit.manifest import Written, manifest_path
 from clinker_spark.runtime.commit.recovery import (
     OTHER,
@@ -67,7 +67,7 @@ class Attempt:
     removed: list[str] = field(default_factory=list)
     """Files of earlier runs that this one no longer writes."""
     state: str = "open"
-    """`open`, then `done`; or `stuck`, when a commit could be neither finished nor undone."""
+    """`open`, `committing`, `done`. It stays `committing` when that could be neither finished nor undone."""
 
     def __post_init__(self) -> None:
         self.locks = Locks(self.files, self.pipeline, self.wait, self.tell)
@@ -107,9 +107,7 @@ class Attempt:
         self._begin(held)
         for claim in held:
             with refused(claim):
-                place = self._lock_place(claim)
-                self._make_folders(place.parent)
-                self.locks.take([place])
+                self._lock(claim)
         self._recover([*dict.fromkeys(self._homes.values()), *([_temporary()] if self._streams else [])])
         self._check()
 
@@ -130,6 +128,15 @@ class Attempt:
             self._make_folders(self._homes[first.key])
             self.top(self._homes[first.key])
 
+    def _lock(self, claim: Claim) -> None:
+        place = self._lock_place(claim)
+        self._make_folders(place.parent)
+        try:
+            self.locks.take([place])
+        except Busy as busy:
+            [found] = busy.diagnostics
+            raise Refusal(claim, found.code, found.message, found.help or "") from None
+
     def _lock_place(self, claim: Claim) -> Path:
         """What is locked: the file behind all links; the path with its tokens, where several are made of it."""
         if not claim.several or claim.key in self._streams:
@@ -146,7 +153,8 @@ class Attempt:
                 message = f"an earlier run stopped while it published, and cannot be finished: {item.reason}"
                 help_text = f"see to '{item.folder}', then run: clinker recover '{item.folder.parent}'"
                 raise IoError([Diagnostic("E424", message, help=help_text)])
-            if (text := item.sentence()) is not None:
+            text = item.sentence()
+            if text is not None and all(text != known.message for known in self.warnings):
                 self.warnings.append(Diagnostic("W421", text))
 
     def _check(self) -> None:
@@ -209,8 +217,9 @@ class Attempt:
         """Make the main folder, and show that its process lives. Somebody who looks for crashed runs may take it for
         one of them as long as it is not locked: then it is made again."""
         while True:
-            self.files.mkdir(top)
             try:
+                self._make_folders(top.parent)
+                self.files.mkdir(top)
                 lock = self.files.lock(top / OWNER)
             except FileNotFoundError:
                 continue
@@ -290,6 +299,7 @@ class Attempt:
                 self._recover(homes)
                 self._check()
                 self._commit(staging.steps(self._claimed() if homes else []))
+                self.tell("published", {"files": [str(item.place) for item in self._puts], "removed": self.removed})
                 self.locks.release(manifests_here)
                 self.clean()
         except OSError as error:
@@ -303,11 +313,12 @@ class Attempt:
             main = next(iter(self._tops.values()))
             tops, locks = tuple(map(str, self._tops.values())), tuple(map(str, self.locks.held))
             journal = Journal(self.pipeline, tops, locks, tuple(found))
+            self.state = "committing"
             try:
                 journal.write(self.files)
                 steps.forward(self.files, journal, live=True)
                 steps.finish(self.files, main)
-            except OSError as error:
+            except Exception as error:
                 self._undo(journal, main, error)
                 raise
         self.state = "done"
@@ -321,22 +332,22 @@ class Attempt:
         help_text = f"nothing was published, the previous outputs are as they were{sent}"
         return Diagnostic(code, f"cannot publish{place}: {reason}", help=help_text)
 
-    def _undo(self, journal: Journal, main: Path, error: OSError) -> None:
+    def _undo(self, journal: Journal, main: Path, error: Exception) -> None:
         try:
             steps.backward(self.files, journal)
             steps.forget(self.files, main)
-        except OSError as second:
-            self.state = "stuck"
-            reasons = [(e.strerror or str(e)).lower() for e in (error, second)]
+            self.state = "open"
+        except Exception as second:
+            reasons = [(getattr(e, "strerror", None) or str(e)).lower() for e in (error, second)]
             message = f"the outputs could not be published ({reasons[0]}), nor put back ({reasons[1]})"
             help_text = f"some may be new and others old: see to the cause, then run: clinker recover '{main.parent}'"
             raise IoError([Diagnostic("E423", message, help=help_text)]) from error
 
     def clean(self) -> None:
         """Remove what was made and not published; let go of everything. What cannot be removed now, the next run does;
-        a commit that is stuck needs all of it."""
+        a commit that is not finished needs all of it."""
         self.locks.release()
-        if self._tops and self.state != "stuck":
+        if self._tops and self.state != "committing":
             with contextlib.suppress(OSError):
                 remove_attempts(self.files, list(self._tops.values()))
         self._tops.clear()

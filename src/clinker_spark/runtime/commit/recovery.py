@@ -95,16 +95,24 @@ def _attempts(files: Files, folders: Iterable[Path]) -> list[Path]:
     for folder in dict.fromkeys(folders):
         if (info := files.stat(folder)) is None or info.kind != FOLDER:
             continue
-        for name in files.names(folder):
+        for name in _names(files, folder):
             path = folder / name
             if not _NAME.fullmatch(name) or (info := files.stat(path)) is None or info.kind != FOLDER:
                 continue
             if files.stat(path / POINTER) is None:
-                if files.stat(path / OWNER) is not None or not files.names(path):
+                if files.stat(path / OWNER) is not None or not _names(files, path):
                     mains[path] = None
             elif (main := _text(files, path / POINTER)) is not None:
                 mains[Path(main)] = None
     return list(mains)
+
+
+def _names(files: Files, folder: Path) -> list[str]:
+    """The names in a folder, which another run may be removing in this moment."""
+    try:
+        return files.names(folder)
+    except FileNotFoundError:
+        return []
 
 
 def _text(files: Files, path: Path) -> str | None:
@@ -252,12 +260,13 @@ def _remove_free_locks(files: Files, folder: Path, held: Collection[str]) -> Non
     """Files of locks that nobody holds: their processes could not remove them."""
     if (info := files.stat(folder)) is None or info.kind != FOLDER:
         return
-    for name in files.names(folder):
+    for name in _names(files, folder):
         path = folder / name
         if name.startswith(LOCK_PREFIX) and str(path) not in held:
             _remove_if_free(files, path)
 
 
 def _remove_if_free(files: Files, path: Path) -> None:
-    if files.stat(path) is not None and (lock := files.lock(path)) is not None:
-        files.unlock(lock, remove=lock.handle is not None)
+    with contextlib.suppress(FileNotFoundError):  # its folder, too, may go in this moment
+        if files.stat(path) is not None and (lock := files.lock(path)) is not None:
+            files.unlock(lock, remove=lock.handle is not None)

@@ -161,9 +161,11 @@ class Staging:
 
     def _manifest(self, home: Path, claims: Sequence[Claimed]) -> Manifest:
         manifest = manifests.load(self.files, home, self.run.pipeline)
-        manifest.run, manifest.inputs = self.run.execution_id, self.run.inputs
-        replayed = self.run.replayed
-        manifest.replayed = [] if replayed is None else list(dict.fromkeys([*manifest.replayed, *replayed]))
+        manifest.run = self.run.execution_id
+        if self.run.replayed is None:
+            manifest.inputs, manifest.replayed = self.run.inputs, []
+        else:  # the inputs are still those of the run whose letters these were
+            manifest.replayed = list(dict.fromkeys([*manifest.replayed, *self.run.replayed]))
         for item in claims:
             key = item.claim.key
             if key in self.written and item.home == home:
