@@ -25,6 +25,7 @@ TOKENS = (
 PER_FILE = ("source_file", "source_path")
 """Tokens that make one output file of each input file."""
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]|[^{}]+")
+_DIGITS = re.compile(r"[1-9]|[1-5][0-9]|6[0-4]", re.ASCII)
 _NAMING = re.compile(r"\{\{|\}\}|\{(\w+)(?::(0?[1-9]|[1-9][0-9]))?\}|[{}]|[^{}]+", re.ASCII)
 
 
@@ -59,6 +60,9 @@ def parse_template(text: str) -> tuple[str | Token, ...]:
                 known = ", ".join(TOKENS)
                 help_text = did_you_mean(name, TOKENS) or f"the tokens are {known}; write {{{{ for a brace"
                 raise TemplateError(f"there is no token '{{{name}}}'", help_text, match.start(), match.end())
+            if name == "pipeline_hash" and args and args[0] != "full" and not _DIGITS.fullmatch(args[0]):
+                message = f"'{piece}' does not say how many digits it has"
+                raise TemplateError(message, "write 1 to 64, or full", match.start(), match.end())
             parts.append(Token(name, tuple(args), match.start(), match.end()))
         elif piece in ("{", "}"):
             message = f"a '{piece}' stands alone"
@@ -71,6 +75,8 @@ def parse_template(text: str) -> tuple[str | Token, ...]:
 def naming_problem(text: str) -> str | None:
     """What is wrong with the name of split files, or None. It needs exactly one `{seq:NN}`."""
     sequences = 0
+    if "/" in text:
+        return "it is a name, and not a path"
     for match in _NAMING.finditer(text):
         if match[0] in ("{", "}"):
             return f"a '{match[0]}' stands alone"

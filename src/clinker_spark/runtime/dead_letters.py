@@ -10,6 +10,7 @@ from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.correlation import Groups, oversize_sources
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.outputs import Outputs
+from clinker_spark.runtime.places import letter_path
 from clinker_spark.runtime.replay import replay_path
 from clinker_spark.runtime.report import LetterReport
 from clinker_spark.runtime.row_groups import RowGroups, can_settle_rows
@@ -146,7 +147,7 @@ class DeadLetters:
         if dlq.path is not None and rest:
             places.append((dlq.path, others, rest))
         for i, (path, sources, mine) in enumerate(places):
-            place = self.state.base / path
+            place = letter_path(self.state.base, path)
             if self.state.options.replay is not None:
                 place = replay_path(place)
             folder = self.state.attempt.folder(place, f"dead-letters-{i}")
@@ -174,5 +175,5 @@ class DeadLetters:
         if self.state.handling.strategy != "continue" or self.state.options.replay is not None:
             return
         for path in (dlq.path, *(own.path for own in dlq.per_source.values())):
-            if path is not None and str(self.state.base / path) not in self.state.report.letter_paths:
-                self.state.attempt.remove(self.state.base / path)
+            if path is not None and str(letter_path(self.state.base, path)) not in self.state.report.letter_paths:
+                self.state.attempt.remove(letter_path(self.state.base, path))

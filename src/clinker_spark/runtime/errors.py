@@ -15,3 +15,7 @@ class IoError(ClinkerError):
     """A file cannot be read or written, or Spark failed for an outside reason."""
 
     exit_code = 4
+
+
+class PathError(ClinkerError):
+    """The pipeline, or what the command line adds to it, names paths that cannot be used together. Nothing ran."""

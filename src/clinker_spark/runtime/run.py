@@ -11,8 +11,10 @@ from clinker_spark.plan.remembered import Remembered, remember
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime.dead_letters import DeadLetters
 from clinker_spark.runtime.discovery import discover
+from clinker_spark.runtime.input_changes import changes_explained, check_inputs
 from clinker_spark.runtime.options import Listener, Options
 from clinker_spark.runtime.outputs import Outputs
+from clinker_spark.runtime.path_checks import check_paths
 from clinker_spark.runtime.progress import records_read
 from clinker_spark.runtime.remote_copies import remote_files, with_copies
 from clinker_spark.runtime.report import RunReport, SourceReport
@@ -41,7 +43,11 @@ class _Run:
     def run(self) -> RunReport:
         began = time.monotonic()
         try:
-            with explained(self.state.plan), tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder:
+            with (
+                changes_explained(self.state),
+                explained(self.state.plan),
+                tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder,
+            ):
                 self.state.progress = folder
                 self._log("before_transform")
                 for stage in stages(self.state.plan):
@@ -80,6 +86,7 @@ class _Run:
             case Letters():
                 self.letters.settle()
             case Publish():
+                check_inputs(self.state)
                 with self.state.timed("publish"):
                     self.state.tell("publishing", {})
                     self.letters.remove_old()
@@ -125,10 +132,13 @@ class _Run:
         if self.state.options.files is not None:
             found = self.state.options.files.get(node.name, ())
         else:
-            result = discover(node, self.state.base, self.state.options.now, remote_files(self.state.spark))
+            self.state.storage = self.state.storage or remote_files(self.state.spark)
+            result = discover(node, self.state.base, self.state.options.now, self.state.storage)
             self.state.report.warnings += result.warnings
             assert self.state.progress is not None
             found = with_copies(self.state.spark, node, result.files, self.state.progress)
         self.state.files[node.name] = found
         self.state.report.sources.append(SourceReport(node.name, len(found), sum(f.size for f in found)))
         self.state.tell("files_found", {node.name: [f.name for f in found]})
+        if len(self.state.files) == len(self.state.plan.sources):
+            self.state.report.warnings += check_paths(self.state.plan, self.state.options, self.state.files)

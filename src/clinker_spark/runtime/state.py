@@ -19,6 +19,7 @@ from clinker_spark.runtime.report import RunReport
 from clinker_spark.runtime.variables import Values, with_values
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.source_order import Points
+from clinker_spark.spark.remote_files import RemoteFiles
 from clinker_spark.spark.session import SparkSession, is_connect, is_local
 from clinker_spark.spark.sources.request import SourceFile
 
@@ -42,6 +43,9 @@ class RunState:
         self.progress: str | None = None
         self.measured: dict[str, Any] = {}
         self.unsorted: dict[str, Points] = {}
+        self.storage: RemoteFiles | None = None
+        self.inputs_read = False
+        """Were all inputs read, and compared with what they were when they were chosen?"""
 
     @property
     def holds_groups(self) -> bool:
