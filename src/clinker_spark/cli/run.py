@@ -75,6 +75,8 @@ def command(pipeline: str, **options: Any) -> int:
 
         click.echo(explain(plan, options["explain"]), nl=False)
         return 0
+    if options["dry_run"]:
+        show_warnings(_checked_paths(plan, options))
     if options["dry_run"] and options["preview"] is None:
         click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")
         for node in plan.outputs:
@@ -83,17 +85,31 @@ def command(pipeline: str, **options: Any) -> int:
     return _run(pipeline, plan, options)
 
 
+def _checked_paths(plan: Any, options: dict[str, Any]) -> Any:
+    """What is to be said about the files that a run would read and write. It lists files, and reads none."""
+    from clinker_spark.runtime.path_checks import check_paths, listed_files
+
+    run_options = _run_options(options)
+    base = run_options.base or plan.file.folder
+    files, warnings = listed_files(plan, run_options, base)
+    return (*warnings, *check_paths(plan, run_options, files))
+
+
+def _run_options(options: dict[str, Any]) -> Any:
+    from clinker_spark.runtime.options import Options
+
+    base = Path(options["base_dir"]) if options["base_dir"] else None
+    return Options(batch_id=options["batch_id"], force=options["force"], base=base)
+
+
 def _run(pipeline: str, plan: Any, options: dict[str, Any]) -> int:
     from clinker_spark.cli.run_session import open_session, stop_on_sigterm
     from clinker_spark.plan.prepare import prepare
     from clinker_spark.report.progress import reporter
-    from clinker_spark.runtime.options import Options
     from clinker_spark.runtime.run import run
 
     stop_on_sigterm()
-    run_options = Options(batch_id=options["batch_id"], force=options["force"])
-    if options["base_dir"]:
-        run_options.base = Path(options["base_dir"])
+    run_options = _run_options(options)
     with reporter(pipeline, run_options, machine=options["machine"], quiet=options["quiet"]) as listener:
         if plan is None:
             plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])

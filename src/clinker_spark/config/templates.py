@@ -86,6 +86,8 @@ def _wrong_args(name: str, args: list[str]) -> str | None:
 def naming_problem(text: str) -> str | None:
     """What is wrong with the name of split files, or None. It needs exactly one `{seq:NN}`."""
     sequences = 0
+    if "/" in text:
+        return "it is a name, and not a path"
     for match in _NAMING.finditer(text):
         if match[0] in ("{", "}"):
             return f"a '{match[0]}' stands alone"

@@ -448,7 +448,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "E248",
         "file on a remote storage",
-        "A source names a file on a remote storage that its format cannot be read from.",
+        "A source names a file on a remote storage that its format cannot be read from, or an output is to go there.",
         "Mount the storage and give the mounted path, or keep the data as Parquet.",
     ),
     # ------------------------------------------------------------ combine, memory, outputs and dead letters
@@ -558,7 +558,7 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "E322",
         "two writers of one file",
-        "Two outputs, or an output and the dead letters, are written to one path.",
+        "Two outputs, or an output and the dead letters, are written to one path, or one into the folder of another.",
         "Give each its own path.",
     ),
     Entry(
@@ -743,6 +743,48 @@ ENTRIES: tuple[Entry, ...] = (
         "not a file to write",
         "The path of an output leads to something that can neither be replaced nor take what the output writes.",
         "Write to a file; pipes and devices take single files.",
+    ),
+    Entry(
+        "E430",
+        "output replaces what is read",
+        "An output, or the dead letters, would be written over an input, the pipeline itself, or a file it is made of.",
+        "Write it somewhere else.",
+    ),
+    Entry(
+        "E431",
+        "two inputs, one output",
+        "The path of an output gives the records of two input files the same name.",
+        "Write `{source_path}` instead of `{source_file}`, or rename one of the files.",
+    ),
+    Entry(
+        "E432",
+        "path leaves its folder",
+        "The value of a token, such as `--batch-id` or the name of an input, leads out of the folder before the token.",
+        "Give the run another name, or write the folder in the path itself.",
+    ),
+    Entry(
+        "E433",
+        "name that no file can have",
+        "A path is too long, has characters that cannot be printed, or a part that is empty or stands for a folder.",
+        "Write another path; the message says what is wrong with this one.",
+    ),
+    Entry(
+        "E434",
+        "input changed while it was read",
+        "An input was replaced, cut, extended, written to or removed after it was chosen; nothing was published.",
+        "Run again when nobody writes to it.",
+    ),
+    Entry(
+        "E435",
+        "input is no file",
+        "An input is a pipe, a socket or a device, and records may have to be read more than once.",
+        "Write what comes from it to a file, and read that.",
+    ),
+    Entry(
+        "E436",
+        "records of no single file",
+        "An output wants one file for each input file, and its records are made of several.",
+        "Write a path without `{source_file}` and `{source_path}`.",
     ),
     Entry(
         "E450",
@@ -952,6 +994,18 @@ ENTRIES: tuple[Entry, ...] = (
         "earlier run was interrupted",
         "An earlier run stopped while it published; this run finished or undid that, or left it alone.",
         "Nothing, or what the message says.",
+    ),
+    Entry(
+        "W430",
+        "the next run would read it",
+        "An output, or the dead letters, are written where a source of the same pipeline looks for its files.",
+        "Write it to another folder, or leave it out with `exclude`.",
+    ),
+    Entry(
+        "W431",
+        "file read twice",
+        "A source reads a file more than once: it is listed twice, or found under two names.",
+        "Remove one of the two, or leave it out with `exclude`.",
     ),
     # ------------------------------------------------------------ record errors
     Entry(

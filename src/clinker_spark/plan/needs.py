@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from clinker_spark.config.templates import PER_FILE, Token, parse_template
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import SOURCE_MEMBERS
@@ -156,7 +157,7 @@ def _of_combined(node: CombinePlan, qualifier: str, need: Need) -> Need:
 
 def per_file(node: OutputPlan) -> bool:
     """Does the output make one file of each input file?"""
-    return any(token in node.config.path for token in ("{source_file", "{source_path"))
+    return any(isinstance(part, Token) and part.name in PER_FILE for part in parse_template(node.config.path))
 
 
 def _incoming(node: TransformPlan) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from clinker_spark.config.load import LoadedFile
@@ -384,6 +385,8 @@ class Plan:
     """The correlation columns of each node."""
     remembered: Remembered | None = None
     """What the last run found out."""
+    rules: Path | None = None
+    """The folder of the CXL modules."""
 
     @property
     def shows_keys(self) -> bool:

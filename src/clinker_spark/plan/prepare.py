@@ -31,4 +31,4 @@ def prepare(
     modules = place.rules_folder(rules_path, file.settings.rules_path, file.folder)
     known = recall(Path(path))
     plan = bind(file, variable_values(declared, given), modules, known.rows)
-    return replace(plan, needs=needs(plan), remembered=known)
+    return replace(plan, needs=needs(plan), remembered=known, rules=modules)

@@ -17,7 +17,7 @@ from clinker_spark.config.model.order import SortField
 from clinker_spark.config.model.schema import Column
 from clinker_spark.core.types import Kind
 from clinker_spark.plan.correlation import is_correlated
-from clinker_spark.plan.needs import orders
+from clinker_spark.plan.needs import orders, per_file
 from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
 from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.plan.scopes import SHARED, shared_writers
@@ -134,8 +134,11 @@ def _write(plan: Plan, output: OutputPlan) -> Write:
     if output.config.sort_order:
         order = "sorted by " + ", ".join(item.field for item in output.config.sort_order) + ", then by arrival"
         shuffles.append("sort")
-    elif output.config.order == "any":
+    elif output.config.order == "any" and (ordered or not per_file(output)):
         order = "any"
+    elif output.config.order == "any":
+        order = "any, but file by file"
+        shuffles.append("sort")
     elif ordered:
         order = "source order, kept in place"
     else:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import os
-import re
-from collections.abc import Callable, Iterator
+import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from clinker_spark.config.patterns import glob_matches
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.suggest import nearest
 from clinker_spark.plan.nodes import SourcePlan
 from clinker_spark.runtime.errors import IoError
-from clinker_spark.spark.remote_files import RemoteFiles
-from clinker_spark.spark.sources.request import SourceFile
+from clinker_spark.runtime.searches import search_of, walk
+from clinker_spark.spark.sources.source_files import SourceFile, Stamp, parquet_parts
+
+if TYPE_CHECKING:  # a dry run lists files without Spark
+    from clinker_spark.spark.remote_files import RemoteFiles
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,15 @@ def discover(node: SourcePlan, base: Path, now: dt.datetime, remote: RemoteFiles
         files = [_named(node, base, name, i, remote) for i, name in enumerate(names)]
     else:
         is_far = config.glob is not None and is_remote(config.glob)
-        found = _search_remote(node, remote) if is_far else _search(config, base)
+        found = _search_remote(node, remote) if is_far else _search(node, base)
         files = sorted(found, key=lambda f: f.name)
         files = [f for f in files if _selected(config, f, now)]
         files = _ordered(config.files, files)
     if files:
-        return Found(tuple(files))
+        problems = [_no_text(node, file.name) for file in files if not _is_text(file.name)]
+        if problems:
+            raise IoError(problems)
+        return Found(tuple(files), tuple(_found_twice(node, files)))
     pattern = config.glob or config.regex or config.path or ", ".join(config.paths or ())
     key = "glob" if config.glob else "regex" if config.regex else "path"
     mode = config.files.on_no_match
@@ -77,14 +84,48 @@ def _named(node: SourcePlan, base: Path, name: str, i: int, remote: RemoteFiles 
     path = base / name.removeprefix("file://")
     try:
         info = path.stat()
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
+        if stat.S_ISDIR(info.st_mode) and node.config.type != "parquet":
+            raise IoError([_folder(node, name, key)])
+        if not stat.S_ISDIR(info.st_mode) and not stat.S_ISREG(info.st_mode):
+            raise IoError([_unusable(node, path, name, key)])
+        return _local(node, path, name, info)
+    except (OSError, ValueError) as error:  # ValueError: a NUL character
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise IoError(
             [node.diagnostic("E229", f"cannot read '{name}': {reason}", *key, help=_meant(path, base))]
         ) from None
-    if path.is_dir() and node.config.type != "parquet":
-        raise IoError([_folder(node, name, key)])
-    return SourceFile(str(path.absolute()), name, info.st_size)
+
+
+def _is_text(name: str) -> bool:
+    """Can the name be written down? The bytes of a file name need not be text."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_text(node: SourcePlan, name: str) -> Diagnostic:
+    shown = os.fsencode(name).decode("utf-8", "backslashreplace")
+    message = f"cannot read '{shown}': its name is not UTF-8, and could not stand in a dead letter"
+    return node.diagnostic("E229", message, "config", help="rename the file, or leave it out with 'exclude'")
+
+
+def _found_twice(node: SourcePlan, files: list[SourceFile]) -> Iterator[Diagnostic]:
+    """Files that are read more than once, by one name or by several."""
+    seen: dict[tuple[int, int], str] = {}
+    listed = node.config.paths is not None
+    for i, file in enumerate(files):
+        for stamp in file.stamps:
+            first = seen.get(stamp.identity)
+            seen.setdefault(stamp.identity, file.name)
+            if first is None:
+                continue
+            same = "is read twice" if first == file.name else f"is the same file as '{first}', which is read too"
+            key: tuple[str | int, ...] = ("paths", i) if listed else ("glob",) if node.config.glob else ("regex",)
+            help_text = "remove one of the two" if listed else "leave one of the two out with 'exclude'"
+            message = f"'{file.name}' {same}: its records come twice"
+            yield node.diagnostic("W431", message, "config", *key, help=help_text)
 
 
 def _folder(node: SourcePlan, name: str, key: tuple[str | int, ...]) -> Diagnostic:
@@ -94,37 +135,65 @@ def _folder(node: SourcePlan, name: str, key: tuple[str | int, ...]) -> Diagnost
 
 def _meant(path: Path, base: Path) -> str:
     folder = path.parent
+    if "\0" in str(path):
+        return "remove the NUL character"
     if not folder.is_dir():
         return f"there is no folder '{folder}'"
-    close = nearest(path.name, os.listdir(folder))
+    try:
+        close = nearest(path.name, os.listdir(folder))
+    except OSError:
+        return f"check the permissions of '{folder}'"
     if close is not None:
         return f"did you mean '{os.path.relpath(folder / close, base)}'?"
     return f"paths start from the folder '{base}'"
 
 
-def _search(config: Any, base: Path) -> Iterator[SourceFile]:
+def _search(node: SourcePlan, base: Path) -> Iterator[SourceFile]:
     """All files under the fixed beginning of the pattern that match it."""
-    pattern = config.glob if config.glob is not None else config.regex
-    matches: Callable[[str], object]
-    if config.glob is not None:
-        root, rest = _fixed_beginning(pattern)
-        matches = _glob(pattern)
-        recursive = config.files.recursive
-        deep = "**" in pattern if recursive is None else recursive
-        levels = None if deep else rest.count("/")
-        if deep and "**" not in pattern:  # `data/*.csv` with recursive: also data/2024/x.csv
-            head, _, tail = pattern.rpartition("/")
-            matches = _glob(f"{head}/**/{tail}" if head else f"**/{tail}")
-    else:
-        from clinker_spark.cxl.regexes import compile_regex
+    config = node.config
+    key = "glob" if config.glob is not None else "regex"
+    search = search_of(config, base)
+    try:
+        for entry in walk(search.start, search.levels):
+            name = search.name(entry.path)
+            if not search.takes(entry.path, name):
+                continue
+            if not entry.usable:
+                raise IoError([_unusable(node, entry.path, name, ("config", key))])
+            try:
+                yield _local(node, entry.path, name, entry.path.stat())
+            except FileNotFoundError:  # it was just removed, and nobody had chosen it
+                continue
+    except FileNotFoundError:
+        return  # no such folder, so no file in it
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        message = f"cannot look for files in '{error.filename or search.start}': {reason}"
+        help_text = "files in it would be missed: check its permissions, or exclude it by a narrower pattern"
+        raise IoError([node.diagnostic("E229", message, "config", key, help=help_text)]) from None
 
-        root, levels = "", None if config.files.recursive is not False else 0
-        matches = compile_regex(pattern).full_match
-    start = base / root if root else base
-    for path in _walk(start, levels):
-        name = str(path) if os.path.isabs(root) else os.path.relpath(path, base).replace(os.sep, "/")
-        if matches(name) and not any(_glob(x)(name) or _glob(x)(path.name) for x in config.exclude):
-            yield SourceFile(str(path.absolute()), name, path.stat().st_size)
+
+def _local(node: SourcePlan, path: Path, name: str, info: os.stat_result) -> SourceFile:
+    """A file of this machine as it is now. Raises OSError."""
+    place = str(path.absolute())
+    if stat.S_ISDIR(info.st_mode):
+        stamps = tuple(Stamp.of(part) for part in parquet_parts(place))
+    else:
+        stamps = (Stamp.of(place, info),)
+    return SourceFile(place, name, sum(stamp.size for stamp in stamps), stamps=stamps)
+
+
+def _unusable(node: SourcePlan, path: Path, name: str, key: tuple[str | int, ...]) -> Diagnostic:
+    """Why something that is neither a file nor a folder cannot be read."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        reason = "it is a link that leads nowhere" if error.errno == errno.ENOENT else str(error.strerror).lower()
+        help_text = "mend the link, or leave it out with 'exclude'"
+        return node.diagnostic("E229", f"cannot read '{name}': {reason}", *key, help=help_text)
+    kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+    message = f"'{name}' is {kinds.get(stat.S_IFMT(mode), 'no file')}: it cannot be read more than once"
+    return node.diagnostic("E435", message, *key, help="write what comes from it to a file, and read that")
 
 
 def _search_remote(node: SourcePlan, remote: RemoteFiles | None) -> Iterator[SourceFile]:
@@ -142,81 +211,12 @@ def _search_remote(node: SourcePlan, remote: RemoteFiles | None) -> Iterator[Sou
     for file in found:
         name = file.uri
         short = name.rpartition("/")[2]
-        if not file.is_folder and not any(_glob(x)(name) or _glob(x)(short) for x in config.exclude):
+        if not file.is_folder and not any(glob_matches(x, name) or glob_matches(x, short) for x in config.exclude):
             yield SourceFile(name, name, file.size, file.modified)
 
 
 def _modified(file: SourceFile) -> float:
-    return file.modified if is_remote(file.path) else os.stat(file.path).st_mtime
-
-
-def _walk(root: Path, levels: int | None) -> Iterator[Path]:
-    """Files under a folder; hidden ones (our own attempts among them) are left out."""
-    try:
-        entries = sorted(os.scandir(root), key=lambda e: e.name)
-    except OSError:
-        return
-    for entry in entries:
-        if entry.name.startswith((".", "_")):
-            continue
-        if entry.is_dir():
-            if levels is None or levels > 0:
-                yield from _walk(Path(entry.path), None if levels is None else levels - 1)
-        elif entry.is_file():
-            yield Path(entry.path)
-
-
-def _fixed_beginning(pattern: str) -> tuple[str, str]:
-    """`data/2024/*.csv` -> ("data/2024", "*.csv")."""
-    parts = pattern.split("/")
-    fixed = []
-    for part in parts[:-1]:
-        if any(c in part for c in "*?[{"):
-            break
-        fixed.append(part)
-    root = "/".join(fixed) or ("/" if pattern.startswith("/") else "")
-    return root, "/".join(parts[len(fixed) :])
-
-
-@cache
-def _glob(pattern: str) -> Callable[[str], object]:
-    """Does a name match? RE2 says it, which takes no longer for a pattern such as `*a*a*a*a*`."""
-    import re2  # few pipelines need it
-
-    try:
-        return re2.compile(_glob_regex(pattern)).fullmatch
-    except re2.error:  # such as [z-a]: it matches nothing
-        return lambda name: None
-
-
-def _glob_regex(pattern: str) -> str:
-    """A glob as a regular expression: *, **, ?, [a-z], {a,b}."""
-    out, i = "", 0
-    while i < len(pattern):
-        c = pattern[i]
-        if pattern.startswith("**/", i):
-            out, i = out + "(?:.*/)?", i + 3
-            continue
-        if pattern.startswith("**", i):
-            out, i = out + ".*", i + 2
-            continue
-        if c == "*":
-            out += "[^/]*"
-        elif c == "?":
-            out += "[^/]"
-        elif c == "[":
-            end = pattern.index("]", i + 2 + (pattern[i + 1 : i + 2] == "!"))
-            inner = pattern[i + 1 : end].replace("\\", "\\\\")
-            out += "[" + ("^" + inner[1:] if inner.startswith("!") else inner) + "]"
-            i = end
-        elif c in "{}":
-            out += "(?:" if c == "{" else ")"
-        elif c == "," and out.count("(?:") > out.count(")"):
-            out += "|"
-        else:
-            out += re.escape(c)
-        i += 1
-    return out
+    return file.modified if is_remote(file.path) else file.stamps[0].modified_ns / 1e9
 
 
 def _selected(config: Any, file: SourceFile, now: dt.datetime) -> bool:

@@ -19,3 +19,7 @@ class IoError(ClinkerError):
 
 class AccountingError(IoError):
     """The numbers of a run do not agree: a record may be lost, so nothing is published."""
+
+
+class PathError(ClinkerError):
+    """The pipeline, or what the command line adds to it, names paths that cannot be used together. Nothing ran."""

@@ -12,8 +12,7 @@ from typing import Any
 
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.nodes import Plan
-from clinker_spark.runtime.variables import with_defaults
-from clinker_spark.spark.sources.request import SourceFile
+from clinker_spark.spark.sources.source_files import SourceFile
 
 Listener = Callable[[str, dict[str, Any]], None]
 """Told what happens: an event and its details."""
@@ -41,6 +40,8 @@ class Options:
 
 def contexts(plan: Plan, options: Options) -> dict[str, Context]:
     """What the programs of each node read besides columns."""
+    from clinker_spark.runtime.variables import with_defaults  # loads Spark, which a dry run does without
+
     batch = options.batch_id or options.execution_id
     pipeline = {
         "name": plan.file.settings.name,

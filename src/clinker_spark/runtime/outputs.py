@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,18 +17,9 @@ from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.accounting import Accounts
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.parquet_files import SeveralParquet, one_parquet
-from clinker_spark.runtime.paths import (
-    Names,
-    Target,
-    free_path,
-    output_folders,
-    per_file_path,
-    split_name,
-    static_folder,
-    target,
-)
+from clinker_spark.runtime.paths import NO_FILE, Target, free_path, output_folders, per_file_path, split_name
+from clinker_spark.runtime.places import targets
 from clinker_spark.runtime.progress import writing
-from clinker_spark.runtime.replay import appendable, replay_path
 from clinker_spark.runtime.report import OutputReport
 from clinker_spark.runtime.reservations import located, reserve
 from clinker_spark.runtime.source_letters import kept_by_readers
@@ -63,34 +53,7 @@ class Outputs:
     @cached_property
     def targets(self) -> dict[str, Target]:
         """Where the files of each output go."""
-        digest = hashlib.sha256(self.state.plan.file.source.text.encode()).hexdigest()
-        stamp = self.state.options.now.strftime("%Y-%m-%dT%H-%M-%SZ")
-        names = Names(self.state.options.execution_id, self.state.batch_id, stamp, digest)
-        files = {name: tuple(f.name for f in found) for name, found in self.state.files.items()}
-        result = {}
-        taken: dict[Path, str] = {}
-        for node in self.state.plan.outputs:
-            place = target(self.state.plan, node, self.state.base, names, files)
-            if self.state.options.replay == "append":
-                reason = appendable(self.state.plan, node)
-                if reason is not None:
-                    message = f"cannot add to '{node.config.path}': {reason}"
-                    help_text = "replay without --append"
-                    raise IoError([node.diagnostic("E020", message, "config", "path", help=help_text)])
-            elif self.state.options.replay is not None:
-                beside = None if place.template is None else str(replay_path(Path(place.template)))
-                place = Target(replay_path(place.path), place.folder, beside)
-            if place.template is None and node.config.split is None and self.state.options.replay != "append":
-                numbered = None if place.numbered is None else _path_of(place.numbered)
-                place = Target(self._free(node, place.path, numbered), place.folder)
-            other = taken.setdefault(place.path.absolute(), node.name)
-            if other != node.name:
-                message = f"'{node.name}' and '{other}' write the same file"
-                raise IoError(
-                    [node.diagnostic("E322", message, "config", "path", help="give each output its own path")]
-                )
-            result[node.name] = place
-        return result
+        return targets(self.state.plan, self.state.options, self.state.base, self.state.files)
 
     def recover(self) -> None:
         """Finish what an earlier run left in the folders of the outputs, before files are looked for."""
@@ -161,8 +124,7 @@ class Outputs:
             raise IoError([node.diagnostic("E401", message, "config", "path", help=help_text)]) from None
 
     def _folder(self, node: OutputPlan, place: Target) -> Path:
-        home = None if place.template is None else static_folder(self.state.base, place.template)
-        beside = place.path if home is None else home / "x"
+        beside = place.path if place.template is None or place.root is None else place.root / "x"
         try:
             return self.state.attempt.folder(beside, node.name)
         except OSError as error:
@@ -222,6 +184,7 @@ class Outputs:
         else:
             writer = assemble.SeveralFiles(rendering, split, prepared.keyed, lambda n, key: folder / f"final-{n}")
         made = writer.write(found)
+        taken: set[Path] = set()
         for number, item in enumerate(made, 1):
 
             def named(place: Target, number: int = number, item: assemble.Made = item) -> Path:
@@ -231,6 +194,11 @@ class Outputs:
                 return split_name(place.path, split.naming, number)
 
             path = named(place)
+            if path in taken:  # the checks before the first job, and the order of the records, see to it
+                message = f"two files of '{node.name}' would be written to '{path}'"
+                help_text = "nothing was published; rename one of the inputs"
+                raise IoError([node.diagnostic("E431", message, "config", "path", help=help_text)])
+            taken.add(path)
             numbered = None if place.numbered is None else _path_of(place.numbered, named)
             source = None if item.key is None or place.template is None else self._file_name(item.key)
             self._put(item.path, self._free(node, path, numbered), node, report, source)
@@ -246,7 +214,7 @@ class Outputs:
 
     def _file_name(self, key: str | None) -> str:
         if key is None:
-            return "none"
+            return NO_FILE
         number = int(key)
         return self.state.files[self.state.plan.sources[number >> 32].name][number & 0xFFFFFFFF].name
 

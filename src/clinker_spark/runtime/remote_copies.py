@@ -45,6 +45,10 @@ def _copied(storage: RemoteFiles, node: SourcePlan, file: SourceFile, i: int, fo
     place = folder / f"{node.index}-{i}-{posixpath.basename(file.path)}"
     try:
         storage.copy(file.path, place)
+        now = storage.status(file.path)
+        if (now.size, now.modified) != (file.size, file.modified) or place.stat().st_size != file.size:
+            message = f"'{file.name}' was changed while it was copied"
+            raise IoError([node.diagnostic("E434", message, "config", help="run again when nobody writes to it")])
     except OSError as error:
         message = f"cannot read '{file.name}': {error}"
         help_text = "check the address and the settings of the storage (spark.hadoop.fs...)"

@@ -19,7 +19,7 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import Kind
 from clinker_spark.plan.nodes import AggregatePlan, Plan, PlanNode, SourcePlan
 from clinker_spark.runtime.letter_files import Letter
-from clinker_spark.spark.sources.request import SourceFile
+from clinker_spark.spark.sources.source_files import SourceFile
 
 NESTED = (Kind.ARRAY, Kind.MAP, Kind.ANY)
 APPENDABLE = ("csv", "json", "fixed_width")

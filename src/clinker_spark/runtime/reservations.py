@@ -15,6 +15,7 @@ from clinker_spark.runtime.commit.manifest import replayed_ids
 from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.paths import Target, letter_paths, output_folders, static_folder
+from clinker_spark.runtime.places import letter_path
 from clinker_spark.runtime.replay import replay_path
 from clinker_spark.runtime.state import RunState
 
@@ -58,7 +59,7 @@ def letter_places(state: RunState) -> dict[str, Path]:
 
 
 def letter_place(state: RunState, path: str) -> Path:
-    place = state.base / path
+    place = letter_path(state.base, path)
     return place if state.options.replay is None else replay_path(place)
 
 

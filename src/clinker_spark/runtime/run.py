@@ -13,8 +13,10 @@ from clinker_spark.runtime.accounting import Accounts
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.dead_letters import DeadLetters
 from clinker_spark.runtime.discovery import discover
+from clinker_spark.runtime.input_changes import changes_explained, check_inputs
 from clinker_spark.runtime.options import Listener, Options
 from clinker_spark.runtime.outputs import Outputs
+from clinker_spark.runtime.path_checks import check_paths
 from clinker_spark.runtime.remote_copies import remote_files, with_copies
 from clinker_spark.runtime.report import RunReport, SourceReport
 from clinker_spark.runtime.source_order import settle_order
@@ -45,6 +47,7 @@ class _Run:
         began = time.monotonic()
         try:
             with (
+                changes_explained(self.state),
                 explained(self.state.plan, self._is_published),
                 tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder,
             ):
@@ -95,6 +98,7 @@ class _Run:
                 self.accounts.before_letters()
                 self.letters.settle()
             case Publish():
+                check_inputs(self.state)
                 with self.state.timed("publish"):
                     self.state.tell("publishing", {})
                     self.accounts.check()
@@ -148,10 +152,13 @@ class _Run:
         if self.state.options.files is not None:
             found = self.state.options.files.get(node.name, ())
         else:
-            result = discover(node, self.state.base, self.state.options.now, remote_files(self.state.spark))
+            self.state.storage = self.state.storage or remote_files(self.state.spark)
+            result = discover(node, self.state.base, self.state.options.now, self.state.storage)
             self.state.report.warnings += result.warnings
             assert self.state.progress is not None
             found = with_copies(self.state.spark, node, result.files, self.state.progress)
         self.state.files[node.name] = found
         self.state.report.sources.append(SourceReport(node.name, len(found), sum(f.size for f in found)))
         self.state.tell("files_found", {node.name: [f.name for f in found]})
+        if len(self.state.files) == len(self.state.plan.sources):
+            self.state.report.warnings += check_paths(self.state.plan, self.state.options, self.state.files)

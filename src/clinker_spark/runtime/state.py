@@ -20,6 +20,7 @@ from clinker_spark.runtime.report import RunReport
 from clinker_spark.runtime.variables import Values, with_values
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.source_order import Points
+from clinker_spark.spark.remote_files import RemoteFiles
 from clinker_spark.spark.session import SparkSession, is_connect, is_local, share_of_tasks
 from clinker_spark.spark.sources.request import SourceFile
 
@@ -55,6 +56,9 @@ class RunState:
         self.again: str | None = None
         """What was done to outputs when groups are held back: lines were `cut`, or they were written once more, without
         the records that were `removed` or without whole `groups`."""
+        self.storage: RemoteFiles | None = None
+        self.inputs_read = False
+        """Were all inputs read, and compared with what they were when they were chosen?"""
 
     @property
     def holds_groups(self) -> bool:

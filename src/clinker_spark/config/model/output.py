@@ -13,7 +13,7 @@ from clinker_spark.config.model.order import SortOrder
 from clinker_spark.config.model.pipeline import FanoutPolicy
 from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
 from clinker_spark.config.model.source_formats import Character
-from clinker_spark.config.templates import TemplateError, Token, naming_problem, parse_template
+from clinker_spark.config.templates import PER_FILE, TemplateError, Token, naming_problem, parse_template
 from clinker_spark.config.values import Bool, Count, Natural, Size, Text, Words, problem, shown
 
 DEFAULT_NAMING = "{stem}_{seq:04}.{ext}"
@@ -175,23 +175,28 @@ class OutputConfig(Model):
     }
 
     def check(self) -> Iterator[Finding]:
+        per_file = False
         try:
             tokens = parse_template(self.path)
         except TemplateError as error:
             yield Finding("E007", f"'path' cannot be used: {error}", ("path",), error.help)
         else:
+            per_file = any(isinstance(token, Token) and token.name in PER_FILE for token in tokens)
             if any(isinstance(token, Token) and (token.name, token.args) == ("channel", ()) for token in tokens):
                 message = "'{channel}' is not supported yet: channels and groups"
                 yield Finding("E009", message, ("path",), "remove the token")
             if self.if_exists != "unique_suffix" and any(isinstance(t, Token) and t.name == "n" for t in tokens):
                 message = "'{n}' is nothing here: it is the number of if_exists: unique_suffix"
                 yield Finding("W027", message, ("path",), "write if_exists: unique_suffix, or remove the token")
-        if self.path.endswith("/") and (
-            self.split is not None or "{source_file" in self.path or "{source_p" in self.path
-        ):
+        if self.path.endswith("/") and (self.split is not None or per_file):
             message = "a folder of parts is neither split nor made for each input file"
             at = ("split",) if self.split is not None else ("path",)
             yield Finding("E007", message, at, "remove the / at the end of 'path'", on_key=self.split is not None)
+        elif self.split is not None and per_file:
+            message = "an output for each input file cannot be split as well"
+            see = (("path",), "one file for each input file")
+            help_text = "remove 'split', or the {source_file} or {source_path} in 'path'"
+            yield Finding("E007", message, ("split",), help_text, on_key=True, see=see)
         yield from self._check_mapping()
         if self.order == "any" and self.sort_order:
             see = (("sort_order",), "the order it is to have")

@@ -31,7 +31,7 @@ LINE_COLUMN = "value"
 _FIXED_BYTES = {Kind.BOOL: 1, Kind.DATE: 4, Kind.INT: 8, Kind.FLOAT: 8, Kind.DATETIME: 8, Kind.DECIMAL: 16}
 KEY_COLUMN, BYTES_COLUMN = "$key", "$bytes"
 """In the parts of Parquet outputs that become several files: the key of a file, and the size of a record."""
-FAILED, GOOD, WITHHELD = "$failed", "$good", "$withheld"
+FAILED, GOOD, WITHHELD, SORT_FILE = "$failed", "$good", "$withheld", "$sort_file"
 NULL_DROPPED = "null_order: drop"
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
@@ -85,9 +85,13 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
         return stream.frame
     withheld = HELD in stream.frame.columns
     sorting = node.config.sort_order
+    # The records of one input file must come together to be written to one file.
+    apart = per_file(node) and (bool(sorting) or not stream.in_place)
     needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
     keys = [F.col(quote(item.field)) for item in sorting] + ([F.col(quote(ARRIVAL_COLUMN))] if needs_sort else [])
     names = [f"$sort{i}" for i in range(len(keys))]
+    if apart:
+        keys, names = [F.col(quote(DOCUMENT_COLUMN)), *keys], [SORT_FILE, *names]
     dropping = [F.col(quote(item.field)).isNull() for item in sorting if item.null_order == "drop"]
     # Flags are TRUE or null, so that they can be counted as they are: for the conditions of `count_if` Spark would add
     # a projection, in which every line is copied once more.
@@ -116,9 +120,10 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     frame = builder.count(node.name, frame, **metrics)
     if good:
         frame = frame.where(F.col(quote(GOOD)).isNotNull())
-    if needs_sort:
-        directions = [direction(item, name) for item, name in zip(sorting, names, strict=False)]
-        frame = frame.orderBy(*directions, F.col(quote(names[-1])))
+    if needs_sort or apart:
+        first = [F.col(quote(SORT_FILE))] if apart else []
+        directions = [direction(item, name) for item, name in zip(sorting, names[len(first) :], strict=False)]
+        frame = frame.orderBy(*first, *directions, *([F.col(quote(names[-1]))] if needs_sort else []))
     return frame.select(*[F.col(quote(name)) for name in kept])
 
 

@@ -61,6 +61,9 @@ def read_headers(request: ReadRequest) -> tuple[CsvFile, ...]:
             found.append(_read_header(file, request, dialect))
         except InputError as error:
             problems.extend(error.diagnostics)
+    if request.options.has_header and found and not problems and all(not file.width for file in found):
+        message = f"'{found[0].name}' and {len(found) - 1} other file(s) have no header line: all of them are empty"
+        problems.append(Diagnostic("E228", message, help="write the names of the columns into one of them at least"))
     if problems:
         raise InputError(problems)
     return tuple(found)
@@ -84,6 +87,8 @@ def _read_header(file: SourceFile, request: ReadRequest, dialect: CsvDialect) ->
         start = 3 if _starts_with_bom(file.path, compression) else 0
         places = tuple(range(count))
         return CsvFile(file.path, file.name, compression, encoding, count, places, (), start, False, header is None)
+    if header is None and len(request.files) > 1:
+        return CsvFile(file.path, file.name, compression, encoding, 0, (), (), body, blank=True)
     if header is None:
         message = f"'{file.name}' has no header line: the file is {'empty' if empty else 'blank'}"
         raise InputError([Diagnostic("E228", message, help="write the names of the columns, or set has_header: false")])

@@ -23,6 +23,7 @@ from clinker_spark.spark.sources.csv_header import file_name, unreadable
 from clinker_spark.spark.sources.parquet_columns import PartFile, column_problem, projection, resolve
 from clinker_spark.spark.sources.record_plan import READ_ERRORS, reason_of, reject_undeclared
 from clinker_spark.spark.sources.request import ReadRequest, Scan, SourceFile
+from clinker_spark.spark.sources.source_files import parquet_parts
 
 
 @dataclass(frozen=True)
@@ -119,10 +120,10 @@ def _paths(spark: SparkSession, file: SourceFile) -> list[str]:
         return sorted(spark.read.parquet(file.path).inputFiles())
     if not os.path.isdir(file.path):
         return [file.path]
-    names = sorted(name for name in os.listdir(file.path) if name.endswith(".parquet") and name[0] not in "._")
-    if not names:
+    found = parquet_parts(file.path)
+    if not found:
         raise OSError("the folder has no files that end in .parquet")
-    return [os.path.join(file.path, name) for name in names]
+    return found
 
 
 def _part(spark: SparkSession, file: int, path: str, known: dict[str, st.StructType], *, counted: bool) -> _Part:

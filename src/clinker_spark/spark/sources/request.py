@@ -24,25 +24,13 @@ from pyspark.sql import DataFrame
 from clinker_spark.config.model.schema import Column
 from clinker_spark.plan.ready_cells import CellRun
 from clinker_spark.spark.sources.chosen import Chosen
+from clinker_spark.spark.sources.source_files import SourceFile as SourceFile
 
 FILE_COLUMN = "$file"
 ROW_COLUMN = "$row"
 FAILED_COLUMN = "$failed"
 RECORD_COLUMN = "$record"
 WIDENED_COLUMN = "$widened"
-
-
-@dataclass(frozen=True)
-class SourceFile:
-    """A file to read. `path` is what the system opens, `name` what $source.file says."""
-
-    path: str
-    name: str
-    size: int = 0
-    modified: float = 0.0
-    """When a remote file was changed, in seconds since 1970."""
-    uri: str | None = None
-    """Where it came from, if `path` is a copy."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.parsers import expat
 
-from clinker_spark.spark.sources.record_plan import READ_ERRORS, RecordFile, malformed, reason_of
+from clinker_spark.spark.sources.record_plan import BOM, READ_ERRORS, RecordFile, malformed, reason_of
 
 CHUNK = 1 << 16
 Cell = str | list[str]
@@ -157,7 +157,7 @@ def xml_records(file: RecordFile, shape: XmlShape, chunk: int = CHUNK) -> Iterat
                 data = bytes(opened.read(chunk))
             except READ_ERRORS as error:
                 raise malformed(file.name, f"cannot be read to its end: {reason_of(error)}") from None
-            blank = blank and not data.strip()
+            blank = blank and not data.strip().removeprefix(BOM).strip()
             if blank and not data:  # an empty file has no records
                 return
             try:
