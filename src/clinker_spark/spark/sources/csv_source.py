@@ -46,6 +46,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
         split_files=split_files,
         split_keys=tuple(plan.key(split) for split in plan.splits),
         watches=bool(plan.watched),
+        headers=tuple(file.header for file in plan.files),
     )
 
 
