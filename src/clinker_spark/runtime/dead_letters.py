@@ -151,18 +151,27 @@ class DeadLetters:
                 place = replay_path(place)
             folder = self.state.attempt.folder(place, f"dead-letters-{i}")
             columns, now = layout(self.state.plan, mine), self.state.options.now
+            headers = {name: scan.headers for name, scan in self.state.builder.scans.items()}
             # Letters of no source, those of groups, are in the common file.
             common = path == dlq.path and mine is rest
             chosen = apart if common else sources
             if isinstance(found, SourceLetters):
-                made = found.write(folder / "final", sources, columns, self.state.files, now, dlq)
+                made = found.write(folder / "final", sources, columns, self.state.files, headers, now, dlq)
             elif found.rows() <= FEW_LETTERS:
                 made = found.write(
-                    folder / "final", self.state.plan, chosen, columns, self.state.files, now, dlq, others=common
+                    folder / "final",
+                    self.state.plan,
+                    chosen,
+                    columns,
+                    self.state.files,
+                    headers,
+                    now,
+                    dlq,
+                    others=common,
                 )
             else:
                 frame = of_sources(found.frame, chosen, others=common)
-                lines, rendering = letter_lines(self.state.plan, frame, columns, self.state.files, now, dlq)
+                lines, rendering = letter_lines(self.state.plan, frame, columns, self.state.files, headers, now, dlq)
                 write_letters(lines, str(folder / "parts"))
                 made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
             self.state.attempt.rename(made.path, place)

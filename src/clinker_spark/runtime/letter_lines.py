@@ -13,7 +13,9 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clinker_spark.spark.operators.letters import source_hash
 from clinker_spark.spark.sources.cell_texts import quoted_where_needed
+from clinker_spark.spark.sources.source_lines import shown_line
 
 REASON = ("error_category", "error_detail")
 
@@ -24,16 +26,34 @@ def text_column(text: str | None, rows: int) -> pa.Array:
 
 
 def write_lines(
-    out: BinaryIO, engine: Mapping[str, pa.Array], record: Sequence[pa.Array], now: dt.datetime, handling: Any
+    out: BinaryIO,
+    engine: Mapping[str, pa.Array],
+    record: Sequence[pa.Array],
+    lines: pa.Array,
+    headers: pa.Array,
+    now: dt.datetime,
+    handling: Any,
 ) -> None:
     """The lines of some letters. `engine` are columns of texts by their names without prefix, all but the identifier
-    and the time, in the order of the file; `record` are the columns of the records as they were read."""
+    and the time, in the order of the file; `record` are the columns of the records as they were read, `lines` their
+    bytes in the form of `source_lines`, `headers` the header lines of their files."""
     rows = len(engine["source_file"])
     chosen = [column for name, column in engine.items() if handling.include_reason or name not in REASON]
     stamps = [pa.array(_identifiers(now, rows), pa.string()), text_column(now.strftime("%Y-%m-%dT%H:%M:%SZ"), rows)]
-    cells = [quoted_where_needed(cell, ",") for cell in (*stamps, *chosen, *record)]
+    source = [*_source_columns(record, lines, headers), *record] if handling.include_source_row else []
+    cells = [quoted_where_needed(cell, ",") for cell in (*stamps, *chosen, *source)]
     lines = pc.binary_join_element_wise(*cells, ",", null_handling="replace", null_replacement="")
     out.write("".join(line + "\n" for line in lines.to_pylist()).encode())
+
+
+def _source_columns(record: Sequence[pa.Array], lines: pa.Array, headers: pa.Array) -> list[pa.Array]:
+    """`SOURCE_COLUMNS` of some letters."""
+    shown = [(None, None) if text is None else shown_line(text) for text in lines.to_pylist()]
+    titles = [None if text is None else title for (text, _), title in zip(shown, headers.to_pylist(), strict=True)]
+    cells = zip(*(column.to_pylist() for column in record), strict=True) if record else [()] * len(shown)
+    hashes = [source_hash(row, text) for row, (text, _) in zip(cells, shown, strict=True)]
+    columns = ([text for text, _ in shown], [encoding for _, encoding in shown], titles, hashes)
+    return [pa.array(column, pa.string()) for column in columns]
 
 
 def _identifiers(now: dt.datetime, count: int) -> list[str]:

@@ -65,6 +65,7 @@ class SourceLetters:
         sources: Sequence[int],
         columns: Sequence[str],
         files: Mapping[str, tuple[SourceFile, ...]],
+        headers: Mapping[str, tuple[str, ...]],
         now: dt.datetime,
         handling: Any,
     ) -> Made:
@@ -75,7 +76,8 @@ class SourceLetters:
                 engine = _engine_columns(source, split, batch, files[source.name][split.file].name)
                 own = {column.name: batch[f"c{i}"] for i, column in enumerate(source.columns)}
                 record = [own.get(name, text_column(None, batch.num_rows)) for name in columns]
-                write_lines(out, engine, record if handling.include_source_row else [], now, handling)
+                header = text_column(headers[source.name][split.file], batch.num_rows)
+                write_lines(out, engine, record, batch["line"], header, now, handling)
         return Made(place, place.stat().st_size)
 
 

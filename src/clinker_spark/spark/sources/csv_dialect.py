@@ -122,6 +122,9 @@ class CsvDialect:
     def record_end(self, data: bytes, start: int, *, complete: bool = True) -> tuple[int, bool]:
         """The byte after the record at `start`, its line end included, -1 when it goes on after `data`; and whether
         all its quotes are closed."""
+        line_end = _LINE_END.search(data, start)
+        if line_end is not None and data.find(self.quote.encode(), start, line_end.end()) < 0:
+            return line_end.end(), True
         at = start
         for opening, closing, closed in self.quoted(data, start, complete=complete):
             if (line_end := _LINE_END.search(data, at, opening)) is not None:

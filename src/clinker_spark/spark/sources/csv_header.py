@@ -161,9 +161,9 @@ def _first_record(
         complete = len(data) < size or size >= _LONGEST
         end, closed = dialect.record_end(data, start, complete=complete)
         if not closed:
-            line = data.count(b"\n", 0, end - 1) + 1
+            number = data.count(b"\n", 0, end - 1) + 1
             help_text = "close the quote in the file, or set options.quote_char"
-            message = f"the header of '{file.name}' has a quote that is opened in line {line} and not closed"
+            message = f"the header of '{file.name}' has a quote that is opened in line {number} and not closed"
             raise InputError([Diagnostic("E453", message, help=help_text)])
         if end >= 0 or complete:
             end = len(data) if end < 0 else end

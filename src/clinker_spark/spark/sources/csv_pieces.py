@@ -199,38 +199,51 @@ def _count_lines(data: bytes, start: int, end: int) -> int:
 
 def _lines_of_file(path: str, end: int) -> int:
     """The lines before a byte of a file: only whoever has to name a line asks for it."""
-    lines = 0
     with open(path, "rb") as file:
-        while end > 0 and (block := file.read(min(end, _BLOCK))):
-            if block.endswith(b"\r") and len(block) < end:
-                block += file.read(1)
-            lines, end = lines + _count_lines(block, 0, len(block)), end - len(block)
+        return _lines_of(file, end)
+
+
+def _lines_of(stream: BinaryIO | TextStream, end: int) -> int:
+    lines = 0
+    while end > 0 and (block := _read(stream, min(end, _BLOCK))):
+        if block.endswith(b"\r") and len(block) < end:
+            block += _read(stream, 1)
+        lines, end = lines + _count_lines(block, 0, len(block)), end - len(block)
     return lines
 
 
-def _stream_pieces(file: CsvFile, dialect: CsvDialect, size: int) -> Iterator[Piece]:
-    stream: BinaryIO | TextStream
+def _stream(file: CsvFile) -> tuple[BinaryIO | TextStream, str]:
+    """A file that cannot be read from any byte, and the encoding of what is read of it."""
     if is_utf8(file.encoding) or single_bytes(file.encoding):
-        stream, encoding = open_binary(file.path, file.compression, file.name), file.encoding
-    else:  # bytes that mean a delimiter or a quote can be parts of characters: only the text can be cut
-        stream, encoding = TextStream(file.path, file.compression, file.encoding, file.name), "utf-8"
+        return open_binary(file.path, file.compression, file.name), file.encoding
+    # Bytes that mean a delimiter or a quote can be parts of characters: only the text can be cut.
+    return TextStream(file.path, file.compression, file.encoding, file.name), "utf-8"
+
+
+def _stream_pieces(file: CsvFile, dialect: CsvDialect, size: int) -> Iterator[Piece]:
+    stream, encoding = _stream(file)
     with stream:
-        held, lines, wanted, first = b"", 0, size, True
+        held, start, wanted = _read(stream, len(_BOM)), 0, size
+        if held == _BOM and is_utf8(encoding):
+            held, start = b"", len(_BOM)
         while True:
             data = _read(stream, wanted)
             at_end = len(data) < wanted
             held += data
-            if first and held.startswith(_BOM) and is_utf8(encoding):
-                held = held[len(_BOM) :]
-            first = False
             cut, values = (len(held), find_values(held, dialect)) if at_end else _cut(held, dialect)
             if cut:
-                yield Piece(held[:cut], dialect, encoding, values, partial(int, lines))
-                lines += _count_lines(held, 0, cut)
-                held = held[cut:]
+                yield Piece(held[:cut], dialect, encoding, values, partial(_lines_of_stream, file, start))
+                held, start = held[cut:], start + cut
             wanted = size if cut else max(size, len(held))
             if at_end:
                 return
+
+
+def _lines_of_stream(file: CsvFile, end: int) -> int:
+    """The lines before a byte of a stream, which is read again for it."""
+    stream, _ = _stream(file)
+    with stream:
+        return _lines_of(stream, end)
 
 
 def _read(stream: BinaryIO | TextStream, size: int) -> bytes:
