@@ -13,7 +13,9 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.letter_files import read_letters, reasons
 from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.replay import replay_files, replay_plan
+from clinker_spark.runtime.replay import replay_plan
+from clinker_spark.runtime.replay_files import replay_files
+from clinker_spark.runtime.replayed import ReplayedIds
 from clinker_spark.runtime.run import run
 
 PIPELINE = """
@@ -36,11 +38,13 @@ def prepared(bench: Any) -> None:
     assert bench.run(PIPELINE).dead_letters == 3
 
 
-def replay(bench: Any, mode: str, folder: Path) -> Any:
-    plan = replay_plan(prepare(bench.folder / "pipeline.yaml"))
+def replay(bench: Any, mode: str, folder: Path, letters: str = "dead.csv") -> Any:
+    original = prepare(bench.folder / "pipeline.yaml")
     folder.mkdir()
-    files = replay_files(plan, read_letters(bench.folder / "dead.csv"), folder)
-    return run(plan, bench.spark, Options(files=files, replay=mode))
+    known = ReplayedIds.of(original, bench.folder).known() if mode == "append" else frozenset()
+    feed = replay_files(original, read_letters(bench.folder / letters), folder, known)
+    plan = replay_plan(original, feed.files)
+    return run(plan, bench.spark, Options(files=feed.files, replay=mode, feed=feed))
 
 
 def test_reasons_are_grouped_with_samples(bench: Any) -> None:

@@ -11,11 +11,13 @@ from clinker_spark.runtime.correlation import Groups, oversize_sources
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.outputs import Outputs
 from clinker_spark.runtime.replay import replay_path
+from clinker_spark.runtime.replayed import ReplayedIds
 from clinker_spark.runtime.report import LetterReport
 from clinker_spark.runtime.row_groups import RowGroups, can_settle_rows
 from clinker_spark.runtime.saved_letters import FEW_LETTERS, Saved, count_saved, save
 from clinker_spark.runtime.source_letters import SourceLetters, kept_by_readers
 from clinker_spark.runtime.state import RunState
+from clinker_spark.runtime.unreadable_keys import check_keys
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.operators.letters import (
     LetterCount,
@@ -35,6 +37,7 @@ class DeadLetters:
     def __init__(self, state: RunState, outputs: Outputs) -> None:
         self.state = state
         self.outputs = outputs
+        self.delivered: SourceLetters | Saved | None = None
 
     def settle(self) -> None:
         """Find and write them, after the outputs were written."""
@@ -51,6 +54,7 @@ class DeadLetters:
         with self.state.timed("dead letters"):
             self.state.tell("dead_letters_started", {})
             if found is not None and not failed and not self.state.unsure:
+                self.delivered = found
                 self._note(list(found.counts))
                 self._check_letters(list(found.counts), found.first)
                 self._write_letters(found, list(found.counts))
@@ -70,6 +74,7 @@ class DeadLetters:
 
     def _deliver(self, stored: Saved) -> None:
         """Dead letters: compared with the limits, and written."""
+        self.delivered = stored
         counts = count_saved(stored)
         self._note(counts)
         misses = [c.stage for c in counts if c.category == MISS]
@@ -98,6 +103,7 @@ class DeadLetters:
             else:
                 groups = Groups(self.state, self.outputs)
             stored = groups.settle(oversize)
+            check_keys(self.state, stored)
             self._deliver(stored)
             self.state.report.rollback_cursors = groups.cursors(stored)
             self.state.report.retraction = groups.counters
@@ -151,13 +157,14 @@ class DeadLetters:
                 place = replay_path(place)
             folder = self.state.attempt.folder(place, f"dead-letters-{i}")
             columns, now = layout(self.state.plan, mine), self.state.options.now
+            feed = self.state.options.feed
             headers = {name: scan.headers for name, scan in self.state.builder.scans.items()}
             # Letters of no source, those of groups, are in the common file.
             common = path == dlq.path and mine is rest
             chosen = apart if common else sources
             if isinstance(found, SourceLetters):
-                made = found.write(folder / "final", sources, columns, self.state.files, headers, now, dlq)
-            elif found.rows() <= FEW_LETTERS:
+                made = found.write(folder / "final", sources, columns, self.state.files, headers, now, dlq, feed)
+            elif feed is not None or found.rows() <= FEW_LETTERS:
                 made = found.write(
                     folder / "final",
                     self.state.plan,
@@ -167,6 +174,7 @@ class DeadLetters:
                     headers,
                     now,
                     dlq,
+                    feed,
                     others=common,
                 )
             else:
@@ -180,8 +188,27 @@ class DeadLetters:
     def remove_old(self) -> None:
         """Dead letters belong to one run: those of an earlier one would be taken for this one's."""
         dlq = self.state.handling.dlq
-        if self.state.handling.strategy != "continue" or self.state.options.replay is not None:
+        if self.state.handling.strategy != "continue":
             return
         for path in (dlq.path, *(own.path for own in dlq.per_source.values())):
-            if path is not None and str(self.state.base / path) not in self.state.report.letter_paths:
-                self.state.attempt.remove(self.state.base / path)
+            if path is None:
+                continue
+            place = self.state.base / path
+            if self.state.options.replay is not None:
+                place = replay_path(place)
+            if str(place) not in self.state.report.letter_paths:
+                self.state.attempt.remove(place)
+
+    def note_replayed(self) -> None:
+        """Keep the letters whose records were added to outputs: they are not added again."""
+        feed = self.state.options.feed
+        if feed is None or self.state.options.replay != "append":
+            return
+        again: set[str] = set()
+        for node in self.state.plan.sources if self.delivered is not None else ():
+            assert self.delivered is not None
+            places = self.delivered.places_of(node.index)
+            for file, row in zip(places["file"].to_pylist(), places["row"].to_pylist(), strict=True):
+                fed = feed.of(node.name, file, row)
+                again |= set() if fed is None else set(fed.ids.values())
+        ReplayedIds.of(self.state.plan, self.state.base).add(feed.ids - again, self.state.attempt)

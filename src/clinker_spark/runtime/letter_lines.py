@@ -33,13 +33,24 @@ def write_lines(
     headers: pa.Array,
     now: dt.datetime,
     handling: Any,
+    fed: Sequence[tuple[str, str] | None] | None = None,
 ) -> None:
     """The lines of some letters. `engine` are columns of texts by their names without prefix, all but the identifier
     and the time, in the order of the file; `record` are the columns of the records as they were read, `lines` their
-    bytes in the form of `source_lines`, `headers` the header lines of their files."""
+    bytes in the form of `source_lines`, `headers` the header lines of their files. Letters of a replay keep the
+    identifier and the row that `fed` says."""
     rows = len(engine["source_file"])
+    identifiers = _identifiers(now, rows)
+    if fed is not None:
+        identifiers = [
+            new if known is None or not known[0] else known[0] for new, known in zip(identifiers, fed, strict=True)
+        ]
+        numbers = [
+            row if known is None else known[1] for row, known in zip(engine["source_row"].to_pylist(), fed, strict=True)
+        ]
+        engine = {**engine, "source_row": pa.array(numbers, pa.string())}
     chosen = [column for name, column in engine.items() if handling.include_reason or name not in REASON]
-    stamps = [pa.array(_identifiers(now, rows), pa.string()), text_column(now.strftime("%Y-%m-%dT%H:%M:%SZ"), rows)]
+    stamps = [pa.array(identifiers, pa.string()), text_column(now.strftime("%Y-%m-%dT%H:%M:%SZ"), rows)]
     source = [*_source_columns(record, lines, headers), *record] if handling.include_source_row else []
     cells = [quoted_where_needed(cell, ",") for cell in (*stamps, *chosen, *source)]
     lines = pc.binary_join_element_wise(*cells, ",", null_handling="replace", null_replacement="")

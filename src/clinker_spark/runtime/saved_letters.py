@@ -22,6 +22,7 @@ import pyarrow.dataset as pads
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.assemble import Made
 from clinker_spark.runtime.letter_lines import write_lines
+from clinker_spark.runtime.replay_files import Feed
 from clinker_spark.spark.operators.letters import MERGED, LetterCount, letter_header
 from clinker_spark.spark.sources.request import LINE_COLUMN, SourceFile
 
@@ -89,6 +90,7 @@ class Saved:
         headers: Mapping[str, tuple[str, ...]],
         now: dt.datetime,
         handling: Any,
+        feed: Feed | None = None,
         *,
         others: bool,
     ) -> Made:
@@ -108,7 +110,8 @@ class Saved:
                 record = [pa.array([texts.get(name) for texts in maps], pa.string()) for name in columns]
                 lines = pa.array([texts.get(LINE_COLUMN) for texts in maps], pa.string())
                 engine = _engine_columns(plan, table, files)
-                write_lines(out, engine, record, lines, _headers(plan, table, headers), now, handling)
+                fed = None if feed is None else _fed(feed, plan, table)
+                write_lines(out, engine, record, lines, _headers(plan, table, headers), now, handling, fed)
         return Made(place, place.stat().st_size)
 
 
@@ -118,6 +121,14 @@ def _sortable(values: list[Any]) -> list[Any]:
         (value is not None, [(v is not None, v) for v in value] if isinstance(value, list) else value)
         for value in values
     ]
+
+
+def _fed(feed: Feed, plan: Plan, table: pa.Table) -> list[tuple[str, str] | None]:
+    found: list[tuple[str, str] | None] = []
+    for source, file, row, stage in zip(*(table[name].to_pylist() for name in _ORDER[:4]), strict=True):
+        fed = None if source is None else feed.of(plan.sources[source].name, file, row)
+        found.append(None if fed is None else (fed.id_at(plan.nodes[stage].stage), fed.row))
+    return found
 
 
 def _headers(plan: Plan, table: pa.Table, headers: Mapping[str, tuple[str, ...]]) -> pa.Array:
