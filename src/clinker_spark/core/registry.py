@@ -690,13 +690,13 @@ ENTRIES: tuple[Entry, ...] = (
     Entry(
         "E454",
         "key of a broken record cannot be read",
-        "Records failed before their correlation key could be read, and `unreadable_key` is `stop`; nothing was written.",
+        "Records failed before their correlation key could be read, and `unreadable_key` is `stop`.",
         "Correct the lines, or write `unreadable_key: warn`.",
     ),
     Entry(
         "E456",
         "dead letter cannot be replayed",
-        "A dead letter was edited in its cells and in its line, and both say different things, or cannot be written as a record.",
+        "A dead letter was edited in its cells and in its line, which differ, or does not fit the file of its source.",
         "Edit the cells or the line, and leave the other as it is.",
     ),
     Entry(

@@ -135,6 +135,8 @@ def replay_files(plan: Plan, letters: Iterable[Letter], folder: Path, known: fro
         except ValueError as error:
             problems.append(_conflict(letter, str(error)))
     if problems:
+        for writer in writers.values():
+            writer.done("")
         more = [] if len(problems) <= MOST_TOLD else [Diagnostic("E456", f"{len(problems) - MOST_TOLD} more letters")]
         raise InputError([*problems[:MOST_TOLD], *more])
     for node in plan.sources:
@@ -180,7 +182,7 @@ class _Writer:
         else:
             count = self.records_of(line) if line_edited else 1
             line = self.of_line(line)
-        if self._file is not None and self.must_begin(line):
+        if self.must_begin(line) and self._file is not None:
             self._file.close()
             self._file = None
         if self._file is None:
