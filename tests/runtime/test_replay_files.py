@@ -141,6 +141,12 @@ def test_other_formats(tmp_path: Path) -> None:
     feed = replay_files(parquet, [missing, blank], tmp_path)
     assert fed(feed) == [b'{"id":1,"day":"2024-01-02"}\n{"id":"x","name":"","day":"2024-01-02"}\n']
     assert replay_plan(parquet, feed.files)["s"].config.type == "json"
+    xml = plan(tmp_path, "xml", schema="id: int, name: string, tags: array(int), ok: bool, cost: decimal(2)")
+    twice = letter(None, 1, id="007", name="a; b", tags="1; 02; x", ok="TRUE", cost="1.50")
+    twice.engine.update(error_category="structural_validation", triggering_field="name")
+    wanted = b'{"id":7,"name":["a","b"],"tags":[1,2,"x"],"ok":true,"cost":1.50}\n'
+    assert fed(replay_files(xml, [twice], tmp_path)) == [wanted]
+    assert fed(replay_files(xml, [edited(twice, name="a")], tmp_path)) == [wanted.replace(b'["a","b"]', b'"a"')]
 
 
 COMBINE = """

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.config.model.source import CsvSource, JsonSource
+from clinker_spark.config.model.source import JsonSource
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan
 from clinker_spark.plan.query.node import QueryPlan
@@ -44,11 +44,7 @@ def _source(node: SourcePlan) -> SourcePlan:
     keys = node.config.correlation_key
     common: dict[str, Any] = {} if keys is None else {"correlation_key": list(keys)}
     common |= {"paths": ("replay",), "schema": list(columns), "name": node.config.name}
-    config: Any
-    if as_json(node):
-        config = JsonSource.model_validate({**common, "type": "json", "options": {"format": "ndjson"}})
-    else:
-        config = CsvSource.model_validate({**common, "type": "csv"})
+    config = JsonSource.model_validate({**common, "type": "json", "options": {"format": "ndjson"}})
     config = config.model_copy(update={"watermark": node.config.watermark})
     if not node.several_files:
         config = config.model_copy(update={"path": "replay", "paths": None})
@@ -56,8 +52,8 @@ def _source(node: SourcePlan) -> SourcePlan:
 
 
 def as_json(node: SourcePlan) -> bool:
-    """Are the records of a source fed as JSON? Parquet has nulls, which cells of CSV do not have."""
-    return node.config.type in ("json", "parquet")
+    """Are the records of a source fed as JSON? XML and Parquet have nulls and arrays, which CSV does not have."""
+    return node.config.type in ("json", "xml", "parquet")
 
 
 @dataclass(frozen=True)

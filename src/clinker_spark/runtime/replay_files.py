@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from clinker_spark.config.model.schema import layout
-from clinker_spark.config.model.source_formats import CsvRead
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import STRING, Kind, Type
 from clinker_spark.plan.nodes import Plan, SourcePlan
 from clinker_spark.runtime.letter_files import Letter
 from clinker_spark.runtime.replay import as_json, check_parts, parts
@@ -28,6 +27,7 @@ from clinker_spark.spark.sources.csv_pieces import Piece, find_values
 from clinker_spark.spark.sources.fixed_rows import SEPARATORS
 from clinker_spark.spark.sources.json_values import json_cell, lookup, undeclared
 from clinker_spark.spark.sources.request import SourceFile
+from clinker_spark.spark.sources.text_readers import read_bool, read_decimal, read_float, read_int
 from clinker_spark.spark.sources.text_streams import is_utf8, single_bytes
 
 MOST_TOLD = 5
@@ -227,10 +227,9 @@ class _CsvWriter(_Writer):
 
     def __init__(self, node: SourcePlan, header: str, path: Path) -> None:
         super().__init__(node, path)
-        own = node.config.type == "csv"
-        self.options = node.config.options if own else CsvRead()
+        self.options = node.config.options
         self.dialect = dialect_of(self.options)
-        self.by_name = {file_name(column) if own else column.name: column.name for column in self.columns}
+        self.by_name = {file_name(column): column.name for column in self.columns}
         self.names = self.dialect.cells(header) if header and self.options.has_header else list(self.by_name)
         self.header = (header or self._joined(self.names)) if self.options.has_header else None
         self.separator = self._encoded("\n")
@@ -327,13 +326,42 @@ class _JsonWriter(_Writer):
             text, t = letter.record.get(column.name, ""), column.data_type
             there = t.kind is Kind.STRING and not t.nullable and column.name != missing and not own
             if text != "" or there:
-                found[names[column.name]] = _json_cell(text, t.kind)
+                found[names[column.name]] = _json_cell(text, t.kind) if own else _value(text, t, _is_repeated(letter))
         return ("{" + ",".join(f"{json.dumps(name)}:{cell}" for name, cell in found.items()) + "}").encode()
 
     def cells_of(self, line: bytes) -> dict[str, str | None]:
         found = _parsed(line)
         record = found if isinstance(found, dict) else {}
         return {column.name: json_cell(lookup(record, file_name(column))) for column in self.columns}
+
+
+def _is_repeated(letter: Letter) -> bool:
+    """Has an XML record an element several times that its column can hold once? Then it has it so again."""
+    return letter.engine.get("error_category") == "structural_validation" and not letter.edited[0]
+
+
+def _value(text: str, t: Type, repeated: bool) -> str:
+    """A cell of XML or Parquet as JSON: a value of its type if it can be read as one, else a text."""
+    if t.kind is Kind.ARRAY and isinstance(_parsed(text.encode()), list):
+        return text
+    if t.kind is Kind.ARRAY or (repeated and "; " in text):
+        element = (t.element or STRING) if t.kind is Kind.ARRAY else t
+        return "[" + ",".join(_value(part, element, False) for part in text.split("; ")) + "]"
+    found: Any = None
+    if t.kind is Kind.INT:
+        found = read_int(text)
+    elif t.kind is Kind.FLOAT:
+        found = read_float(text)
+    elif t.kind is Kind.BOOL:
+        found = read_bool(text)
+    elif t.kind is Kind.DECIMAL:
+        known = read_decimal(text, None, None)
+        return json.dumps(text) if known is None else format(known, "f")
+    return (
+        json.dumps(found)
+        if found is not None
+        else _json_cell(text, t.kind if t.kind in (Kind.MAP, Kind.ANY) else STRING.kind)
+    )
 
 
 def _is_missing(letter: Letter) -> bool:

@@ -111,25 +111,23 @@ class Piece:
         return int(self.records[record]), int(end)
 
     @cached_property
-    def _is_text(self) -> bool:
+    def _as_text(self) -> pa.StringArray | None:
+        """All records with their line ends, over the bytes as they are; None where these are no text."""
         if b"\0" in self.raw or MARK.encode() in self.raw:
-            return False
-        if self.raw.isascii():
-            return True
-        try:
-            self.raw.decode()
-        except UnicodeDecodeError:
-            return False
-        return True
+            return None
+        if not self.raw.isascii():
+            try:
+                self.raw.decode()
+            except UnicodeDecodeError:
+                return None
+        offsets = np.append(self.records, len(self.raw)).astype(np.int32)
+        return pa.StringArray.from_buffers(len(self.records), pa.py_buffer(offsets), pa.py_buffer(self.raw))
 
     def lines(self, records: np.ndarray) -> pa.Array:
         """The bytes of some records without their line ends, in the form of `source_lines`. Null for a record of which
         the bytes are not known: of encodings with several bytes, those with bytes that could not be decoded."""
-        if self._is_text and len(records) and int(records[-1] - records[0]) == len(records) - 1:
-            last = self._bounds(int(records[-1]))[1]
-            offsets = np.append(self.records[records[0] : records[-1] + 1], last).astype(np.int32)
-            found = pa.StringArray.from_buffers(len(records), pa.py_buffer(offsets), pa.py_buffer(self.raw))
-            return pc.ascii_rtrim(found, characters="\r\n")
+        if self._as_text is not None:
+            return pc.ascii_rtrim(self._as_text.take(pa.array(records)), characters="\r\n")
         mark = MARK.encode()
         texts: list[str | None] = []
         for record in records.tolist():
