@@ -125,7 +125,7 @@ def test_unedited_letters_come_again_and_edited_ones_are_added_once(bench: Any, 
     bench.file("orders.csv", b"qty;note;id;amount\n" + b"\r\n".join(LINES))
     bench.run(BROKEN)
     out, more, letters = bench.text("out.csv"), bench.text("more.csv"), bench.letters()
-    assert out == "id,amount,qty,note,unit\n1,10,2,café,5\n" and len(letters) == 9
+    assert out == "id,amount,qty,unit,note\n1,10,2,5,café\n5,2,1,2,y\n" and len(letters) == 8
     assert sum(letter["_cxl_dlq_source_row"] == "4" for letter in letters) == 2  # on both branches
 
     def same(found: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -135,20 +135,18 @@ def test_unedited_letters_come_again_and_edited_ones_are_added_once(bench: Any, 
     assert (bench.text("out.csv"), bench.text("more.csv")) == (out, more)
     assert same(bench.letters("dead-replay.csv")) == same(letters)
     # Of group 2 the line is mended, of group 6 a cell; of group 3 one record of two.
-    text = bench.text("dead.csv").replace("1;x;2;8;9", "1;x;2;8").replace(",6,oops,1\n", ",6,9,1\n")
+    text = bench.text("dead.csv").replace("1;x;2;8;9", "1;x;2;8").replace(",6,oops,1,", ",6,9,1,")
     bench.file("dead.csv", text)
     report = replay(bench, "append", tmp_path / "edited")
-    added = "2,7,1,x,7\n2,8,1,x,8\n6,9,1,z,9\n"
-    assert bench.text("out.csv") == out + added and report.dead_letters == 6
+    added = "2,7,1,7,x\n2,8,1,8,x\n6,9,1,9,z\n"
+    assert bench.text("out.csv") == out + added and report.dead_letters == 5
     report = replay(bench, "append", tmp_path / "twice")
-    assert bench.text("out.csv") == out + added and [w.code for w in report.warnings] == ["W454"]
+    assert bench.text("out.csv") == out + added and [w.code for w in report.warnings] == ["W454", "W453"]
     # What is left is mended where it failed last: it still is the letter that it was.
-    text = bench.text("dead-replay.csv").replace(",3,7,0\n", ",3,7,1\n")
+    text = bench.text("dead-replay.csv").replace(",3,7,0,", ",3,7,1,")
     bench.file("dead-replay.csv", text)
     replay(bench, "append", tmp_path / "again", "dead-replay.csv")
-    assert bench.text("out.csv") == out + added + "3,7,1,x,7\n3,7,4,x,1\n"
-    shown = CliRunner().invoke(clinker, ["dlq", "replay", str(bench.folder / "pipeline.yaml"), "x"])
-    assert shown.exit_code != 0
+    assert bench.text("out.csv") == out + added + "3,7,1,7,x\n3,7,4,1,x\n"
 
 
 LOOKUP = """
