@@ -357,11 +357,9 @@ def _value(text: str, t: Type, repeated: bool) -> str:
     elif t.kind is Kind.DECIMAL:
         known = read_decimal(text, None, None)
         return json.dumps(text) if known is None else format(known, "f")
-    return (
-        json.dumps(found)
-        if found is not None
-        else _json_cell(text, t.kind if t.kind in (Kind.MAP, Kind.ANY) else STRING.kind)
-    )
+    if found is not None:
+        return json.dumps(found)
+    return _json_cell(text, t.kind if t.kind in (Kind.MAP, Kind.ANY) else Kind.STRING)
 
 
 def _is_missing(letter: Letter) -> bool:
