@@ -73,7 +73,7 @@ def test_csv_records_hold_back_their_groups(bench: Any) -> None:
     assert bench.left_over() == [] and "a,8,16" in bench.text("out.csv")
 
 
-def test_the_general_way_of_holding_groups_back(bench: Any) -> None:
+def test_the_general_way_of_holding_groups_back(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # A total makes the run look at all groups together: other code, the same letters.
     text = pipeline("csv", "orders.csv", "options: { delimiter: ';', encoding: iso-8859-1 },")
     total = """
@@ -93,6 +93,15 @@ error_handling"""
     assert triggers == [("3", lines[2]), ("4", lines[3]), ("6", lines[5])]
     assert {(row, line) for row, trigger, line in found if trigger == "false"} == {("2", lines[1]), ("5", lines[4])}
     assert report.warnings == []
+    # Many letters are written by Spark, with the same content.
+    few = bench.letters()
+    monkeypatch.setattr("clinker_spark.runtime.dead_letters.FEW_LETTERS", -1)
+    bench.run(bench.text("pipeline.yaml"))
+    for one, other in zip(few, bench.letters(), strict=True):
+        changing = ("_cxl_dlq_id", "_cxl_dlq_timestamp")
+        assert {k: v for k, v in one.items() if k not in changing} == {
+            k: v for k, v in other.items() if k not in changing
+        }
 
 
 def test_json_and_fixed_width(bench: Any) -> None:

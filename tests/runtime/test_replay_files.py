@@ -13,7 +13,11 @@ from clinker_spark.runtime.letter_files import Letter
 from clinker_spark.runtime.replay import parts, replay_plan
 from clinker_spark.runtime.replay_files import Feed, replay_files
 from clinker_spark.spark.operators.letters import source_hash
+from clinker_spark.spark.sources.csv_plan import make_plan
+from clinker_spark.spark.sources.csv_records import read_split
+from clinker_spark.spark.sources.request import ReadRequest, SourceFile
 from clinker_spark.spark.sources.source_lines import line_text, shown_line
+from tests.spark.test_csv_unclosed import texts
 
 SOURCE = """
   - type: source
@@ -104,7 +108,8 @@ def test_a_record_with_letters_on_two_branches_is_fed_once(tmp_path: Path) -> No
     feed = replay_files(of, [edited(one, name="b"), other], tmp_path)
     assert fed(feed) == [b"id,name\n1,b\n"]
     [record] = feed.records["s", 0]
-    assert (record.id_at("t"), record.id_at("elsewhere")) == ("letter-1-t", "letter-1-t")
+    assert (record.letter("t")["id"], record.letter("elsewhere")["id"]) == ("letter-1-t", "letter-1-source")
+    assert record.ids == {"letter-1-t", "letter-1-source"}
     assert codes(of, [edited(one, name="b"), edited(other, name="c")], tmp_path)[0][0] == "E456"
     # Another file of the same name, another day: another record.
     later = letter(b"1,z", 1, "id,name", id="1", name="z")
@@ -115,6 +120,26 @@ def test_known_letters_are_skipped(tmp_path: Path) -> None:
     letters = [letter(b"1,a", 1, "id,name", id="1", name="a"), letter(b"2,b", 2, "id,name", id="2", name="b")]
     feed = replay_files(plan(tmp_path), letters, tmp_path, frozenset({"letter-1-source"}))
     assert fed(feed) == [b"id,name\n2,b\n"] and (feed.fed, feed.skipped) == (1, 1)
+
+
+def test_whatever_a_file_holds_is_read_again_in_the_same_way(tmp_path: Path) -> None:
+    """All records of generated files as letters: fed back, they are what they were, good or broken."""
+    of = plan(tmp_path)
+
+    def found(files: Any) -> list[tuple[Any, ...]]:
+        request = ReadRequest("s", tuple(files), of["s"].columns, of["s"].config.options, record=True)
+        read = make_plan(request, parallelism=1)
+        rows = [row for split in read.splits for batch in read_split(read, split) for row in batch.to_pylist()]
+        kinds = [(row["$error"] or {}).get("message", "").partition(" line ")[0] for row in rows]
+        return [(kind, row["id"], row["name"], row["$line"]) for kind, row in zip(kinds, rows, strict=True)]
+
+    for i, body in enumerate(texts(60, 3)):
+        path = tmp_path / "all.csv"
+        path.write_bytes(b"id,name\n" + body.encode())
+        before = found([SourceFile(str(path), "all.csv")])
+        letters = [letter(row[3].encode(), at, "id,name", id=str(row[1]), name="") for at, row in enumerate(before, 1)]
+        if letters:
+            assert found(replay_files(of, letters, tmp_path).files["s"]) == before, (i, body)
 
 
 def test_other_formats(tmp_path: Path) -> None:

@@ -210,5 +210,5 @@ class DeadLetters:
             places = self.delivered.places_of(node.index)
             for file, row in zip(places["file"].to_pylist(), places["row"].to_pylist(), strict=True):
                 fed = feed.of(node.name, file, row)
-                again |= set() if fed is None else set(fed.ids.values())
+                again |= set() if fed is None else fed.ids
         ReplayedIds.of(self.state.plan, self.state.base).add(feed.ids - again, self.state.attempt)

@@ -33,28 +33,37 @@ def write_lines(
     headers: pa.Array,
     now: dt.datetime,
     handling: Any,
-    fed: Sequence[tuple[str, str] | None] | None = None,
+    fed: Sequence[Mapping[str, str] | None] | None = None,
 ) -> None:
     """The lines of some letters. `engine` are columns of texts by their names without prefix, all but the identifier
     and the time, in the order of the file; `record` are the columns of the records as they were read, `lines` their
-    bytes in the form of `source_lines`, `headers` the header lines of their files. Letters of a replay keep the
-    identifier and the row that `fed` says."""
+    bytes in the form of `source_lines`, `headers` the header lines of their files. Of a replay, `fed` is
+    what the letters of the records said before."""
     rows = len(engine["source_file"])
     identifiers = _identifiers(now, rows)
     if fed is not None:
-        identifiers = [
-            new if known is None or not known[0] else known[0] for new, known in zip(identifiers, fed, strict=True)
-        ]
-        numbers = [
-            row if known is None else known[1] for row, known in zip(engine["source_row"].to_pylist(), fed, strict=True)
-        ]
-        engine = {**engine, "source_row": pa.array(numbers, pa.string())}
+        identifiers = [(known or {}).get("id") or new for new, known in zip(identifiers, fed, strict=True)]
+        engine = {**engine, **_as_before(engine, fed)}
     chosen = [column for name, column in engine.items() if handling.include_reason or name not in REASON]
     stamps = [pa.array(identifiers, pa.string()), text_column(now.strftime("%Y-%m-%dT%H:%M:%SZ"), rows)]
     source = [*_source_columns(record, lines, headers), *record] if handling.include_source_row else []
     cells = [quoted_where_needed(cell, ",") for cell in (*stamps, *chosen, *source)]
     lines = pc.binary_join_element_wise(*cells, ",", null_handling="replace", null_replacement="")
     out.write("".join(line + "\n" for line in lines.to_pylist()).encode())
+
+
+def _as_before(engine: Mapping[str, pa.Array], fed: Sequence[Mapping[str, str] | None]) -> dict[str, pa.Array]:
+    """The row of the file that a record came from, and, if it fails as it did before, the words of that: they can
+    name a line of that file."""
+    names = ("source_row", "error_category", "triggering_value", "error_detail")
+    found: dict[str, list[str | None]] = {"source_row": [], "error_detail": []}
+    columns = [engine[name].to_pylist() for name in names]
+    for row, category, value, detail, known in zip(*columns, fed, strict=True):
+        before = known or {}
+        same = before.get("error_category") == category and before.get("triggering_value", "") == (value or "")
+        found["source_row"].append(before.get("source_row", row))
+        found["error_detail"].append(before.get("error_detail", detail) if same else detail)
+    return {name: pa.array(column, pa.string()) for name, column in found.items()}
 
 
 def _source_columns(record: Sequence[pa.Array], lines: pa.Array, headers: pa.Array) -> list[pa.Array]:

@@ -37,13 +37,23 @@ _TEXTS = (Kind.STRING, Kind.DATE, Kind.DATETIME)
 
 @dataclass(frozen=True)
 class Fed:
-    """A record that is fed: the letters that speak of it, by their stage, and its row in the file they name."""
+    """A record that is fed, and what its letters say, by their stage."""
 
-    ids: dict[str, str]
-    row: str
+    letters: dict[str, dict[str, str]]
 
-    def id_at(self, stage: str) -> str:
-        return self.ids.get(stage) or next(iter(self.ids.values()))
+    @property
+    def ids(self) -> set[str]:
+        return {known["id"] for known in self.letters.values() if known.get("id")}
+
+    @property
+    def row(self) -> str:
+        """Its row in the file that the letters name."""
+        return next(iter(self.letters.values())).get("source_row", "")
+
+    def letter(self, stage: str) -> dict[str, str]:
+        """What the letter of a stage said; of another stage, only who it is."""
+        first = next(iter(self.letters.values()))
+        return self.letters.get(stage) or {name: first.get(name, "") for name in ("id", "source_row")}
 
 
 @dataclass
@@ -71,7 +81,7 @@ class Feed:
     @property
     def ids(self) -> set[str]:
         """The letters whose records are fed."""
-        return {i for records in self.records.values() for fed in records for i in fed.ids.values() if i}
+        return {known for records in self.records.values() for fed in records for known in fed.ids}
 
 
 def replay_files(plan: Plan, letters: Iterable[Letter], folder: Path, known: frozenset[str] = frozenset()) -> Feed:
@@ -81,7 +91,7 @@ def replay_files(plan: Plan, letters: Iterable[Letter], folder: Path, known: fro
     by_name = {node.source_name: node for node in plan.sources}
     flowing = {name for name, part in parts(plan).items() if part.flows}
     feed = Feed()
-    chosen: dict[tuple[str, ...], tuple[Letter, dict[str, str]]] = {}
+    chosen: dict[tuple[str, ...], tuple[Letter, Fed]] = {}
     problems: list[Diagnostic] = []
     for letter in letters:
         node = by_name.get(letter.engine["source_name"])
@@ -101,12 +111,11 @@ def replay_files(plan: Plan, letters: Iterable[Letter], folder: Path, known: fro
         identity = (node.name, *(letter.engine.get(key, "") for key in ("source_file", "source_row", "source_hash")))
         if letter.engine.get("source_hash", "") == "":
             identity += tuple(letter.record.values())
-        ids = {letter.engine["stage"]: letter.engine.get("id", "")}
         if identity not in chosen:
-            chosen[identity] = (letter, ids)
+            chosen[identity] = (letter, Fed({letter.engine["stage"]: letter.engine}))
             continue
-        before, known_ids = chosen[identity]
-        ids = ids | known_ids
+        before, fed = chosen[identity]
+        fed.letters.setdefault(letter.engine["stage"], letter.engine)
         if (
             any(before.edited)
             and any(letter.edited)
@@ -117,13 +126,13 @@ def replay_files(plan: Plan, letters: Iterable[Letter], folder: Path, known: fro
             )
         ):
             problems.append(_conflict(letter, f"dead letter {before.number} of the same record was edited differently"))
-        chosen[identity] = (letter if any(letter.edited) else before, ids)
+        chosen[identity] = (letter if any(letter.edited) else before, fed)
     if not chosen and not feed.left and not problems:
         help_text = f"the sources are {', '.join(by_name)}"
         raise InputError([Diagnostic("E019", "no dead letter belongs to a source of this pipeline", help=help_text)])
     writers: dict[tuple[str, str, str], _Writer] = {}
-    for letter, ids in chosen.values():
-        if known & {i for i in ids.values() if i}:
+    for letter, fed in chosen.values():
+        if known & fed.ids:
             feed.skipped += 1
             continue
         node = by_name[letter.engine["source_name"]]
@@ -131,7 +140,7 @@ def replay_files(plan: Plan, letters: Iterable[Letter], folder: Path, known: fro
         if key not in writers:
             writers[key] = _writer(node, key[2], folder / str(len(writers)))
         try:
-            writers[key].add(letter, Fed(ids, letter.engine.get("source_row", "")))
+            writers[key].add(letter, fed)
         except ValueError as error:
             problems.append(_conflict(letter, str(error)))
     if problems:

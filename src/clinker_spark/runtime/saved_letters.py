@@ -123,11 +123,11 @@ def _sortable(values: list[Any]) -> list[Any]:
     ]
 
 
-def _fed(feed: Feed, plan: Plan, table: pa.Table) -> list[tuple[str, str] | None]:
-    found: list[tuple[str, str] | None] = []
+def _fed(feed: Feed, plan: Plan, table: pa.Table) -> list[dict[str, str] | None]:
+    found: list[dict[str, str] | None] = []
     for source, file, row, stage in zip(*(table[name].to_pylist() for name in _ORDER[:4]), strict=True):
         fed = None if source is None else feed.of(plan.sources[source].name, file, row)
-        found.append(None if fed is None else (fed.id_at(plan.nodes[stage].stage), fed.row))
+        found.append(None if fed is None else fed.letter(plan.nodes[stage].stage))
     return found
 
 

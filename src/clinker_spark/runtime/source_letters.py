@@ -85,10 +85,10 @@ class SourceLetters:
 
     def _fed(
         self, feed: Feed, source: SourcePlan, split: KeptSplit, batch: pa.RecordBatch
-    ) -> list[tuple[str, str] | None]:
+    ) -> list[dict[str, str] | None]:
         rows = [split.first_row + place for place in batch["place"].to_pylist()]
         known = [feed.of(source.name, split.file, row) for row in rows]
-        return [None if fed is None else (fed.id_at(source.stage), fed.row) for fed in known]
+        return [None if fed is None else fed.letter(source.stage) for fed in known]
 
     def places_of(self, source: int) -> pa.Table:
         """`file` and `row` of all letters of a source."""
