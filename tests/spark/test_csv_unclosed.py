@@ -139,6 +139,8 @@ def test_headers(tmp_path: Path) -> None:
         )
     found = read(file_of(tmp_path, 'id,"na\nme"\n1,"\n2,b\n'.replace("na\nme", "name")))
     assert unclosed(found) == [(2, '1,"')]
+    found = read(file_of(tmp_path, '1,"\n2,b\n'), has_header=False)
+    assert unclosed(found) == [(1, '1,"')] and found[1]["name"] == "b"
 
 
 def test_lines_keep_their_bytes(tmp_path: Path) -> None:

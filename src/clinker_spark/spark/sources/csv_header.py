@@ -82,7 +82,7 @@ def _read_header(file: SourceFile, request: ReadRequest, dialect: CsvDialect) ->
     compression = compression_of(file.path, request.compression)
     encoding = request.options.encoding
     try:
-        header, body, empty = _first_record(file, compression, encoding, dialect)
+        header, body, empty = _first_record(file, compression, encoding, dialect, request.options.has_header)
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         reason = os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
         raise InputError([unreadable(file.name, reason)]) from None
@@ -148,7 +148,7 @@ def _starts_with_bom(path: str, compression: str) -> bool:
 
 
 def _first_record(
-    file: SourceFile, compression: str, encoding: str, dialect: CsvDialect
+    file: SourceFile, compression: str, encoding: str, dialect: CsvDialect, is_header: bool
 ) -> tuple[str | None, int, bool]:
     """The first line that is not blank (None if there is none), the byte after it, and whether the file is empty."""
     size = _FIRST_READ
@@ -160,7 +160,7 @@ def _first_record(
             start += 1
         complete = len(data) < size or size >= _LONGEST
         end, closed = dialect.record_end(data, start, complete=complete)
-        if not closed:
+        if not closed and is_header:
             number = data.count(b"\n", 0, end - 1) + 1
             help_text = "close the quote in the file, or set options.quote_char"
             message = f"the header of '{file.name}' has a quote that is opened in line {number} and not closed"
