@@ -47,6 +47,10 @@ class Letter:
         cells, line = (a != b for a, b in zip(now.split("-"), written.split("-"), strict=False))
         return cells, line
 
+    def says(self, other: Letter) -> bool:
+        """Have both letters the same cells, and the same line?"""
+        return (self.record, self.engine.get("source_line")) == (other.record, other.engine.get("source_line"))
+
 
 @dataclass
 class Reason:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.nodes import Plan, SourcePlan
 from clinker_spark.runtime.letter_files import Letter
 from clinker_spark.runtime.replay import check_parts, parts
 from clinker_spark.runtime.replay_records import Fed, Writer, writer_of
@@ -49,11 +49,39 @@ def replay_files(plan: Plan, letters: Iterable[Letter], folder: Path, known: fro
     """The records of the letters as files, each record once; without those that are `known` to have been added.
     Raises `InputError` for letters that cannot be fed. `plan` is that of the pipeline."""
     check_parts(plan)
-    by_name = {node.source_name: node for node in plan.sources}
     flowing = {name for name, part in parts(plan).items() if part.flows}
     feed = Feed()
-    chosen: dict[tuple[str, ...], tuple[Letter, Fed]] = {}
     problems: list[Diagnostic] = []
+    writers: dict[tuple[str, str, str], Writer] = {}
+    for node, letter, fed in _chosen(plan, letters, flowing, feed, problems):
+        if known & fed.ids:
+            feed.skipped += 1
+            continue
+        key = (node.name, letter.engine["source_file"], letter.engine.get("source_header", ""))
+        if key not in writers:
+            writers[key] = writer_of(node, key[2], folder / str(len(writers)))
+        try:
+            writers[key].add(letter, fed)
+        except ValueError as error:
+            problems.append(_conflict(letter, str(error)))
+    done = {key: writer.done(key[1]) for key, writer in writers.items()}
+    if problems:
+        more = [] if len(problems) <= MOST_TOLD else [Diagnostic("E456", f"{len(problems) - MOST_TOLD} more letters")]
+        raise InputError([*problems[:MOST_TOLD], *more])
+    for node in plan.sources:
+        if node.name in flowing:
+            mine = [part for (name, _, _), made in done.items() if name == node.name for part in made]
+            feed.files[node.name] = tuple(file for file, _ in mine)
+            feed.records |= {(node.name, i): fed for i, (_, fed) in enumerate(mine)}
+    return feed
+
+
+def _chosen(
+    plan: Plan, letters: Iterable[Letter], flowing: set[str], feed: Feed, problems: list[Diagnostic]
+) -> list[tuple[SourcePlan, Letter, Fed]]:
+    """The records that are fed: each with the letter that says what it is, the edited one if there are several."""
+    by_name = {node.source_name: node for node in plan.sources}
+    found: dict[tuple[str, ...], tuple[SourcePlan, Letter, Fed]] = {}
     for letter in letters:
         node = by_name.get(letter.engine["source_name"])
         if node is None:
@@ -69,53 +97,19 @@ def replay_files(plan: Plan, letters: Iterable[Letter], folder: Path, known: fro
                 help_text = "others are looked up in it: correct its input file"
                 problems.append(node.diagnostic("E458", message, help=help_text))
             continue
-        identity = (node.name, *(letter.engine.get(key, "") for key in ("source_file", "source_row", "source_hash")))
-        if letter.engine.get("source_hash", "") == "":
-            identity += tuple(letter.record.values())
-        if identity not in chosen:
-            chosen[identity] = (letter, Fed.of(letter))
-            continue
-        before, fed = chosen[identity]
-        fed.letters.setdefault(letter.engine["stage"], Fed.of(letter).letters[letter.engine["stage"]])
-        if (
-            any(before.edited)
-            and any(letter.edited)
-            and (before.record, before.engine.get("source_line"))
-            != (
-                letter.record,
-                letter.engine.get("source_line"),
-            )
-        ):
-            problems.append(_conflict(letter, f"dead letter {before.number} of the same record was edited differently"))
-        chosen[identity] = (letter if any(letter.edited) else before, fed)
-    if not chosen and not feed.left and not problems:
+        said = [letter.engine.get(name, "") for name in ("source_file", "source_row", "source_hash")]
+        identity = (node.name, *said, *(() if said[-1] else letter.record.values()))
+        _, before, fed = found.setdefault(identity, (node, letter, Fed.of(letter)))
+        fed.add(letter)
+        if before is not letter and any(letter.edited):
+            if any(before.edited) and not before.says(letter):
+                other = f"dead letter {before.number} of the same record was edited differently"
+                problems.append(_conflict(letter, other))
+            found[identity] = (node, letter, fed)
+    if not found and not feed.left and not problems:
         help_text = f"the sources are {', '.join(by_name)}"
         raise InputError([Diagnostic("E019", "no dead letter belongs to a source of this pipeline", help=help_text)])
-    writers: dict[tuple[str, str, str], Writer] = {}
-    for letter, fed in chosen.values():
-        if known & fed.ids:
-            feed.skipped += 1
-            continue
-        node = by_name[letter.engine["source_name"]]
-        key = (node.name, letter.engine["source_file"], letter.engine.get("source_header", ""))
-        if key not in writers:
-            writers[key] = writer_of(node, key[2], folder / str(len(writers)))
-        try:
-            writers[key].add(letter, fed)
-        except ValueError as error:
-            problems.append(_conflict(letter, str(error)))
-    if problems:
-        for writer in writers.values():
-            writer.done("")
-        more = [] if len(problems) <= MOST_TOLD else [Diagnostic("E456", f"{len(problems) - MOST_TOLD} more letters")]
-        raise InputError([*problems[:MOST_TOLD], *more])
-    for node in plan.sources:
-        if node.name not in flowing:
-            continue
-        mine = [part for (name, file, _), w in writers.items() if name == node.name for part in w.done(file)]
-        feed.files[node.name] = tuple(file for file, _ in mine)
-        feed.records |= {(node.name, i): fed for i, (_, fed) in enumerate(mine)}
-    return feed
+    return list(found.values())
 
 
 def _conflict(letter: Letter, reason: str) -> Diagnostic:

@@ -40,7 +40,14 @@ class Fed:
 
     @classmethod
     def of(cls, letter: Letter) -> Fed:
-        return cls({letter.engine["stage"]: {name: letter.engine[name] for name in _SAID if name in letter.engine}})
+        found = cls({})
+        found.add(letter)
+        return found
+
+    def add(self, letter: Letter) -> None:
+        """One more letter of the record."""
+        said = {name: letter.engine[name] for name in _SAID if name in letter.engine}
+        self.letters.setdefault(letter.engine["stage"], said)
 
     @property
     def ids(self) -> set[str]:
