@@ -200,8 +200,12 @@ class DeadLetters:
                 self.state.attempt.remove(place)
 
     def note_replayed(self) -> None:
-        """Keep the letters whose records were added to outputs: they are not added again."""
+        """Keep the letters whose records were added to outputs: they are not added again. A run that writes the outputs
+        anew takes out what replays had added, and forgets them."""
         feed = self.state.options.feed
+        replayed = ReplayedIds.of(self.state.plan, self.state.base)
+        if self.state.options.replay is None and replayed.path.exists():
+            self.state.attempt.remove(replayed.path)
         if feed is None or self.state.options.replay != "append":
             return
         again: set[str] = set()
@@ -211,4 +215,5 @@ class DeadLetters:
             for file, row in zip(places["file"].to_pylist(), places["row"].to_pylist(), strict=True):
                 fed = feed.of(node.name, file, row)
                 again |= set() if fed is None else fed.ids
-        ReplayedIds.of(self.state.plan, self.state.base).add(feed.ids - again, self.state.attempt)
+        if feed.ids - again:
+            replayed.add(feed.ids - again, self.state.attempt)
