@@ -15,7 +15,8 @@ from clinker_spark.runtime.commit.manifest import load
 from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.letter_files import read_letters, reasons
 from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.replay import replay_files, replay_plan
+from clinker_spark.runtime.replay import replay_plan
+from clinker_spark.runtime.replay_files import replay_files
 from clinker_spark.runtime.reservations import replayed_before
 from clinker_spark.runtime.run import run
 
@@ -39,11 +40,13 @@ def prepared(bench: Any) -> None:
     assert bench.run(PIPELINE).dead_letters == 3
 
 
-def replay(bench: Any, mode: str, folder: Path) -> Any:
-    plan = replay_plan(prepare(bench.folder / "pipeline.yaml"))
+def replay(bench: Any, mode: str, folder: Path, letters: str = "dead.csv") -> Any:
+    original = prepare(bench.folder / "pipeline.yaml")
     folder.mkdir()
-    files = replay_files(plan, read_letters(bench.folder / "dead.csv"), folder)
-    return run(plan, bench.spark, Options(files=files, replay=mode, replayed=("some id",)))
+    known = replayed_before(original, bench.folder) if mode == "append" else frozenset()
+    feed = replay_files(original, read_letters(bench.folder / letters), folder, known)
+    plan = replay_plan(original, feed.files)
+    return run(plan, bench.spark, Options(files=feed.files, replay=mode, feed=feed))
 
 
 def test_reasons_are_grouped_with_samples(bench: Any) -> None:
@@ -75,7 +78,7 @@ def test_corrected_records_can_be_added_to_the_output(bench: Any, tmp_path: Path
     assert bench.text("out.csv") == "id,amount,qty,unit\n1,10,2,5\n2,12,1,12\n3,7,4,1\n4,8,4,2\n"
     # What is known about the outputs: the inputs are those of the whole run, and letters were replayed since.
     plan = prepare(bench.folder / "pipeline.yaml")
-    assert replayed_before(plan, bench.folder) == {"some id"}
+    assert replayed_before(plan, bench.folder) == {letter["_cxl_dlq_id"] for letter in bench.letters()}
     assert load(SYSTEM, bench.folder, "test").inputs == inputs
 
 
@@ -87,3 +90,104 @@ def test_what_is_no_dead_letter_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         list(read_letters(tmp_path / "none.csv"))
     assert caught.value.diagnostics[0].code == "E224"
+
+
+BROKEN = """
+pipeline: { name: test }
+nodes:
+  - type: source
+    name: orders
+    config:
+      type: csv
+      path: orders.csv
+      correlation_key: id
+      options: { delimiter: ";", encoding: iso-8859-1 }
+      schema: { id: int, amount: float, qty: int }
+  - type: transform
+    name: unit
+    input: orders
+    config: { cxl: "emit unit = amount.to_int() / qty" }
+  - type: transform
+    name: rest
+    input: orders
+    config: { cxl: "emit rest = amount.to_int() % qty" }
+  - { type: output, name: out, input: unit, config: { type: csv, path: out.csv } }
+  - { type: output, name: more, input: rest, config: { type: csv, path: more.csv, include_unmapped: false } }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+"""
+LINES = [
+    b"2;caf\xe9;1;10",
+    b"1;x;2;7",
+    b"1;x;2;8;9",
+    b"0;x;3;7",
+    b"4;x;3;7",
+    b"1;\xff\xfe;4",
+    b'1;"x;5;1',
+    b'1;"y";5;2',
+    b"1;z;6;oops",
+]
+
+
+def test_unedited_letters_come_again_and_edited_ones_are_added_once(bench: Any, tmp_path: Path) -> None:
+    bench.file("orders.csv", b"qty;note;id;amount\n" + b"\r\n".join(LINES))
+    bench.run(BROKEN)
+    out, more, letters = bench.text("out.csv"), bench.text("more.csv"), bench.letters()
+    assert out == "id,amount,qty,unit,note\n1,10,2,5,café\n5,2,1,2,y\n" and len(letters) == 8
+    assert sum(letter["_cxl_dlq_source_row"] == "4" for letter in letters) == 2  # on both branches
+
+    def same(found: list[dict[str, str]]) -> list[dict[str, str]]:
+        return [{name: cell for name, cell in letter.items() if name != "_cxl_dlq_timestamp"} for letter in found]
+
+    replay(bench, "append", tmp_path / "unedited")
+    assert (bench.text("out.csv"), bench.text("more.csv")) == (out, more)
+    assert same(bench.letters("dead-replay.csv")) == same(letters)
+    # Of group 2 the line is mended, of group 6 a cell; of group 3 one record of two.
+    text = bench.text("dead.csv").replace("1;x;2;8;9", "1;x;2;8").replace(",6,oops,1,", ",6,9,1,")
+    bench.file("dead.csv", text)
+    report = replay(bench, "append", tmp_path / "edited")
+    added = "2,7,1,7,x\n2,8,1,8,x\n6,9,1,9,z\n"
+    assert bench.text("out.csv") == out + added and report.dead_letters == 5
+    report = replay(bench, "append", tmp_path / "twice")
+    assert bench.text("out.csv") == out + added and [w.code for w in report.warnings] == ["W454", "W453"]
+    # What is left is mended where it failed last: it still is the letter that it was.
+    text = bench.text("dead-replay.csv").replace(",3,7,0,", ",3,7,1,")
+    bench.file("dead-replay.csv", text)
+    replay(bench, "append", tmp_path / "again", "dead-replay.csv")
+    assert bench.text("out.csv") == out + added + "3,7,1,7,x\n3,7,4,1,x\n"
+
+
+LOOKUP = """
+pipeline: { name: test }
+nodes:
+  - type: source
+    name: orders
+    config: { type: csv, path: orders.csv, schema: { id: int, product: string } }
+  - type: source
+    name: products
+    config: { type: csv, path: products.csv, schema: { product: string, price: int } }
+  - type: combine
+    name: priced
+    input: { o: orders, p: products }
+    config:
+      where: "o.product == p.product"
+      match: first
+      on_miss: skip
+      cxl: |
+        emit id = o.id
+        emit price = p.price
+      propagate_ck: driver
+  - { type: output, name: out, input: priced, config: { type: csv, path: out.csv } }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+"""
+
+
+def test_a_combine_finds_its_build_side(bench: Any, tmp_path: Path) -> None:
+    bench.file("orders.csv", "id,product\n1,a\nx,b\n")
+    bench.file("products.csv", "product,price\na,1\nb,2\nc,oops\n")
+    assert bench.run(LOOKUP).dead_letters == 2
+    bench.file("dead.csv", bench.text("dead.csv").replace(",x,b", ",2,b").replace(",x,", ",2,"))
+    report = replay(bench, "beside", tmp_path / "replay")
+    assert bench.text("out-replay.csv") == "id,price\n2,2\n"
+    assert [w.code for w in report.warnings] == ["W455"]
+    [left] = bench.letters("dead-replay.csv")
+    assert left["_cxl_dlq_source_line"] == "c,oops"

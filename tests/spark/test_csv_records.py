@@ -225,13 +225,10 @@ def test_limit(tmp_path: Path, limit: int) -> None:
     assert rows(limited) == rows(limited, 7) == every[:limit]
 
 
-def test_long_values_and_open_quotes(tmp_path: Path) -> None:
+def test_long_values(tmp_path: Path) -> None:
     long = "y" * 5000
     file = write(tmp_path, f"id,name\n1,a\n2,{long}\n3\n4,b\n")
     assert bare(rows(request(file), block=64)) == [(1, "a"), (2, long), (None, None), (4, "b")]
-    found = rows(request(write(tmp_path, 'id,name\n1,a\n2,"open\n3,b\n4,c\n')), 3, block=64)
-    assert bare(found) == [(1, "a"), (2, "open\n3,b\n4,c\n")] or errors(found)[1] is not None
-    assert len(found) == 2
 
 
 def test_headers_that_do_not_fit(tmp_path: Path) -> None:

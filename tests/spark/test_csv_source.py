@@ -66,6 +66,7 @@ def test_every_type_arrives_as_it_should(spark: SparkSession, tmp_path: Path) ->
         "$row bigint",
         "$record struct<i:string,f:string,d:string,n:string,b:string,s:string,day:string,at:string,a:string,"
         "odd `name`:string>",
+        "$line string",
         "$arrival bigint",
     ]
     good, ragged, bad = scan.frame.collect()
@@ -82,6 +83,7 @@ def test_every_type_arrives_as_it_should(spark: SparkSession, tmp_path: Path) ->
     assert good["a"].toPython() == "any"
     assert (good["odd `name`"], good["$error"], good["$widened"]) == (None, None, {"more": "extra"})
     assert good["$record"]["d"] == "3.10"
+    assert (good["$line"], ragged["$line"]) == (GOOD.rstrip("\n"), "no")
     assert (ragged["i"], ragged["$error"]["kind"], ragged["$row"]) == (None, "structural_validation", 2)
     assert (bad["i"], bad["f"], bad["$error"]["field"], bad["$error"]["value"]) == (None, 2.5, "i", "x")
 

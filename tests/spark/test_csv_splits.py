@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clinker_spark.spark.sources.csv_dialect import CsvDialect
-from clinker_spark.spark.sources.csv_splits import byte_ranges, count_lines
+from clinker_spark.spark.sources.csv_splits import byte_ranges
 
 DIALECT = CsvDialect(",", '"')
 
@@ -20,7 +20,7 @@ CRLF = PLAIN.replace(b"\n", b"\r\n")
 def record_starts(data: bytes) -> set[int]:
     starts, at = {0}, 0
     while at < len(data):
-        at = DIALECT.record_end(data, at)
+        at, _ = DIALECT.record_end(data, at)
         starts.add(at)
     return starts
 
@@ -30,7 +30,7 @@ def record_starts(data: bytes) -> set[int]:
 def test_ranges_start_at_records_and_cover_the_file(tmp_path: Path, data: bytes, pieces: int) -> None:
     path = tmp_path / "f.csv"
     path.write_bytes(data)
-    ranges = byte_ranges(str(path), 0, DIALECT, parallelism=1, target=-(-len(data) // pieces), smallest=1)
+    ranges = byte_ranges(str(path), 0, DIALECT, parallelism=1, target=-(-len(data) // pieces), smallest=1).ranges
     assert [r[0] for r in ranges] == [0, *(r[1] for r in ranges[:-1])]
     assert ranges[-1][1] == len(data)
     assert all(start < end for start, end in ranges)
@@ -42,28 +42,22 @@ def test_ranges_start_at_records_and_cover_the_file(tmp_path: Path, data: bytes,
 def test_small_files_are_not_cut_and_large_ones_keep_all_workers_busy(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_bytes(PLAIN)
-    assert len(byte_ranges(str(path), 0, DIALECT, parallelism=8)) == 1
-    assert len(byte_ranges(str(path), 0, DIALECT, parallelism=4, smallest=10)) == 4
-    assert byte_ranges(str(path), len(PLAIN), DIALECT, parallelism=4) == []
+    assert len(byte_ranges(str(path), 0, DIALECT, parallelism=8).ranges) == 1
+    assert len(byte_ranges(str(path), 0, DIALECT, parallelism=4, smallest=10).ranges) == 4
+    assert byte_ranges(str(path), len(PLAIN), DIALECT, parallelism=4).ranges == []
 
 
-def test_a_quote_that_is_never_closed_takes_the_rest(tmp_path: Path) -> None:
+def test_a_quote_that_is_never_closed_takes_its_line(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_bytes(PLAIN + b'1,"open\n' + PLAIN)
-    ranges = byte_ranges(str(path), 0, DIALECT, parallelism=8, smallest=1)
-    assert all(start <= len(PLAIN) for start, _ in ranges)
-
-
-@pytest.mark.parametrize(
-    ("data", "lines"),
-    [(b"", 0), (b"a\nb\n", 2), (b"a\nb", 2), (b"\n\na\n\n\nb\n\n", 2), (b"a\r\n\r\nb\r\n", 2), (b"a\rb\n", None)],
-)
-def test_counting_lines(data: bytes, lines: int | None) -> None:
-    assert count_lines(data) == lines
+    found = byte_ranges(str(path), 0, DIALECT, parallelism=8, smallest=1)
+    assert len(found.ranges) == 8 and not found.clean
+    assert {start for start, _ in found.ranges} <= record_starts(path.read_bytes())
 
 
 def test_the_end_of_a_record() -> None:
-    assert DIALECT.record_end(b'a,"x\n",b\nc', 0) == 9
-    assert DIALECT.record_end(b'5" a\nb', 0) == 5
-    assert DIALECT.record_end(b'"a\nb', 0) == -1
-    assert DIALECT.record_end(b'ab\n"c\n"\n', 3) == 8
+    assert DIALECT.record_end(b'a,"x\n",b\nc', 0) == (9, True)
+    assert DIALECT.record_end(b'5" a\nb', 0) == (5, True)
+    assert DIALECT.record_end(b'"a\nb', 0) == (3, False)
+    assert DIALECT.record_end(b'"a\nb', 0, complete=False) == (-1, True)
+    assert DIALECT.record_end(b'ab\n"c\n"\n', 3) == (8, True)

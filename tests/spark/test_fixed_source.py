@@ -112,7 +112,8 @@ def test_fields(tmp_path: Path, text: str, column: dict[str, Any], expected: Any
 
 def test_lines_of_the_wrong_length(tmp_path: Path) -> None:
     found = rows(request(write(tmp_path, "   1a     \n   2b\n   3c      \n   4d     \r\n\n   5e     "), record=True))
-    assert bare(found) == [(1, "a"), (None, None), (None, None), (None, None), (5, "e")]
+    # Of a broken line, the columns that are all there are known: its key may be among them.
+    assert bare(found) == [(1, "a"), (2, None), (3, "c"), (4, "d"), (5, "e")]
     assert [error(row) for row in found[1:4]] == [
         ("structural_validation", None, "   2b", "the line has 5 bytes, the schema has 10"),
         ("structural_validation", None, "   3c      ", "the line has 11 bytes, the schema has 10"),

@@ -128,7 +128,9 @@ def test_bad_lines_stay_in_their_place(tmp_path: Path) -> None:
 def test_broken_lines_that_look_whole_together_are_told_apart(tmp_path: Path) -> None:
     file = write(tmp_path, '{"id":1}\n{"a":[{"id":2}\n{"id":3}]}\n{"id":4},{"id":5}\n{"id":6}\n')
     found = rows(request(file, on_unmapped="drop"))
-    assert [(row["id"], row["$error"] is None) for row in found] == [(1, True)] + [(None, False)] * 3 + [(6, True)]
+    # What stands before the place where a line breaks is known: its key may be there.
+    known = [(row["id"], row["$error"] is None) for row in found]
+    assert known == [(1, True), (None, False), (3, False), (4, False), (6, True)]
 
 
 VALUES: list[tuple[str, str, Any]] = [

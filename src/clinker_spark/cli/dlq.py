@@ -66,8 +66,8 @@ def replay(pipeline: str, file: str, **options: Any) -> int:
     """Run the records of a dead-letter FILE through the PIPELINE again, and only those.
 
     Correct the pipeline, or the values in the file, first. Outputs are written beside the old ones as
-    <name>-replay.<ext>; with --append their records are added to the old ones. Records that fail again are
-    in <dead letters>-replay.csv.
+    <name>-replay.<ext>; with --append their records are added to the old ones, each letter once. Records that
+    fail again are in <dead letters>-replay.csv.
     """
     import tempfile
 
@@ -76,15 +76,21 @@ def replay(pipeline: str, file: str, **options: Any) -> int:
     from clinker_spark.report.progress import reporter
     from clinker_spark.runtime.letter_files import read_letters
     from clinker_spark.runtime.options import Options
-    from clinker_spark.runtime.replay import replay_files, replay_plan
+    from clinker_spark.runtime.replay import replay_plan
+    from clinker_spark.runtime.replay_files import replay_files
+    from clinker_spark.runtime.reservations import replayed_before
     from clinker_spark.runtime.run import run
 
     stop_on_sigterm()
     original = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
-    plan = replay_plan(original)
+    known = replayed_before(original, original.file.folder) if options["append"] else frozenset()
     with tempfile.TemporaryDirectory(prefix="clinker-replay-") as folder:
-        files = replay_files(plan, read_letters(file), Path(folder))
-        run_options = Options(files=files, replay="append" if options["append"] else "beside")
+        feed = replay_files(original, read_letters(file), Path(folder), known)
+        if not feed.fed:
+            click.echo(f"nothing to replay: {feed.skipped} dead letter(s) were added before, {feed.left} are not fed")
+            return 0
+        plan = replay_plan(original, feed.files)
+        run_options = Options(files=feed.files, replay="append" if options["append"] else "beside", feed=feed)
         with reporter(pipeline, run_options, machine=None, quiet=options["quiet"]) as listener:
             spark = open_session(plan, pipeline, {**options, "verbose": False})
             report = run(plan, spark, run_options, listener)

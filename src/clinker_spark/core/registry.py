@@ -804,6 +804,36 @@ ENTRIES: tuple[Entry, ...] = (
         "A compressed file of a source ends too early, or its bytes are wrong.",
         "Get the file again; `gzip -t`, `bzip2 -t` or `zstd -t` tests it.",
     ),
+    Entry(
+        "E453",
+        "header with an open quote",
+        "The header of a CSV file has a quote that nobody closed, so that its columns cannot be told.",
+        "Close the quote in the file, or set `options.quote_char`.",
+    ),
+    Entry(
+        "E454",
+        "key of a broken record cannot be read",
+        "Records failed before their correlation key could be read, and `unreadable_key` is `stop`.",
+        "Correct the lines, or write `unreadable_key: warn`.",
+    ),
+    Entry(
+        "E456",
+        "dead letter cannot be replayed",
+        "A dead letter was edited in its cells and in its line, which differ, or does not fit the file of its source.",
+        "Edit the cells or the line, and leave the other as it is.",
+    ),
+    Entry(
+        "E458",
+        "letters need records of other sources",
+        "Dead letters cannot be fed without records that were written already.",
+        "Correct the input files, and run the pipeline again.",
+    ),
+    Entry(
+        "E459",
+        "replayed letters are not known",
+        "The file that says which dead letters were added to outputs cannot be read.",
+        "Restore the file; remove it if no letter was added yet.",
+    ),
     # ------------------------------------------------------------ queries
     Entry(
         "E700",
@@ -1006,6 +1036,24 @@ ENTRIES: tuple[Entry, ...] = (
         "file read twice",
         "A source reads a file more than once: it is listed twice, or found under two names.",
         "Remove one of the two, or leave it out with `exclude`.",
+    ),
+    Entry(
+        "W453",
+        "key of a broken record was not read",
+        "Records failed before their correlation key could be read, so no group is held back for them.",
+        "Look at the dead letters; `unreadable_key: stop` publishes nothing in this case.",
+    ),
+    Entry(
+        "W454",
+        "letters were replayed before",
+        "Dead letters were added to the outputs by an earlier replay, and are not added again.",
+        "Nothing: each letter is added once.",
+    ),
+    Entry(
+        "W455",
+        "letters that are not fed",
+        "Dead letters of a source are not fed, because others are looked up in it: it is read from its own files.",
+        "Correct the files of the source, and run the pipeline again.",
     ),
     # ------------------------------------------------------------ record errors
     Entry(

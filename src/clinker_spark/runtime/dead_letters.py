@@ -17,6 +17,7 @@ from clinker_spark.runtime.row_groups import RowGroups, can_settle_rows
 from clinker_spark.runtime.saved_letters import FEW_LETTERS, Saved, count_saved, save
 from clinker_spark.runtime.source_letters import SourceLetters, kept_by_readers
 from clinker_spark.runtime.state import RunState
+from clinker_spark.runtime.unreadable_keys import check_keys
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.operators.letters import (
     LetterCount,
@@ -36,6 +37,7 @@ class DeadLetters:
     def __init__(self, state: RunState, outputs: Outputs) -> None:
         self.state = state
         self.outputs = outputs
+        self.delivered: SourceLetters | Saved | None = None
 
     def settle(self) -> None:
         """Find and write them, after the outputs were written."""
@@ -52,6 +54,7 @@ class DeadLetters:
         with self.state.timed("dead letters"):
             self.state.tell("dead_letters_started", {})
             if found is not None and not failed and not self.state.unsure:
+                self.delivered = found
                 self._note(list(found.counts))
                 self._check_letters(list(found.counts), found.first)
                 self._write_letters(found, list(found.counts))
@@ -73,6 +76,7 @@ class DeadLetters:
 
     def _deliver(self, stored: Saved) -> None:
         """Dead letters: compared with the limits, and written."""
+        self.delivered = stored
         counts = count_saved(stored)
         self._note(counts)
         misses = [c.stage for c in counts if c.category == MISS]
@@ -101,6 +105,7 @@ class DeadLetters:
             else:
                 groups = Groups(self.state, self.outputs)
             stored = groups.settle(oversize)
+            check_keys(self.state, stored)
             self._deliver(stored)
             self.state.report.rollback_cursors = groups.cursors(stored)
             self.state.report.retraction = groups.counters
@@ -154,18 +159,29 @@ class DeadLetters:
             place = letter_place(self.state, path)
             folder = self.state.attempt.folder(place, f"dead-letters-{i}")
             columns, now = layout(self.state.plan, mine), self.state.options.now
+            feed = self.state.options.feed
+            headers = {name: scan.headers for name, scan in self.state.builder.scans.items()}
             # Letters of no source, those of groups, are in the common file.
             common = path == dlq.path and mine is rest
             chosen = apart if common else sources
             if isinstance(found, SourceLetters):
-                made = found.write(folder / "final", sources, columns, self.state.files, now, dlq)
-            elif found.rows() <= FEW_LETTERS:
+                made = found.write(folder / "final", sources, columns, self.state.files, headers, now, dlq, feed)
+            elif feed is not None or found.rows() <= FEW_LETTERS:
                 made = found.write(
-                    folder / "final", self.state.plan, chosen, columns, self.state.files, now, dlq, others=common
+                    folder / "final",
+                    self.state.plan,
+                    chosen,
+                    columns,
+                    self.state.files,
+                    headers,
+                    now,
+                    dlq,
+                    feed,
+                    others=common,
                 )
             else:
                 frame = of_sources(found.frame, chosen, others=common)
-                lines, rendering = letter_lines(self.state.plan, frame, columns, self.state.files, now, dlq)
+                lines, rendering = letter_lines(self.state.plan, frame, columns, self.state.files, headers, now, dlq)
                 write_letters(lines, str(folder / "parts"))
                 made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
             with located(self.state):
@@ -174,8 +190,23 @@ class DeadLetters:
 
     def remove_old(self) -> None:
         """Dead letters belong to one run: those of an earlier one would be taken for this one's."""
-        if self.state.handling.strategy != "continue" or self.state.options.replay is not None:
+        if self.state.handling.strategy != "continue":
             return
         for path, place in letter_places(self.state).items():
             if str(place) not in self.state.report.letter_paths:
                 self.state.attempt.remove(place, letter_key(path))
+
+    def note_replayed(self) -> None:
+        """Keep the letters whose records are added to outputs: they are not added again. They are published with the
+        outputs; a run that writes the outputs anew takes out what replays had added, and forgets them."""
+        feed = self.state.options.feed
+        if feed is None or self.state.options.replay != "append":
+            return
+        again: set[str] = set()
+        for node in self.state.plan.sources if self.delivered is not None else ():
+            assert self.delivered is not None
+            places = self.delivered.places_of(node.index)
+            for file, row in zip(places["file"].to_pylist(), places["row"].to_pylist(), strict=True):
+                fed = feed.of(node.name, file, row)
+                again |= set() if fed is None else fed.ids
+        self.state.attempt.replayed = sorted(feed.ids - again)

@@ -8,10 +8,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
+from clinker_spark.spark.operators.letters import source_hash
+from clinker_spark.spark.sources.source_lines import line_bytes
 
 PREFIX = "_cxl_dlq_"
 REQUIRED = ("source_file", "source_name", "source_row", "stage")
@@ -24,6 +27,29 @@ class Letter:
 
     engine: dict[str, str]
     record: dict[str, str]
+    number: int = 0
+    """Its place in the file, from 1."""
+
+    @property
+    def line(self) -> bytes | None:
+        """The bytes of the record; None when the letter does not have them. Raises ValueError for a damaged letter."""
+        encoding = self.engine.get("source_line_encoding", "")
+        return line_bytes(self.engine["source_line"], encoding) if encoding else None
+
+    @cached_property
+    def edited(self) -> tuple[bool, bool]:
+        """Have the cells been edited since the letter was written, and the line? A letter without a hash, of an
+        earlier version, has only cells."""
+        written = self.engine.get("source_hash", "")
+        if not written:
+            return True, False
+        now = source_hash(list(self.record.values()), self.engine.get("source_line", ""))
+        cells, line = (a != b for a, b in zip(now.split("-"), written.split("-"), strict=False))
+        return cells, line
+
+    def says(self, other: Letter) -> bool:
+        """Have both letters the same cells, and the same line?"""
+        return (self.record, self.engine.get("source_line")) == (other.record, other.engine.get("source_line"))
 
 
 @dataclass
@@ -47,10 +73,10 @@ def read_letters(path: str | Path) -> Iterator[Letter]:
             rows = csv.reader(file)
             header = next(rows, [])
             _check(path, header)
-            for row in rows:
+            for number, row in enumerate(rows, 1):
                 cells = dict(zip(header, row, strict=False))
                 engine = {k.removeprefix(PREFIX): v for k, v in cells.items() if k.startswith(PREFIX)}
-                yield Letter(engine, {k: v for k, v in cells.items() if not k.startswith(PREFIX)})
+                yield Letter(engine, {k: v for k, v in cells.items() if not k.startswith(PREFIX)}, number)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError([Diagnostic("E224", f"cannot read '{path}': {reason}", help="check the path")]) from None

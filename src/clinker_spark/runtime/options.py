@@ -12,6 +12,7 @@ from typing import Any
 
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.nodes import Plan
+from clinker_spark.runtime.replay_files import Feed
 from clinker_spark.spark.sources.source_files import SourceFile
 
 Listener = Callable[[str, dict[str, Any]], None]
@@ -29,11 +30,11 @@ class Options:
     """What relative paths start from; by default the folder of the pipeline."""
     force: bool = False
     files: dict[str, tuple[SourceFile, ...]] | None = None
-    """Files to read instead of those the sources name (replays)."""
+    """Files to read instead of those the sources name (replays); other sources read their own."""
     replay: str | None = None
     """For replays: write outputs `beside` the old ones, or `append` to them."""
-    replayed: tuple[str, ...] = ()
-    """For replays: the letters that are replayed, by their ids. The manifest of the outputs keeps them."""
+    feed: Feed | None = None
+    """For replays: which letters the records of `files` come from."""
     lock_wait: float = 10.0
     """How many seconds to wait for another run that writes the same outputs."""
 

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import InputError
 from clinker_spark.plan.nodes import OutputPlan, Plan
 from clinker_spark.runtime.commit.claims import Claim, Refusal
-from clinker_spark.runtime.commit.manifest import replayed_ids
+from clinker_spark.runtime.commit.manifest import Unreadable, replayed_ids
 from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.paths import Target, letter_paths, output_folders, static_folder
@@ -72,7 +73,11 @@ def replayed_before(plan: Plan, base: Path) -> frozenset[str]:
     """The dead letters that were replayed into the outputs since their last whole run, by their ids."""
     name = plan.file.settings.name
     folders = [SYSTEM.resolve(folder) for folder in output_folders(plan, base)]
-    return frozenset().union(*(replayed_ids(SYSTEM, folder, name) for folder in folders))
+    try:
+        return frozenset().union(*(replayed_ids(SYSTEM, folder, name) for folder in folders))
+    except Unreadable as problem:
+        help_text = "restore it, or remove it if no letter was added yet"
+        raise InputError([Diagnostic("E459", str(problem), help=help_text)]) from None
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import contextlib
 import tempfile
 import time
 
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.nodes import CombinePlan, Plan, TransformPlan
 from clinker_spark.plan.remembered import Remembered, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write, stages
@@ -53,6 +54,7 @@ class _Run:
             ):
                 self.state.progress = folder
                 self._log("before_transform")
+                self._warn_of_letters()
                 self.outputs.recover()
                 claimed = False
                 for stage in stages(self.state.plan):
@@ -103,9 +105,21 @@ class _Run:
                     self.state.tell("publishing", {})
                     self.accounts.check()
                     self.letters.remove_old()
+                    self.letters.note_replayed()
                     self.state.attempt.publish()
                     self.state.report.warnings += self.state.attempt.warnings
                     self.state.report.removed += self.state.attempt.removed
+
+    def _warn_of_letters(self) -> None:
+        """Letters that a replay does not feed, in numbers."""
+        feed = self.state.options.feed
+        if feed is not None and feed.skipped:
+            message = f"{feed.skipped} dead letter(s) were added by an earlier replay, and are not added again"
+            self.state.report.warnings.append(Diagnostic("W454", message))
+        if feed is not None and feed.left:
+            message = f"{feed.left} dead letter(s) are not fed: their sources are read from their own files"
+            help_text = "others are looked up in these sources: correct the files, and run the pipeline again"
+            self.state.report.warnings.append(Diagnostic("W455", message, help=help_text))
 
     def _warn(self) -> None:
         """Validations that only warn, in numbers."""
@@ -149,8 +163,9 @@ class _Run:
 
     def _find(self, name: str) -> None:
         node = next(source for source in self.state.plan.sources if source.name == name)
-        if self.state.options.files is not None:
-            found = self.state.options.files.get(node.name, ())
+        replayed = self.state.options.files
+        if replayed is not None and node.name in replayed:
+            found = replayed[node.name]
         else:
             self.state.storage = self.state.storage or remote_files(self.state.spark)
             result = discover(node, self.state.base, self.state.options.now, self.state.storage)

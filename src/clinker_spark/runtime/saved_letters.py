@@ -22,8 +22,9 @@ import pyarrow.dataset as pads
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.assemble import Made
 from clinker_spark.runtime.letter_lines import write_lines
+from clinker_spark.runtime.replay_files import Feed
 from clinker_spark.spark.operators.letters import MERGED, LetterCount, letter_header
-from clinker_spark.spark.sources.request import SourceFile
+from clinker_spark.spark.sources.request import LINE_COLUMN, SourceFile
 
 FEW_LETTERS = 50_000
 """Up to so many are written without a Spark job."""
@@ -86,8 +87,10 @@ class Saved:
         sources: Sequence[int],
         columns: Sequence[str],
         files: Mapping[str, tuple[SourceFile, ...]],
+        headers: Mapping[str, tuple[str, ...]],
         now: dt.datetime,
         handling: Any,
+        feed: Feed | None = None,
         *,
         others: bool,
     ) -> Made:
@@ -105,8 +108,10 @@ class Saved:
             if table.num_rows:
                 maps = [{} if pairs is None else dict(pairs) for pairs in table["letter"].to_pylist()]
                 record = [pa.array([texts.get(name) for texts in maps], pa.string()) for name in columns]
+                lines = pa.array([texts.get(LINE_COLUMN) for texts in maps], pa.string())
                 engine = _engine_columns(plan, table, files)
-                write_lines(out, engine, record if handling.include_source_row else [], now, handling)
+                fed = None if feed is None else _fed(feed, plan, table)
+                write_lines(out, engine, record, lines, _headers(plan, table, headers), now, handling, fed)
         return Made(place, place.stat().st_size)
 
 
@@ -116,6 +121,22 @@ def _sortable(values: list[Any]) -> list[Any]:
         (value is not None, [(v is not None, v) for v in value] if isinstance(value, list) else value)
         for value in values
     ]
+
+
+def _fed(feed: Feed, plan: Plan, table: pa.Table) -> list[dict[str, str] | None]:
+    found: list[dict[str, str] | None] = []
+    for source, file, row, stage in zip(*(table[name].to_pylist() for name in _ORDER[:4]), strict=True):
+        fed = None if source is None else feed.of(plan.sources[source].name, file, row)
+        found.append(None if fed is None else fed.letter(plan.nodes[stage].stage))
+    return found
+
+
+def _headers(plan: Plan, table: pa.Table, headers: Mapping[str, tuple[str, ...]]) -> pa.Array:
+    found: list[str | None] = []
+    for source, file in zip(table["source"].to_pylist(), table["file"].to_pylist(), strict=True):
+        known = () if source is None or file is None else headers.get(plan.sources[source].name, ())
+        found.append(known[file] if known else None)
+    return pa.array(found, pa.string())
 
 
 def _engine_columns(plan: Plan, table: pa.Table, files: Mapping[str, tuple[SourceFile, ...]]) -> dict[str, pa.Array]:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from clinker_spark.plan.nodes import Plan, SourcePlan
 from clinker_spark.runtime.assemble import Made
 from clinker_spark.runtime.letter_lines import text_column, write_lines
+from clinker_spark.runtime.replay_files import Feed
 from clinker_spark.runtime.state import RunState
 from clinker_spark.spark.operators.letters import LetterCount, letter_header
 from clinker_spark.spark.operators.source import RECORD_COUNTS
@@ -65,8 +66,10 @@ class SourceLetters:
         sources: Sequence[int],
         columns: Sequence[str],
         files: Mapping[str, tuple[SourceFile, ...]],
+        headers: Mapping[str, tuple[str, ...]],
         now: dt.datetime,
         handling: Any,
+        feed: Feed | None = None,
     ) -> Made:
         """The letters of some sources as a CSV file."""
         with open(place, "wb") as out:
@@ -75,8 +78,26 @@ class SourceLetters:
                 engine = _engine_columns(source, split, batch, files[source.name][split.file].name)
                 own = {column.name: batch[f"c{i}"] for i, column in enumerate(source.columns)}
                 record = [own.get(name, text_column(None, batch.num_rows)) for name in columns]
-                write_lines(out, engine, record if handling.include_source_row else [], now, handling)
+                header = text_column(headers[source.name][split.file], batch.num_rows)
+                fed = None if feed is None else self._fed(feed, source, split, batch)
+                write_lines(out, engine, record, batch["line"], header, now, handling, fed)
         return Made(place, place.stat().st_size)
+
+    def _fed(
+        self, feed: Feed, source: SourcePlan, split: KeptSplit, batch: pa.RecordBatch
+    ) -> list[dict[str, str] | None]:
+        rows = [split.first_row + place for place in batch["place"].to_pylist()]
+        known = [feed.of(source.name, split.file, row) for row in rows]
+        return [None if fed is None else fed.letter(source.stage) for fed in known]
+
+    def places_of(self, source: int) -> pa.Table:
+        """`file` and `row` of all letters of a source."""
+        files: list[int] = []
+        rows: list[int] = []
+        for _, split, batch in self.batches([source]):
+            files += [split.file] * batch.num_rows
+            rows += [split.first_row + place for place in batch["place"].to_pylist()]
+        return pa.table({"file": pa.array(files, pa.int32()), "row": pa.array(rows, pa.int64())})
 
 
 def kept_by_readers(state: RunState) -> SourceLetters | None:

@@ -41,7 +41,7 @@ class RunState:
             force=options.force,
             wait=options.lock_wait,
             tell=listener,
-            replayed=None if options.replay is None else list(options.replayed),
+            replayed=None if options.replay is None else [],
         )
         started = options.now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.report = RunReport(plan.file.settings.name, options.execution_id, self.batch_id, started)

@@ -185,6 +185,8 @@ class ErrorHandling(Model):
     """Which records of a failed group are held back."""
     retraction_scope: Literal["record", "group"] = "record"
     """What an aggregate loses when a record fails: that record, or its whole group."""
+    unreadable_key: Literal["warn", "stop"] = "warn"
+    """What happens when a broken record's correlation key cannot be read: a warning, or nothing is published."""
 
     gone: ClassVar[dict[str, Gone]] = {
         "correlation_key": Gone(

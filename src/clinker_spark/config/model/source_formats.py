@@ -6,10 +6,10 @@ import codecs
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from clinker_spark.config.model.base import Finding, Gone, Model
-from clinker_spark.config.values import Bool, Text, Words, problem, shown
+from clinker_spark.config.values import Bool, Count, Size, Text, Words, problem, shown
 from clinker_spark.core.suggest import nearest
 
 _ENCODINGS = ("utf-8", "utf-16", "ascii", "iso-8859-1", "latin-1", "iso-8859-15", "windows-1252", "cp1252", "cp437")
@@ -33,8 +33,16 @@ def _encoding(text: str) -> str:
     raise problem("E007", f"there is no encoding {shown(text)}", help_text)
 
 
+def _field_bytes(size: int) -> int:
+    if not 1 <= size <= _LONGEST_FIELD:
+        raise problem("E215", f"'{{key}}' must be between 1 byte and 1G, not {size:,} bytes", "1M is the default")
+    return size
+
+
 Character = Annotated[Text, AfterValidator(one_character)]
 Encoding = Annotated[Words, AfterValidator(_encoding)]
+FieldBytes = Annotated[Size, AfterValidator(_field_bytes)]
+_LONGEST_FIELD = 1024**3
 _NO_INDEX = Gone("'max_index_bytes' has no meaning here", "no index of the file is kept in memory: remove the key")
 
 
@@ -49,6 +57,10 @@ class CsvRead(Model):
     """Is the first line the names of the columns?"""
     encoding: Encoding = "utf-8"
     """The encoding of the file."""
+    max_field_bytes: FieldBytes = Field(default=1024**2, json_schema_extra={"default": "1M"})
+    """The most bytes of a quoted value. A longer one has a quote that nobody closed: its line is a dead letter."""
+    max_field_lines: Count = 1000
+    """The most lines of a quoted value."""
 
 
 class JsonRead(Model):

@@ -78,6 +78,14 @@ def manifest_path(folder: Path, pipeline: str) -> Path:
 
 def load(files: Files, folder: Path, pipeline: str) -> Manifest:
     """What is known; nothing, when there is no manifest or it cannot be understood."""
+    try:
+        return read(files, folder, pipeline)
+    except Unreadable:
+        return Manifest(pipeline)
+
+
+def read(files: Files, folder: Path, pipeline: str) -> Manifest:
+    """What is known; nothing, when there is no manifest. Raises `Unreadable`."""
     path = manifest_path(folder, pipeline)
     if files.stat(path) is None:
         return Manifest(pipeline)
@@ -88,13 +96,22 @@ def load(files: Files, folder: Path, pipeline: str) -> Manifest:
             for key, found in data["outputs"].items()
         }
         return Manifest(pipeline, str(data["run"]), outputs, list(data["inputs"]), [str(i) for i in data["replayed"]])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return Manifest(pipeline)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unreadable(path, error) from None
+
+
+class Unreadable(Exception):
+    """A manifest that cannot be understood."""
+
+    def __init__(self, path: Path, error: Exception) -> None:
+        self.path = path
+        super().__init__(f"'{path}' does not say which dead letters were replayed: {error}")
 
 
 def replayed_ids(files: Files, folder: Path, pipeline: str) -> frozenset[str]:
-    """The dead letters that were replayed into the outputs of this folder since their last whole run."""
-    return frozenset(load(files, folder, pipeline).replayed)
+    """The dead letters that were replayed into the outputs of this folder since their last whole run. Raises
+    `Unreadable`."""
+    return frozenset(read(files, folder, pipeline).replayed)
 
 
 def foreign(files: Files, folder: Path, known: Mapping[str, Written]) -> str | None:

@@ -20,6 +20,7 @@ from clinker_spark.spark.operators.stream import (
     LETTER_COLUMN,
     ORIGIN_COLUMN,
     Stream,
+    failed,
 )
 
 if TYPE_CHECKING:
@@ -195,8 +196,38 @@ def held_records(builder: Builder) -> DataFrame | None:
         return None
     behind = contributions(builder, reduce(DataFrame.union, groups), names)
     if behind is not None:
-        found.append(behind)
+        found.append(_without_spared(builder, behind))
     return correlated_letters(reduce(DataFrame.unionByName, found), held_message())
+
+
+def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
+    """The records behind totals that are held back, without those that were written everywhere else: a record of a
+    source that did not fail is no dead letter when it reached every output that writes records themselves."""
+    plan = builder.plan
+    keyed = [source for source in plan.sources if key_columns(source)]
+    if builder.dirty is None or len(keyed) < 2:
+        return rows
+    for source in keyed:
+        ends = [
+            end
+            for end in plan.outputs
+            if (keys := plan.keys[end.inputs[0].node]).own and keys.single and source.name in keys.sources
+        ]
+        if not ends:
+            continue
+        dirty = builder.dirty.where(F.col("source") == source.index)
+        dirty = dirty.select(*[F.col("keys")[name].alias(f"$dirty.{i}") for i, name in enumerate(key_columns(source))])
+        same = [F.col("keys")[name] == F.col(quote(f"$dirty.{i}")) for i, name in enumerate(key_columns(source))]
+        spared = rows.where(F.col("source") == source.index).select("source", "file", "row", "keys")
+        spared = spared.join(dirty, reduce(Column.__and__, same), "left_anti").drop("keys").distinct()
+        for end in ends:
+            stream = builder.stream(end.inputs[0])
+            origin = F.col(quote(ORIGIN_COLUMN))
+            passed = stream.frame.where(~failed()) if stream.fallible else stream.frame
+            reached = passed.select(*[origin[name].alias(name) for name in ("source", "file", "row")])
+            spared = spared.join(reached, ["source", "file", "row"], "left_semi")
+        rows = rows.join(spared, ["source", "file", "row"], "left_anti")
+    return rows
 
 
 def failed_places(builder: Builder, source: SourcePlan) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -31,7 +32,8 @@ from clinker_spark.spark.operators.stream import (
     Stream,
 )
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
-from clinker_spark.spark.sources.request import SourceFile
+from clinker_spark.spark.sources.request import LINE_COLUMN, SourceFile
+from clinker_spark.spark.sources.source_lines import BASE64, TEXT
 
 MERGED = "<merged>"
 """The file of a record that was made of several."""
@@ -138,15 +140,24 @@ def letter_lines(
     frame: DataFrame,
     columns: Sequence[str],
     files: Mapping[str, tuple[SourceFile, ...]],
+    headers: Mapping[str, tuple[str, ...]],
     now: dt.datetime,
     handling: Any,
 ) -> tuple[DataFrame, Rendering]:
-    """The dead letters in source and row order as lines of CSV."""
+    """The dead letters in source and row order as lines of CSV. `headers` are the header lines of the files."""
     names = F.array(*[F.lit(source.source_name) for source in plan.sources])
     paths = F.array(
         *[F.array(*[F.lit(f.name) for f in files[source.name]]).cast("array<string>") for source in plan.sources]
     )
+    titles = F.array(
+        *[F.array(*[F.lit(line) for line in headers.get(s.name, ())]).cast("array<string>") for s in plan.sources]
+    )
     stages = F.array(*[F.lit(node.stage) for node in plan.nodes])
+    line = F.col("letter")[LINE_COLUMN]
+    coded = line.startswith("\0")
+    shown = F.when(coded, F.expr(f"substring(letter[{sql_string(LINE_COLUMN)}], 2)")).otherwise(line)
+    cells = F.concat_ws(CELL_SEPARATOR, *[F.coalesce(F.col("letter")[name], F.lit("")) for name in columns])
+    marks = [F.substring(F.sha2(text, 256), 1, HASH_DIGITS) for text in (cells, F.coalesce(shown, F.lit("")))]
     source = F.col("source")
     full = in_order(frame).select(
         F.expr(_uuid7(now)).alias("_cxl_dlq_id"),
@@ -163,6 +174,12 @@ def letter_lines(
         F.element_at(stages, F.col("stage") + 1).alias("_cxl_dlq_stage"),
         F.col("route").alias("_cxl_dlq_route"),
         F.col("trigger").alias("_cxl_dlq_trigger"),
+        shown.alias("_cxl_dlq_source_line"),
+        F.when(line.isNotNull(), F.when(coded, BASE64).otherwise(TEXT)).alias("_cxl_dlq_source_line_encoding"),
+        F.when(line.isNotNull(), F.try_element_at(F.try_element_at(titles, source + 1), F.col("file") + 1)).alias(
+            "_cxl_dlq_source_header"
+        ),
+        F.concat_ws("-", *marks).alias("_cxl_dlq_source_hash"),
         F.col("letter"),
     )
     rendering = _letter_rendering(columns, handling)
@@ -183,14 +200,25 @@ _ENGINE_COLUMNS = (
     "route",
     "trigger",
 )
+SOURCE_COLUMNS = ("source_line", "source_line_encoding", "source_header", "source_hash")
+"""With the records themselves: their bytes, what these mean, and a hash that shows whether somebody edited them."""
+HASH_DIGITS = 16
+CELL_SEPARATOR = "\x1f"
+
+
+def source_hash(cells: Sequence[str | None], line: str | None) -> str:
+    """What `source_hash` says of a record with these cells and this line."""
+    texts = (CELL_SEPARATOR.join(cell or "" for cell in cells), line or "")
+    return "-".join(hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS] for text in texts)
 
 
 def _letter_rendering(columns: Sequence[str], handling: Any) -> Rendering:
     types = {"source_row": INT.as_nullable(), "trigger": BOOL}
-    left_out = () if handling.include_reason else ("error_category", "error_detail")
+    left_out: tuple[str, ...] = () if handling.include_reason else ("error_category", "error_detail")
+    left_out += () if handling.include_source_row else SOURCE_COLUMNS
     out = [
         OutColumn(f"_cxl_dlq_{name}", types.get(name, STRING.as_nullable()), quote(f"_cxl_dlq_{name}"))
-        for name in _ENGINE_COLUMNS
+        for name in (*_ENGINE_COLUMNS, *SOURCE_COLUMNS)
         if name not in left_out
     ]
     if handling.include_source_row:

@@ -35,6 +35,7 @@ from clinker_spark.spark.sources.formats import read
 from clinker_spark.spark.sources.group_sizes import ONE_IN, largest_group
 from clinker_spark.spark.sources.request import (
     FILE_COLUMN,
+    LINE_COLUMN,
     RECORD_COLUMN,
     ROW_COLUMN,
     WIDENED_COLUMN,
@@ -51,6 +52,7 @@ LEAST_SAMPLED = 20_000
 """Limits of groups below this are too small to be watched in a sample: they are always counted."""
 RECORD_COUNTS = "record counts"
 """What the passes of a run know of the parts of files (`ReadRequest.known_counts`)."""
+_ENGINE = (FILE_COLUMN, ROW_COLUMN, RECORD_COLUMN, LINE_COLUMN, ARRIVAL_COLUMN, ERROR_COLUMN)
 PER_FILE = ("file", "path", "row")
 """Members of $source that differ from record to record."""
 
@@ -102,6 +104,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         watched=by_readers,
         known_counts=builder.measured.setdefault(RECORD_COUNTS, {}) if builder.limit is None else None,
         chosen=builder.chosen.get(node.name),
+        keys=tuple(node.config.correlation_key or ()) if builder.stamps else (),
     )
     scan = read(builder.spark, node.config.type, request)
     if removed is not None:
@@ -120,7 +123,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         scan = replace(scan, frame=repaired(scan.frame, node, builder.unsorted[node.name]))
     hidden = _hidden(builder, node, files, members, scan)
     have = scan.frame.columns
-    kept = [name for name in have if name not in (FILE_COLUMN, ROW_COLUMN, RECORD_COLUMN, ARRIVAL_COLUMN, ERROR_COLUMN)]
+    kept = [name for name in have if name not in _ENGINE]
     columns = [F.col(quote(name)) for name in kept]
     columns += [F.lit(None).cast(kind).alias(name) for name, kind in unread.items()]
     columns += [column.alias(name) for name, column in hidden.items()]
@@ -233,6 +236,8 @@ def _hidden(
             pairs += [F.lit(column.name), F.col(f"{quote(RECORD_COLUMN)}.{quote(column.name)}")]
         for name in node.config.correlation_key or ():
             pairs += [F.lit(PREFIX + name), F.col(quote(name)).cast("string")]
+        if LINE_COLUMN in scan.frame.columns:
+            pairs += [F.lit(LINE_COLUMN), F.col(quote(LINE_COLUMN))]
         found[LETTER_COLUMN] = F.create_map(*pairs).cast(LETTER_TYPE)
     return found
 

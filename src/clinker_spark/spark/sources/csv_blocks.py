@@ -1,6 +1,6 @@
-"""Delimited text as Arrow batches: parsed to text, ragged rows put back in their places, then typed.
+"""Delimited text as Arrow batches: parsed to text, broken rows put back in their places, then typed.
 
-Arrow's parser reads a stream in blocks and hands rows with the wrong number of cells to us, with their numbers.
+Arrow's parser reads a piece in blocks and hands rows with the wrong number of cells to us, with their numbers.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from clinker_spark.spark.sources import meter
-from clinker_spark.spark.sources.csv_header import CsvFile
+from clinker_spark.spark.sources.csv_pieces import Piece, pieces
 from clinker_spark.spark.sources.csv_plan import CsvPlan, CsvSplit
-from clinker_spark.spark.sources.text_streams import TextStream, utf8_with_marks
+from clinker_spark.spark.sources.text_streams import MARK
 
 BLOCK = 2 << 20
 _LARGEST_BLOCK = 1 << 30
@@ -25,11 +24,12 @@ _LARGEST_BLOCK = 1 << 30
 
 @dataclass(frozen=True)
 class RaggedRow:
-    """A row with too few or too many cells."""
+    """A row with too few or too many cells, or, with `unclosed`, with a quote in this line that nobody closed."""
 
     number: int
     cells: int
     text: str
+    unclosed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -38,93 +38,73 @@ class Block:
 
     rows: int
     columns: dict[int, pa.Array]
+    piece: Piece
+    records: np.ndarray
+    """Which records of the piece they are."""
     ragged: dict[int, RaggedRow] = field(default_factory=dict)
     marked: bool = False
     """Some cells may hold marks of bytes that could not be decoded."""
 
-
-@dataclass
-class _Input:
-    """Bytes for the parser, or a stream, which learns only while it is read whether it needs marks."""
-
-    source: bytes | TextStream
-    bytes_marked: bool = False
-
-    @property
-    def marked(self) -> bool:
-        return self.source.marked if isinstance(self.source, TextStream) else self.bytes_marked
-
-    def opened(self) -> Any:
-        return pa.BufferReader(self.source) if isinstance(self.source, bytes) else pa.PythonFile(self.source, mode="r")
-
-    def close(self) -> None:
-        if isinstance(self.source, TextStream):
-            self.source.close()
+    def lines(self) -> pa.Array:
+        """The bytes of the records, in the form of `source_lines`."""
+        return self.piece.lines(self.records)
 
 
 def parsed_batches(plan: CsvPlan, split: CsvSplit, places: Sequence[int], block_size: int = BLOCK) -> Iterator[Block]:
-    """The records of a split as text: the cells at `places`, or all cells where bytes could not be decoded.
+    """The records of a split as text: the cells at `places`, or all cells where bytes could not be decoded."""
+    skip, left = split.skip, split.take
+    for piece in pieces(plan, split):
+        for block in _parsed(plan, plan.files[split.file].width, piece, places, block_size):
+            if passed := min(skip, block.rows):
+                block = _part(block, passed, block.rows)
+                skip -= passed
+            if left is not None and block.rows >= left:
+                yield _part(block, 0, left)
+                return
+            if block.rows:
+                yield block
+                left = None if left is None else left - block.rows
 
-    A record longer than a block stops the parser; it then starts again with larger blocks, and what was already
-    given is passed over.
-    """
-    given = split.skip
-    size = block_size
-    left = split.take
+
+def _parsed(plan: CsvPlan, width: int, piece: Piece, places: Sequence[int], size: int) -> Iterator[Block]:
+    """The records of a piece. One that is longer than a block stops the parser; it then starts again with larger
+    blocks, and what was already given is passed over."""
+    text = piece.text(width)
+    marked = text is not piece.raw and MARK.encode() in text
+    given = 0
     while True:
-        source = _open(plan, split)
+        seen = 0
         try:
-            for block in _parse(plan, plan.files[split.file], source, places, size):
-                if given_before := min(given, block.rows):
-                    block = _part(block, given_before, block.rows)
-                    given -= given_before
-                if left is not None and block.rows >= left:
-                    yield _part(block, 0, left)
-                    return
-                if block.rows:
-                    yield block
-                    split = _after(split, block.rows)
-                    left = None if left is None else left - block.rows
+            for block in _parse(plan, width, piece, text, places, size, marked):
+                start, seen = seen, seen + block.rows
+                if seen > given:
+                    yield block if start >= given else _part(block, given - start, block.rows)
+                    given = seen
             return
         except pa.ArrowInvalid as error:
             if "straddling" not in str(error) or size >= _LARGEST_BLOCK:
                 raise
-            given, size = split.skip, size * 8
-        finally:
-            source.close()
+            size *= 8
 
 
-def _after(split: CsvSplit, rows: int) -> CsvSplit:
-    """The split once so many more of its records were given: a new start passes them over."""
-    return CsvSplit(split.file, split.start, split.end, split.skip + rows, split.first_row, split.take)
-
-
-def _open(plan: CsvPlan, split: CsvSplit) -> _Input:
-    file = plan.files[split.file]
-    if split.end is None:
-        return _Input(TextStream(file.path, file.compression, file.encoding, file.name))
-    with open(file.path, "rb") as opened:
-        opened.seek(split.start)
-        data = opened.read(split.end - split.start)
-    meter.add(len(data))
-    decoded = utf8_with_marks(data, file.encoding)
-    return _Input(decoded, decoded is not data)
-
-
-def _parse(plan: CsvPlan, file: CsvFile, source: _Input, places: Sequence[int], size: int) -> Iterator[Block]:
+def _parse(
+    plan: CsvPlan, width: int, piece: Piece, text: bytes, places: Sequence[int], size: int, marked: bool
+) -> Iterator[Block]:
     ragged: deque[RaggedRow] = deque()
 
     def keep(row: Any) -> str:
-        ragged.append(RaggedRow(row.number, row.actual_columns, row.text))
+        unclosed = piece.stands_for(row.text) if piece.unclosed else None
+        if unclosed is None:
+            ragged.append(RaggedRow(row.number, row.actual_columns, row.text))
+        else:
+            ragged.append(RaggedRow(row.number, 0, piece.unclosed_text(unclosed), unclosed.line))
         return "skip"
 
-    names = [str(i) for i in range(file.width)]
-    # Which cells are needed must be said before it is known whether a stream has marks: then all of them.
-    every = source.marked or isinstance(source.source, TextStream)
-    wanted = list(range(file.width)) if every else sorted(set(places)) or [0]
+    names = [str(i) for i in range(width)]
+    wanted = list(range(width)) if marked else sorted(set(places)) or [0]
     try:
         reader = pacsv.open_csv(
-            source.opened(),
+            pa.BufferReader(text),
             pacsv.ReadOptions(use_threads=False, block_size=size, column_names=names),
             pacsv.ParseOptions(
                 delimiter=plan.dialect.delimiter,
@@ -144,33 +124,36 @@ def _parse(plan: CsvPlan, file: CsvFile, source: _Input, places: Sequence[int], 
         if "Empty CSV" in str(error):
             return
         raise
-    next_number = 1
+    first = 0
     for batch in reader:
-        block = _with_ragged(batch, wanted, ragged, next_number, source.marked)
-        next_number += block.rows
+        block = _with_ragged(batch, wanted, ragged, first, piece, marked)
+        first += block.rows
         yield block
     if ragged:
         nothing = pa.RecordBatch.from_arrays([pa.array([], pa.string())] * len(wanted), [str(i) for i in wanted])
-        yield _with_ragged(nothing, wanted, ragged, next_number, source.marked)
+        yield _with_ragged(nothing, wanted, ragged, first, piece, marked)
 
 
-def _with_ragged(batch: pa.RecordBatch, wanted: list[int], ragged: deque[RaggedRow], first: int, marked: bool) -> Block:
+def _with_ragged(
+    batch: pa.RecordBatch, wanted: list[int], ragged: deque[RaggedRow], first: int, piece: Piece, marked: bool
+) -> Block:
     """The batch with the ragged rows among and right after its records; their cells are null."""
     columns = dict(zip(wanted, batch.columns, strict=True))
     found: dict[int, RaggedRow] = {}
-    while ragged and ragged[0].number <= first + batch.num_rows + len(found):
+    while ragged and ragged[0].number <= first + 1 + batch.num_rows + len(found):
         row = ragged.popleft()
-        found[row.number - first] = row
-    if not found:
-        return Block(batch.num_rows, columns, marked=marked)
+        found[row.number - first - 1] = row
     rows = batch.num_rows + len(found)
+    records = np.arange(first, first + rows)
+    if not found:
+        return Block(rows, columns, piece, records, marked=marked)
     is_ragged = np.zeros(rows, dtype=bool)
     is_ragged[list(found)] = True
     order = pa.array(np.cumsum(~is_ragged) - 1, mask=is_ragged)
-    return Block(rows, {place: column.take(order) for place, column in columns.items()}, found, marked)
+    return Block(rows, {place: column.take(order) for place, column in columns.items()}, piece, records, found, marked)
 
 
 def _part(block: Block, start: int, end: int) -> Block:
     columns = {place: column.slice(start, end - start) for place, column in block.columns.items()}
     ragged = {row - start: what for row, what in block.ragged.items() if start <= row < end}
-    return Block(end - start, columns, ragged, block.marked)
+    return Block(end - start, columns, block.piece, block.records[start:end], ragged, block.marked)

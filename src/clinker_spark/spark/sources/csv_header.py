@@ -6,6 +6,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -42,6 +43,8 @@ class CsvFile:
     has_header: bool = True
     blank: bool = False
     """There is no record in it."""
+    header: str = ""
+    """The line with the names."""
 
     @property
     def seekable(self) -> bool:
@@ -49,12 +52,16 @@ class CsvFile:
         return self.compression == "none" and is_utf8(self.encoding)
 
 
+def dialect_of(options: Any) -> CsvDialect:
+    return CsvDialect(options.delimiter, options.quote_char, options.max_field_bytes, options.max_field_lines)
+
+
 def read_headers(request: ReadRequest) -> tuple[CsvFile, ...]:
     """Every file with its header matched to the declared columns; all that is wrong with them is told at once."""
     problems = [_unusable_type(column) for column in request.columns if column.data_type.kind in (Kind.ARRAY, Kind.MAP)]
     if problems:
         raise InputError(problems)
-    dialect = CsvDialect(request.options.delimiter, request.options.quote_char)
+    dialect = dialect_of(request.options)
     found: list[CsvFile] = []
     for file in request.files:
         try:
@@ -78,7 +85,7 @@ def _read_header(file: SourceFile, request: ReadRequest, dialect: CsvDialect) ->
     compression = compression_of(file.path, request.compression)
     encoding = request.options.encoding
     try:
-        header, body, empty = _first_record(file, compression, encoding, dialect)
+        header, body, empty = _first_record(file, compression, encoding, dialect, request.options.has_header)
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         reason = os.strerror(error.errno).lower() if isinstance(error, OSError) and error.errno else str(error)
         raise InputError([unreadable(file.name, reason)]) from None
@@ -101,7 +108,7 @@ def _read_header(file: SourceFile, request: ReadRequest, dialect: CsvDialect) ->
     declared = {place for place in found if place is not None}
     carried = request.on_unmapped == "auto_widen"
     undeclared = tuple((name, i) for i, name in enumerate(names) if i not in declared) if carried else ()
-    return CsvFile(file.path, file.name, compression, encoding, len(names), found, undeclared, body)
+    return CsvFile(file.path, file.name, compression, encoding, len(names), found, undeclared, body, header=header)
 
 
 def file_name(column: Column) -> str:
@@ -146,7 +153,7 @@ def _starts_with_bom(path: str, compression: str) -> bool:
 
 
 def _first_record(
-    file: SourceFile, compression: str, encoding: str, dialect: CsvDialect
+    file: SourceFile, compression: str, encoding: str, dialect: CsvDialect, is_header: bool
 ) -> tuple[str | None, int, bool]:
     """The first line that is not blank (None if there is none), the byte after it, and whether the file is empty."""
     size = _FIRST_READ
@@ -157,7 +164,12 @@ def _first_record(
         while data[start : start + 1] in (b"\n", b"\r"):
             start += 1
         complete = len(data) < size or size >= _LONGEST
-        end = dialect.record_end(data, start)
+        end, closed = dialect.record_end(data, start, complete=complete)
+        if not closed and is_header:
+            number = data.count(b"\n", 0, end - 1) + 1
+            help_text = "close the quote in the file, or set options.quote_char"
+            message = f"the header of '{file.name}' has a quote that is opened in line {number} and not closed"
+            raise InputError([Diagnostic("E453", message, help=help_text)])
         if end >= 0 or complete:
             end = len(data) if end < 0 else end
             line = data[start:end].decode("utf-8").rstrip("\r\n")

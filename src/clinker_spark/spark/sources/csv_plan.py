@@ -9,8 +9,8 @@ from typing import Any
 from clinker_spark.plan.ready_cells import CellRun
 from clinker_spark.spark.sources.chosen import Chosen
 from clinker_spark.spark.sources.csv_dialect import CsvDialect
-from clinker_spark.spark.sources.csv_header import CsvFile, read_headers
-from clinker_spark.spark.sources.csv_splits import SMALLEST, TARGET, byte_ranges, count_lines
+from clinker_spark.spark.sources.csv_header import CsvFile, dialect_of, read_headers
+from clinker_spark.spark.sources.csv_splits import SMALLEST, TARGET, byte_ranges
 from clinker_spark.spark.sources.request import ReadRequest
 from clinker_spark.spark.sources.text_values import TextColumn, text_columns
 
@@ -28,6 +28,8 @@ class CsvSplit:
     """The number of the first record in its file, when positions are wanted."""
     take: int | None = None
     """The most records to give."""
+    clean: bool = False
+    """Are all its quotes known to be closed?"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class CsvPlan:
     aside: str | None = None
     watched: tuple[str, ...] = ()
     chosen: Chosen | None = None
+    keys: tuple[str, ...] = ()
+    """The columns whose values are read of broken records, too, where they can be."""
 
     def key(self, split: CsvSplit) -> tuple[Any, ...]:
         """What a split is, for passes that may cut files in other places."""
@@ -58,7 +62,7 @@ class CsvPlan:
 def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, smallest: int = SMALLEST) -> CsvPlan:
     """Read the headers and cut the files. Raises InputError for files that cannot be used."""
     files = read_headers(request)
-    dialect = CsvDialect(request.options.delimiter, request.options.quote_char)
+    dialect = dialect_of(request.options)
     names = dict.fromkeys(name for file in files for name, _ in file.undeclared)
     plan = CsvPlan(
         files,
@@ -73,6 +77,7 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
         aside=request.aside,
         watched=request.watched if request.aside is not None else (),
         chosen=request.chosen,
+        keys=request.keys,
     )
     splits: list[CsvSplit] = []
     for i, file in enumerate(files):
@@ -81,8 +86,8 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
         if not file.seekable:
             splits.append(CsvSplit(i, skip=int(request.options.has_header)))
             continue
-        ranges = byte_ranges(file.path, file.body, dialect, parallelism=parallelism, target=target, smallest=smallest)
-        splits += [CsvSplit(i, start, end) for start, end in ranges]
+        found = byte_ranges(file.path, file.body, dialect, parallelism=parallelism, target=target, smallest=smallest)
+        splits += [CsvSplit(i, start, end, clean=found.clean) for start, end in found.ranges]
     plan = replace(plan, splits=tuple(splits))
     if request.limit is not None:
         plan = _limited(plan, request.limit)
@@ -121,16 +126,7 @@ def _numbered(plan: CsvPlan, known: dict[Any, int]) -> CsvPlan:
 
 
 def count_records(plan: CsvPlan, split: CsvSplit) -> int:
-    """The records of a split: its lines if it has no quotes, otherwise by parsing."""
-    from clinker_spark.spark.sources.csv_blocks import parsed_batches  # it reads plans, and this file makes them
+    """The records of a split: its lines, but for those inside of quoted values."""
+    from clinker_spark.spark.sources.csv_pieces import pieces  # it reads plans, and this file makes them
 
-    file = plan.files[split.file]
-    if split.end is not None:
-        with open(file.path, "rb") as opened:
-            opened.seek(split.start)
-            data = opened.read(split.end - split.start)
-        lines = None if plan.dialect.quote.encode() in data else count_lines(data)
-        if lines is not None:
-            return lines
-    uncounted = replace(split, take=None)
-    return sum(block.rows for block in parsed_batches(plan, uncounted, (0,)))
+    return max(sum(len(piece.records) for piece in pieces(plan, split)) - split.skip, 0)

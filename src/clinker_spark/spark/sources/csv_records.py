@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,14 @@ from clinker_spark.spark.sources.csv_header import CsvFile
 from clinker_spark.spark.sources.csv_plan import CsvPlan, CsvSplit
 from clinker_spark.spark.sources.group_sizes import GroupSizes
 from clinker_spark.spark.sources.kept_letters import LetterKeeper
-from clinker_spark.spark.sources.request import FAILED_COLUMN, FILE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
+from clinker_spark.spark.sources.request import (
+    FAILED_COLUMN,
+    FILE_COLUMN,
+    LINE_COLUMN,
+    RECORD_COLUMN,
+    ROW_COLUMN,
+    WIDENED_COLUMN,
+)
 from clinker_spark.spark.sources.text_streams import MARK, REPLACEMENT
 from clinker_spark.spark.sources.text_values import TextColumn
 
@@ -40,7 +48,7 @@ def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
         found += [(FILE_COLUMN, "INT"), (ROW_COLUMN, "BIGINT")]
     if plan.record:
         fields = ", ".join(f"`{column.name.replace('`', '``')}`: STRING" for column in plan.columns)
-        found.append((RECORD_COLUMN, f"STRUCT<{fields}>"))
+        found += [(RECORD_COLUMN, f"STRUCT<{fields}>"), (LINE_COLUMN, "STRING")]
     return found
 
 
@@ -65,12 +73,32 @@ def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Itera
         for block in parsed_batches(plan, split, [*needed, *(place for _, place in file.undeclared)], block_size):
             numbers = np.arange(row, row + block.rows, dtype=np.int64)
             row += block.rows
+            if block.ragged and plan.keys:
+                block = _with_keys(plan, file, block)
             if plan.chosen is not None:
                 block, numbers = _chosen(plan, plan.chosen, split.file, block, numbers)
             if sizes is not None:
                 _look_at_groups(plan, file, block, sizes)
             if block.rows:
                 yield _batch(plan, file, split.file, block, numbers, keeper)
+
+
+def _with_keys(plan: CsvPlan, file: CsvFile, block: Block) -> Block:
+    """The block with the key cells of its ragged rows: a broken record still belongs to its group."""
+    broken = {row: _ragged_cells(plan, what) for row, what in block.ragged.items()}
+    mask = pa.array(np.isin(np.arange(block.rows), list(broken)))
+    columns = dict(block.columns)
+    for column, place in zip(plan.columns, file.places, strict=True):
+        if column.name in plan.keys and place is not None and place in columns:
+            cells = [cells[place] if place < len(cells) else None for _, cells in sorted(broken.items())]
+            columns[place] = pc.replace_with_mask(columns[place], mask, pa.array(cells, pa.string()))
+    return replace(block, columns=columns)
+
+
+def _ragged_cells(plan: CsvPlan, row: RaggedRow) -> list[str]:
+    """The cells that a ragged row has. Behind an unclosed quote there are none."""
+    cells = plan.dialect.cells(row.text)
+    return cells if row.unclosed is None else cells[:-1]
 
 
 def _look_at_groups(plan: CsvPlan, file: CsvFile, block: Block, sizes: GroupSizes) -> None:
@@ -98,13 +126,14 @@ def _chosen(
         return block, numbers
     columns = {place: text.take(pa.array(rows)) for place, text in block.columns.items()}
     ragged = {at: block.ragged[row] for at, row in enumerate(rows.tolist()) if row in block.ragged}
-    return Block(len(rows), columns, ragged, block.marked), numbers[rows]
+    chosen_block = Block(len(rows), columns, block.piece, block.records[rows], ragged, block.marked)
+    return chosen_block, numbers[rows]
 
 
 def _batch(
     plan: CsvPlan, file: CsvFile, file_index: int, block: Block, numbers: np.ndarray, keeper: LetterKeeper | None
 ) -> pa.RecordBatch:
-    errors: dict[int, Error] = {row: _ragged_error(what, file) for row, what in block.ragged.items()}
+    errors: dict[int, Error] = {row: _ragged_error(plan, what, file) for row, what in block.ragged.items()}
     if block.marked:
         block = _without_marks(plan, file, block, errors)
     names: list[str] = []
@@ -138,15 +167,20 @@ def _batch(
         arrays.append(pa.array(np.full(block.rows, file_index, dtype=np.int32)))
         arrays.append(pa.array(numbers))
     if plan.record:
-        names.append(RECORD_COLUMN)
-        arrays.append(_record(plan, file, block))
+        names += [RECORD_COLUMN, LINE_COLUMN]
+        arrays += [_record(plan, file, block), block.lines()]
     if not names:  # there must be some column to say how many records there are
         names, arrays = [FAILED_COLUMN], [_failed_column({}, block.rows)]
     batch = pa.RecordBatch.from_arrays(arrays, names)
     if keeper is None:
         return batch
-    keeper.add(block.rows, errors, _record(plan, file, block).take(pa.array(sorted(errors))) if errors else None)
-    return batch.filter(pc.invert(_failed_column(errors, block.rows))) if errors else batch
+    if not errors:
+        keeper.add(block.rows)
+        return batch
+    rows = np.array(sorted(errors))
+    record = _record(plan, file, block).take(pa.array(rows))
+    keeper.add(block.rows, errors, record, block.piece.lines(block.records[rows]))
+    return batch.filter(pc.invert(_failed_column(errors, block.rows)))
 
 
 def _cells(plan: CsvPlan, file: CsvFile, block: Block, typed: dict[str, pa.Array], run: CellRun) -> pa.Array:
@@ -183,7 +217,10 @@ def _shown(text: str) -> str:
     return (text if len(text) <= _SHOWN else text[:_SHOWN]).replace(MARK, REPLACEMENT)
 
 
-def _ragged_error(row: RaggedRow, file: CsvFile) -> Error:
+def _ragged_error(plan: CsvPlan, row: RaggedRow, file: CsvFile) -> Error:
+    if row.unclosed is not None:
+        message = plan.dialect.unclosed_message(row.unclosed)
+        return {"kind": "structural_validation", "field": None, "value": _shown(row.text), "message": message}
     values = f"{row.cells} value" if row.cells == 1 else f"{row.cells} values"
     message = f"the row has {values}, the {'header' if file.has_header else 'schema'} has {file.width}"
     return {"kind": "structural_validation", "field": None, "value": _shown(row.text), "message": message}
@@ -203,7 +240,7 @@ def _without_marks(plan: CsvPlan, file: CsvFile, block: Block, errors: dict[int,
             error = {"kind": "structural_validation", "field": names.get(place), "value": value, "message": message}
             errors.setdefault(row, error)
         columns[place] = pc.if_else(broken, pa.scalar(None, pa.string()), text)
-    return Block(block.rows, columns, block.ragged)
+    return replace(block, columns=columns, marked=False)
 
 
 def _widened(file: CsvFile, block: Block) -> pa.Array:
@@ -225,7 +262,7 @@ def _widened(file: CsvFile, block: Block) -> pa.Array:
 
 def _record(plan: CsvPlan, file: CsvFile, block: Block) -> pa.Array:
     """The declared columns as text; of a ragged row, those cells that it has."""
-    ragged = {row: plan.dialect.cells(what.text) for row, what in block.ragged.items()}
+    ragged = {row: plan.dialect.cells(what.text) for row, what in sorted(block.ragged.items())}
     arrays = []
     for place in file.places:
         if place is None:

@@ -54,6 +54,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
         split_keys=tuple(plan.key(split) for split in plan.splits),
         watches=bool(plan.watched),
         splits=len(plan.splits),
+        headers=tuple(file.header for file in plan.files),
     )
 
 

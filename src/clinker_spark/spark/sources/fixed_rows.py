@@ -126,11 +126,13 @@ class FixedReader:
             raw = self._texts(table[:, column.start : column.end], name, rows.errors)
             if gone is not None:
                 raw = pc.if_else(gone, pa.scalar(None, pa.string()), raw)
+                raw = self._with_parts(raw, lines, wrong, column, whole=True)
             values = self._values(column, raw, rows.errors)
             if name in wanted:
                 rows.values[name] = values
             if plan.record:
                 rows.texts[name] = raw if gone is None else self._with_parts(raw, lines, wrong, column)
+        rows.lines = lines if plan.record else None
         return rows
 
     def _values(self, column: FixedColumn, raw: pa.Array, errors: dict[int, Error]) -> pa.Array:
@@ -160,11 +162,17 @@ class FixedReader:
                 errors.setdefault(row, structural(f"the value is not {self.encoding}", value, name))
         return pa.array(texts, pa.string())
 
-    def _with_parts(self, raw: pa.Array, lines: list[bytes], wrong: frozenset[int], column: FixedColumn) -> pa.Array:
-        """Of lines with a wrong length, what stands at the place of the column."""
+    def _with_parts(
+        self, raw: pa.Array, lines: list[bytes], wrong: frozenset[int], column: FixedColumn, *, whole: bool = False
+    ) -> pa.Array:
+        """Of lines with a wrong length, what stands at the place of the column; or, `whole`, only what is all there:
+        the key of a broken record may be."""
         texts = raw.to_pylist()
         for row in wrong:
-            texts[row] = lines[row][column.start : column.end].decode(self.encoding, "replace") or None
+            part = lines[row][column.start : column.end]
+            text = part.decode(self.encoding, "replace") or None
+            complete = len(part) == column.end - column.start and text is not None and "\ufffd" not in text
+            texts[row] = text if complete or not whole else None
         return pa.array(texts, pa.string())
 
     def _wrong_length(self, line: bytes) -> Error:

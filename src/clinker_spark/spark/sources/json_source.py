@@ -15,7 +15,7 @@ from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.spark.sources.csv_header import file_name
 from clinker_spark.spark.sources.csv_splits import SMALLEST, TARGET
 from clinker_spark.spark.sources.json_documents import decoder, records, shape_of
-from clinker_spark.spark.sources.json_lines import check_objects, count_lines, lines_of, parse_lines
+from clinker_spark.spark.sources.json_lines import byte_lines, check_objects, count_lines, lines_of, parse_lines
 from clinker_spark.spark.sources.json_names import Names, names_of_document, names_of_lines
 from clinker_spark.spark.sources.json_values import JsonColumn, json_cell, json_text, lookup, undeclared
 from clinker_spark.spark.sources.record_batches import Error, Rows, string_array, structural, widened_array
@@ -63,9 +63,11 @@ class JsonReader:
             parser = decoder(exact=self.exact)
             first = not split.start
             for data in line_pieces(file, split, b"\n", self.piece):
-                found, errors = parse_lines(lines_of(data.removeprefix(BOM) if first else data), parser)
-                first = False
-                yield self._rows(plan, found, errors)
+                data, first = (data.removeprefix(BOM) if first else data), False
+                found, errors = parse_lines(lines_of(data), parser)
+                rows = self._rows(plan, found, errors)
+                rows.lines = byte_lines(data) if plan.record else None
+                yield rows
             return
         values: list[Any] = []
         texts: list[str] = []
@@ -74,7 +76,7 @@ class JsonReader:
             if marked and MARK in text:
                 marks.add(len(values))
             values.append(value)
-            texts.append(text if type(value) is not dict or marked else "")
+            texts.append(text if type(value) is not dict or marked or plan.record else "")
             if len(values) >= _TOGETHER:
                 yield self._document_rows(plan, values, texts, marks)
                 values, texts, marks = [], [], set()
@@ -88,9 +90,13 @@ class JsonReader:
     def _document_rows(self, plan: RecordPlan, values: list[Any], texts: list[str], marks: set[int]) -> Rows:
         errors: dict[int, Error] = {row: structural("the record is not UTF-8", texts[row]) for row in marks}
         for row in marks:
-            values[row] = {}
+            if type(values[row]) is dict:
+                values[row] = {name: value for name, value in values[row].items() if MARK not in str(value)}
         check_objects(values, errors, texts)
-        return self._rows(plan, values, errors)
+        rows = self._rows(plan, values, errors)
+        if plan.record:
+            rows.lines = [None if row in marks else text.encode() for row, text in enumerate(texts)]
+        return rows
 
     def _rows(self, plan: RecordPlan, found: list[dict[str, Any]], errors: dict[int, Error]) -> Rows:
         rows = Rows(len(found), errors=errors)

@@ -30,7 +30,7 @@ class LetterKeeper:
     def __init__(self, prefix: str, split: int, width: int) -> None:
         self._prefix = prefix
         self._split = split
-        names = ["place", *ERROR_FIELDS, *(f"c{i}" for i in range(width))]
+        names = ["place", *ERROR_FIELDS, "line", *(f"c{i}" for i in range(width))]
         self._schema = pa.schema([(name, pa.int64() if name == "place" else pa.string()) for name in names])
         self._rows = 0
         self._path = f"{prefix}{KEPT}{split}.{os.getpid()}"
@@ -41,16 +41,23 @@ class LetterKeeper:
             self._writer = pa.ipc.new_file(self._path, self._schema)
         return self
 
-    def add(self, rows: int, errors: Mapping[int, Mapping[str, str | None]], record: pa.StructArray | None) -> None:
-        """The next records of the split; `record` has the texts of those in `errors`, in their order."""
+    def add(
+        self,
+        rows: int,
+        errors: Mapping[int, Mapping[str, str | None]] | None = None,
+        record: pa.StructArray | None = None,
+        lines: pa.Array | None = None,
+    ) -> None:
+        """The next records of the split; `record` has the texts of those in `errors`, and `lines` their bytes in the
+        form of `source_lines`, in their order."""
         first, self._rows = self._rows, self._rows + rows
-        if self._writer is None or not errors or record is None:
+        if self._writer is None or not errors or record is None or lines is None:
             return
         places = sorted(errors)
         arrays = [pa.array([first + place for place in places], pa.int64())]
         arrays += [pa.array([errors[place][name] for place in places], pa.string()) for name in ERROR_FIELDS]
         try:
-            self._writer.write(pa.RecordBatch.from_arrays([*arrays, *record.flatten()], schema=self._schema))
+            self._writer.write(pa.RecordBatch.from_arrays([*arrays, lines, *record.flatten()], schema=self._schema))
         except OSError:
             self._give_up()
 
@@ -84,7 +91,7 @@ def kept_files(prefix: str, splits: int) -> list[tuple[Path, int]] | None:
 
 
 def read_kept(path: Path) -> pa.RecordBatch:
-    """The bad records of a split: their place in it, the error, and the texts of the declared columns."""
+    """The bad records of a split: their place in it, the error, the bytes, and the texts of the declared columns."""
     with pa.OSFile(str(path), "rb") as file:
         found = pa.ipc.open_file(file).read_all()
     batches = found.combine_chunks().to_batches()

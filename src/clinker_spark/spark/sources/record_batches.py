@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.spark.sources.record_plan import RecordPlan, RecordSplit
-from clinker_spark.spark.sources.request import FILE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
+from clinker_spark.spark.sources.request import FILE_COLUMN, LINE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
+from clinker_spark.spark.sources.source_lines import line_array
 from clinker_spark.spark.sources.text_streams import MARK, REPLACEMENT
 from clinker_spark.spark.undeclared import TEXTS, VALUES
 
@@ -34,6 +35,8 @@ class Rows:
     texts: dict[str, pa.Array] = field(default_factory=dict)
     """The declared columns as they stood in the file, when the plan asks for the record."""
     widened: pa.Array | None = None
+    lines: Sequence[bytes | None] | None = None
+    """The bytes of the records without line ends, when the plan asks for the record and the format has them."""
 
 
 def engine_columns(plan: RecordPlan) -> list[tuple[str, str]]:
@@ -45,7 +48,7 @@ def engine_columns(plan: RecordPlan) -> list[tuple[str, str]]:
         found += [(FILE_COLUMN, "INT"), (ROW_COLUMN, "BIGINT")]
     if plan.record:
         fields = ", ".join(f"`{name.replace('`', '``')}`: STRING" for name in plan.names)
-        found.append((RECORD_COLUMN, f"STRUCT<{fields}>"))
+        found += [(RECORD_COLUMN, f"STRUCT<{fields}>"), (LINE_COLUMN, "STRING")]
     return found
 
 
@@ -82,8 +85,9 @@ def _batch(plan: RecordPlan, rows: Rows, file: int, first_row: int) -> pa.Record
         arrays.append(pa.array(np.full(rows.count, file, dtype=np.int32)))
         arrays.append(pa.array(np.arange(first_row, first_row + rows.count, dtype=np.int64)))
     if plan.record:
-        names.append(RECORD_COLUMN)
+        names += [RECORD_COLUMN, LINE_COLUMN]
         arrays.append(pa.StructArray.from_arrays([rows.texts[name] for name in plan.names], names=list(plan.names)))
+        arrays.append(pa.nulls(rows.count, pa.string()) if rows.lines is None else line_array(rows.lines))
     return pa.RecordBatch.from_arrays(arrays, names)
 
 

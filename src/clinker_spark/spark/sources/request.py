@@ -9,6 +9,8 @@ A reader's DataFrame has, in this order, the wanted columns in their physical ty
 - `$widened`: a map of the cells that no declared column reads, when the source carries them along.
 - `$file` (position in `files`) and `$row` (1-based record of that file), when positions are asked for.
 - `$record`: a struct with the text of every declared column as it stood in the file, when it is asked for.
+- `$line`: with it, the bytes of the record without their line end, in the form of `source_lines`; null where the
+  format has none, or where they are not known.
 - `$arrival`: a number that grows from record to record over all files, when it is asked for.
 
 Its partitions stand in file order: partition by partition, row by row, is the order of the source.
@@ -30,6 +32,7 @@ FILE_COLUMN = "$file"
 ROW_COLUMN = "$row"
 FAILED_COLUMN = "$failed"
 RECORD_COLUMN = "$record"
+LINE_COLUMN = "$line"
 WIDENED_COLUMN = "$widened"
 
 
@@ -65,6 +68,8 @@ class ReadRequest:
     """How many records parts of files have, as far as earlier reads of a run counted them; readers add to it."""
     chosen: Chosen | None = None
     """Only some records, or all but some: only the CSV reader can do that."""
+    keys: tuple[str, ...] = ()
+    """The correlation key: read of broken records, too, where it can be."""
 
     @property
     def selected(self) -> tuple[Column, ...]:
@@ -95,3 +100,5 @@ class Scan:
     """How many records the files say they have, where they do."""
     watches: bool = False
     """Do readers guess the sizes of groups?"""
+    headers: tuple[str, ...] = ()
+    """The header line of each file, of formats that have one: what the lines of its records mean."""

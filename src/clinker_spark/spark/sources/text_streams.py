@@ -54,6 +54,12 @@ def is_utf8(encoding: str) -> bool:
     return codecs.lookup(encoding).name in _PLAIN_ENCODINGS
 
 
+def single_bytes(encoding: str) -> bool:
+    """Is every byte one character, and those of ASCII the same?"""
+    characters = bytes(range(256)).decode(encoding, "replace")
+    return len(characters) == 256 and characters[:128] == bytes(range(128)).decode("ascii")
+
+
 def utf8_with_marks(data: bytes, encoding: str) -> bytes:
     """Bytes in any encoding as UTF-8. What is right already comes back as it is, without a copy."""
     if data.isascii() and is_utf8(encoding):
