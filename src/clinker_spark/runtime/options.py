@@ -8,12 +8,14 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.nodes import Plan
-from clinker_spark.runtime.replay_files import Feed
 from clinker_spark.spark.sources.source_files import SourceFile
+
+if TYPE_CHECKING:
+    from clinker_spark.runtime.replay_files import Feed
 
 Listener = Callable[[str, dict[str, Any]], None]
 """Told what happens: an event and its details."""
