@@ -134,7 +134,7 @@ def _lookup(inference: Inference, e: ast.WindowCall, field: ast.Member | None) -
     if not isinstance(typed, ir.WindowRef):  # complained about already
         return typed
     inside = [part for arg in typed.args for part in arg.walk()]
-    if any(part.fallible for part in inside):
+    if any(part.fallible and not _float_operation(part) for part in inside):
         return inference.error(
             "what is computed for records of another source must not be able to fail here",
             e.span,
@@ -186,3 +186,8 @@ def _row_reference(inference: Inference, e: ast.WindowCall, member: ast.Member |
         return inference.error(f"unknown field '{member.name}' in the window's rows", member.name_span, help_text)
     t = ANY if schema is None else schema[member.name]
     return ir.WindowRef(member.span, t.as_nullable(), True, e.function, offset, member.name)
+
+
+def _float_operation(e: ir.TExpr) -> bool:
+    """Arithmetic on floats, which fails only where it leaves their range: then whoever asks for the value fails."""
+    return isinstance(e, ir.Call) and e.builtin.name in ("+", "-", "*") and e.type.kind is Kind.FLOAT

@@ -9,7 +9,6 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.physical import physical
-from clinker_spark.cxl.builtins.windows import WINDOWS, overflow_message
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.nodes import TransformPlan, WindowLookup
 from clinker_spark.spark.columns import Window, apply
@@ -60,11 +59,9 @@ def _partitions(builder: Builder, node: TransformPlan, lookup: WindowLookup, oth
     frame = apply(lookup.values, frame, context=context, window=window)
     keys = [F.col(quote(name)).alias(_THERE + name) for name in lookup.there.output]
     values = [F.any_value(quote(name)).alias(name) for name in lookup.values.output]
-    # A failing record there has no value here, but a partition whose sum does not exist fails whoever asks for it.
-    messages = [overflow_message(ref.function) for ref in node.program.typed.lookups if WINDOWS[ref.function].finite]
-    if messages and ERROR_COLUMN in frame.columns:
-        error = F.col(quote(ERROR_COLUMN))
-        lost = F.any_value(F.when(error["message"].isin(*messages), error), ignoreNulls=F.lit(True))
+    # All that can fail there is a float that leaves its range: then whoever asks for the partition fails.
+    if ERROR_COLUMN in frame.columns:
+        lost = F.any_value(quote(ERROR_COLUMN), ignoreNulls=F.lit(True))
         values.append(lost.alias(LOST))
     found = frame.groupBy(*keys).agg((F.count(F.lit(1)) > 0).alias(HIT), *values)
     for name in lookup.there.output:
