@@ -148,7 +148,8 @@ def test_what_help_promises_is_what_the_session_answers(row: Builtin | HigherOrd
 
 
 def test_type(session: Session) -> None:
-    assert session.handle(":type price * qty") == "Float"
+    assert session.handle(":type price * qty") == "Float  (can fail)"
+    assert session.handle(":type price * 0.5") == "Float"
     assert session.handle(":type 10 / qty") == "Int  (can fail)"
     assert session.handle(":t note") == "Any"
     assert "E203" in session.handle(":type nope")

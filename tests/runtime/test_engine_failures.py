@@ -28,7 +28,7 @@ pipeline: { name: hungry, memory: { limit: 512M } }
 nodes:
   - { type: source, name: s, config: { type: csv, path: a.csv, schema: { id: int, name: string } } }
   - { type: transform, name: wide, input: s, config: { cxl: "emit name = name.repeat(100000)" } }
-  - { type: aggregate, name: all, input: wide, config: { cxl: "emit names = collect(name)" } }
+  - { type: aggregate, name: all, input: wide, config: { group_by: [], cxl: "emit names = collect(name)" } }
   - { type: output, name: out, input: all, config: { type: json, path: out.json } }
 """
 SCRIPT = """

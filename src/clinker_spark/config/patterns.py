@@ -98,7 +98,8 @@ def glob_matches(pattern: str, name: str) -> bool:
     >>> glob_matches("in/*.csv", "in/a.csv"), glob_matches("in/*.csv", "in/old/a.csv")
     (True, False)
     """
-    return _compiled(pattern)(name) is not None
+    # A name that is no text has no characters that a pattern could name, but a * means it all the same.
+    return _compiled(pattern)(name.encode("utf-8", "replace").decode()) is not None
 
 
 def regex_problem(pattern: str) -> str | None:
