@@ -79,12 +79,14 @@ def _letters(report: RunReport | None) -> dict[str, int]:
 
 
 def _numbers(node: PlanNode, report: RunReport | None) -> str:
-    if report is None:
+    """What was read, passed, left out or written."""
+    found = None if report is None else next((each for each in report.nodes if each.name == node.name), None)
+    if found is None:
         return ""
-    for source in report.sources:
-        if isinstance(node, SourcePlan) and source.name == node.name and source.records is not None:
-            return f"{source.records:,} read"
-    for output in report.outputs:
-        if isinstance(node, OutputPlan) and output.name == node.output_name:
-            return f"{output.records:,} written"
-    return ""
+    number = found.took if isinstance(node, OutputPlan) else found.passed
+    words = {"source": "read", "output": "written"}.get(node.kind, "go on")
+    if isinstance(node, SourcePlan) and number is not None:
+        number += found.failed  # they were read, too
+    parts = [] if number is None else [f"{number:,} {words}"]
+    parts += [f"{count:,} left out ({reason})" for reason, count in found.dropped.items() if count]
+    return ", ".join(parts)
