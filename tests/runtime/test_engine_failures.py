@@ -77,7 +77,7 @@ def test_the_next_run_after_a_lost_jvm_starts_a_new_one(folder: Path) -> None:
     assert hungry.startswith("IoError 4 E410: Spark ran out of memory") and left == "[]"
     assert killed == "IoError 4 E410: the JVM of Spark was killed (SIGKILL); nothing was published"
     assert also_left == "[]"
-    assert third == "done 0" and outputs == "['out.csv']"
+    assert third == "done 0" and outputs == "['.clinker-manifest-test-9f86d081.json', 'out.csv']"
 
 
 def few_files() -> None:

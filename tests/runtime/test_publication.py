@@ -45,17 +45,17 @@ def visible(folder: Path) -> dict[str, bytes]:
 
 
 REFUSED = [
-    (pipeline("path: data/"), "E421", "in.csv"),
-    (pipeline("path: ./"), "E421", "pipeline.yaml"),
+    (pipeline("path: data/"), "E430", "in.csv"),
+    (pipeline("path: ./"), "E430", "pipeline itself"),
     (pipeline("path: users/"), "E421", "notes.txt"),
-    (pipeline("path: o.csv", handling=letters("data/in.csv")), "E422", "no dead-letter file"),
+    (pipeline("path: o.csv", handling=letters("data/in.csv")), "E430", "an input"),
     (pipeline("path: o.csv", handling=letters("users/notes.txt")), "E422", "no dead-letter file"),
     (pipeline("path: o.csv", handling=letters("users")), "E401", "is a folder"),
     (pipeline("path: o.csv", handling=letters("./o.csv")), "E322", "written"),
     (pipeline("path: new/", "path: new/o.csv"), "E322", "lies in"),
     (pipeline("path: new/", handling=letters("new/dead.csv")), "E322", "lies in"),
-    (pipeline(f"path: {'n' * 300}.csv"), "E401", "too long"),
-    (pipeline("path: o.csv", handling=letters("n" * 300)), "E401", "too long"),
+    (pipeline(f"path: {'n' * 300}.csv"), "E433", "longer than a name can be"),
+    (pipeline("path: o.csv", handling=letters("n" * 300)), "E433", "longer than a name can be"),
     (pipeline("path: users/notes.txt/o.csv"), "E401", "cannot write"),
     (pipeline("path: loop.csv"), "E401", "links"),
     (pipeline("path: /dev/null, split: { max_records: 1 }"), "E425", "takes one file"),
@@ -89,9 +89,8 @@ def test_a_larger_run_and_a_smaller_one_after_it(bench: Any) -> None:
     bench.file("data/a.csv", ROWS)
     bench.file("data/b.csv", "id,kind\n6,d\n7,oops\nx,x\n")
     bench.file("out/mine.txt", "of the user")
-    os.makedirs(bench.folder / "far")
-    os.makedirs(bench.folder / "files")
-    os.symlink("../far/b.csv", bench.folder / "files" / "b.csv")
+    os.makedirs(bench.folder / "files" / "far")
+    os.symlink("far/b.csv", bench.folder / "files" / "b.csv")
     first = bench.run(text)
     names = set(visible(bench.folder / "out"))
     assert {f"o_{i:04}.csv" for i in range(1, 8)} | {"dead.csv", "mine.txt", "o.csv.meta.json"} <= names
@@ -109,7 +108,7 @@ def test_a_larger_run_and_a_smaller_one_after_it(bench: Any) -> None:
     assert (bench.folder / "out" / "o_0001.csv").stat().st_mode & 0o777 == 0o600
     assert [w.code for w in second.warnings] == ["W420"] and len(second.removed) == 5
     # b.csv was not read this time: what was made of it is not this run's subject.
-    assert visible(bench.folder / "far") == {"b.csv": b"id,kind\n6,d\n7,oops\n"}
+    assert visible(bench.folder / "files" / "far") == {"b.csv": b"id,kind\n6,d\n7,oops\n"}
     assert (bench.folder / "files" / "b.csv").is_symlink() and bench.left_over() == []
     bench.file("out/parts/mine.csv", "of the user")
     with pytest.raises(ClinkerError) as caught:
@@ -200,3 +199,17 @@ def test_the_manifest_is_no_input(bench: Any) -> None:
     assert [Path(item["path"]).name for item in json.loads(manifest.read_text())["inputs"]] == ["in.csv"]
     (bench.folder / "out" / "o.txt").unlink()
     assert bench.run(text).sources[0].files == 1
+
+
+def test_outputs_may_be_called_as_the_files_of_an_attempt(bench: Any) -> None:
+    """An attempt has files of its own, and an output is called as its author likes."""
+    names = ("journal", "done", "owner", "other-1", "pointer", "a~1b", "made-journal")
+    nodes = "".join(
+        f"  - {{ type: output, name: {name}, input: s, config: {{ type: csv, path: {i}.csv }} }}\n"
+        for i, name in enumerate(names)
+    )
+    bench.file("in.csv", "id,kind\n1,a\n")
+    source = "{ type: csv, path: in.csv, schema: { id: int, kind: string } }"
+    bench.run(f"pipeline: {{ name: test }}\nnodes:\n  - {{ type: source, name: s, config: {source} }}\n{nodes}")
+    assert [bench.text(f"{i}.csv") for i in range(len(names))] == ["id,kind\n1,a\n"] * len(names)
+    assert bench.left_over() == []

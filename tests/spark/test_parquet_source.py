@@ -104,7 +104,7 @@ def test_types_errors_and_texts(spark: SparkSession, tmp_path: Path) -> None:
     assert good["$widened"]["more"]["json"] == "1.5" and good["$file"] == 0
     assert [row["$row"] for row in (good, empty, long)] == [1, 2, 3]
     assert good["$record"].asDict() == {
-        **{"key": "1", "f": "1.5", "d": "1.250", "n": "0.00000010", "at": "2024-03-05 14:00:00.5"},
+        **{"key": "1", "f": "1.5", "d": "1.250", "n": "0.00000010", "at": "2024-03-05 14:00:00.500"},
         **{"day": "2024-03-05", "list": "[1,2]", "s.k": "1", "odd `x`": "q", "none": None},
     }
     assert (empty["$error"]["kind"], empty["$error"]["field"]) == ("missing_required_field", "key")

@@ -42,6 +42,7 @@ class QueryEngine(PlanningEngine):
 
     def sql(self, text: str) -> Any:
         """A DataFrame of lowered text; the views it reads are made first."""
+        from clinker_spark.spark.query.patterns import sql_with_patterns
         from clinker_spark.spark.query.views import view_of
 
         spark = self._spark()
@@ -53,7 +54,7 @@ class QueryEngine(PlanningEngine):
                 self._views[name] = view_of(spark, name, scan.content, ordered)
             return quote(self._views[name])
 
-        return spark.sql(render(text, view))
+        return sql_with_patterns(spark, render(text, view))
 
     def dataframe(self, value: SparkDataset) -> Any:
         """The rows in order, as a DataFrame."""

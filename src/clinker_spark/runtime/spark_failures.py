@@ -18,7 +18,13 @@ from clinker_spark.spark import jvm
 
 _NO_SPACE = re.compile(r"No space left on device|ENOSPC|Disk quota exceeded", re.IGNORECASE)
 _WORKER = re.compile(r"Python worker (?:exited unexpectedly|failed to connect back)")
-_ANSWER = re.compile(r"Answer from Java side is empty|Error while (?:sending|receiving)|network problem", re.IGNORECASE)
+_ANSWER = re.compile(
+    r"Answer from Java side is empty|Error while (?:sending|receiving)|network problem|"
+    # A JVM that ends stops its context first, and whatever asks for it then falls over that.
+    r"SparkContext was shut down|stopped SparkContext|SparkContext has been shutdown|DAGScheduler\.\w+\(.*is null|"
+    r"because the return value of .*SparkContext\.\w+\(\).* is null|Shutdown in progress",
+    re.IGNORECASE,
+)
 _LOST = re.compile(r"FileNotFoundException|No such file or directory|FileNotFoundError")
 
 

@@ -208,10 +208,21 @@ def out_of_memory(detail: str = "") -> Diagnostic:
     return Diagnostic("E410", f"Spark ran out of memory{f' ({detail})' if detail else ''}", help=help_text)
 
 
+def quiet() -> None:
+    """A JVM that is gone is told once, by the run: Py4J would tell of every message and object that it cannot get rid
+    of, and some of it does not even say who it is."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_not_of_py4j)
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    return f"{os.sep}py4j{os.sep}" not in record.pathname
+
+
 def forget() -> None:
     """Forget a JVM that is gone, so that the next session starts a new one."""
     gateway, context = SparkContext._gateway, SparkContext._active_spark_context
-    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)  # it would tell of every object that it cannot release
+    quiet()
     with suppress(Exception):
         server = getattr(context, "_accumulatorServer", None)
         if server is not None:

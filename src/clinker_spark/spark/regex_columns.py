@@ -26,6 +26,19 @@ def over_columns(expression: ir.TExpr) -> Batch | None:
     group = None if name != "capture" else 0 if len(values) < 2 else values[1]
     if group is not None and not 0 <= group <= pattern.groups:
         return None
+    return _in_re2(pattern, name, group)
+
+
+def over_texts(pattern: Regex, name: str, group: int | None) -> Batch:
+    """The same for any pattern: what RE2 has no words for is looked at text by text, also in linear time."""
+    found = _in_re2(pattern, name, group)
+    if found is not None:
+        return found
+    one, kind = _one_by_one(pattern, name, group), pa.bool_() if group is None else pa.string()
+    return lambda texts: pa.array([None if text is None else one(text) for text in texts.to_pylist()], kind)
+
+
+def _in_re2(pattern: Regex, name: str, group: int | None) -> Batch | None:
     found = pattern.for_columns(group, full=name == "matches")
     if found is None:
         return None

@@ -168,6 +168,8 @@ def session(
         given[_JAVA_OPTIONS] = f"{options} {given.get(_JAVA_OPTIONS, '')}".strip()
     for key, value in {**settings, **given}.items():
         builder = builder.config(key, value)
+    if not verbose:
+        jvm.quiet()
     with jvm.starting(quiet=not verbose):
         started = builder.getOrCreate()
     _remember_names(started)

@@ -15,6 +15,7 @@ from clinker_spark.cxl.lower.expressions import sql_template
 from clinker_spark.cxl.overloads import params_for
 from clinker_spark.plan.query.guards import Guarding
 from clinker_spark.plan.query.literals import ddl
+from clinker_spark.plan.query.patterns import METHODS, pattern_function
 from clinker_spark.plan.query.values import Column, Local, Value, wide, widened
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.functions import FUNCTIONS, Function
@@ -59,6 +60,10 @@ def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], s
         different = param.kind is not Kind.ANY and param.kind is not to_core(column.type).kind
         args.append(f"CAST({column.text} AS {physical(param)})" if different else wide(column))
     template = sql_template(overload, types, literals)
+    if template is None and name in METHODS and all(value is not NOT_LITERAL for value in literals[1:]):
+        group = None if name != "capture" else int(literals[2]) if len(literals) > 2 else 0
+        function = pattern_function(name, str(literals[1]), group)
+        return Column(f"{function}({args[0]})", from_core(result))
     if template is None:
         raise Failed(f".{name}() runs in Python, not on Spark: {overload.python_reason}", span=span, code="E708")
     text = _fill(template, args)

@@ -216,16 +216,22 @@ class ExpressionLowering(ConditionLowering):
     # ---------------------------------------------------------------- choices
 
     def _if(self, e: cxl.If, scope: Env) -> Value:
+        arms, last, t = self._arms(e, scope)
+        return Column(f"CASE {' '.join(arms)} ELSE {last} END", t)
+
+    def _arms(self, e: cxl.If, scope: Env) -> tuple[list[str], str, QType]:
+        """The branches of a chain of `else if`, what is true of none of them, and their common type."""
         condition = self.condition(e.condition, scope, exact=False)
         with self.branch(condition):
             then = self.column(e.then, scope)
+        more: list[str] = []
         with self.branch(f"NOT coalesce({condition}, FALSE)"):
-            otherwise = self.column(e.otherwise, scope) if e.otherwise is not None else Column(*literal(None))
-        t = widened(unify(then.type, otherwise.type))
-        last = wide(otherwise)
-        if isinstance(e.otherwise, cxl.If) and last.startswith("CASE WHEN "):
-            return Column(f"CASE WHEN {condition} THEN {wide(then)} {last.removeprefix('CASE ')}", t)
-        return Column(f"CASE WHEN {condition} THEN {wide(then)} ELSE {last} END", t)
+            if isinstance(e.otherwise, cxl.If):
+                more, last, t = self._arms(e.otherwise, scope)
+            else:
+                otherwise = self.column(e.otherwise, scope) if e.otherwise is not None else Column(*literal(None))
+                last, t = wide(otherwise), otherwise.type
+        return [f"WHEN {condition} THEN {wide(then)}", *more], last, widened(unify(then.type, t))
 
     def _match(self, e: cxl.Match, scope: Env) -> Value:
         arms: list[str] = []

@@ -15,6 +15,7 @@ from clinker_spark.plan.nodes import PlanNode, Schema, StreamRef
 from clinker_spark.plan.query.engine import PlanningEngine, Scan, SparkDataset, plan, prepare
 from clinker_spark.plan.query.files import FileSource
 from clinker_spark.plan.query.order import ARRIVAL
+from clinker_spark.plan.query.patterns import functions_in
 from clinker_spark.plan.query.pieces import STEP, view
 from clinker_spark.plan.query.values import Rendered, columns_of
 from clinker_spark.query.failures import QueryError
@@ -56,7 +57,9 @@ class QueryPlan(PlanNode):
     @property
     def python_reasons(self) -> tuple[str, ...]:
         files = [scan.content for scan in self.scans if isinstance(scan.content, FileSource)]
-        return ("CSV files are parsed by Python",) if any(file.format in ("csv", "tsv") for file in files) else ()
+        reasons = ["CSV files are parsed by Python"] if any(f.format in ("csv", "tsv") for f in files) else []
+        called = functions_in("".join([self.text, *(error for pairs in self.errors.values() for _, error in pairs)]))
+        return (*reasons, *(f"{call.method}: RE2 runs the pattern {call.pattern!r}" for call in called.values()))
 
 
 def bind_query(binder: Any, node: QueryNode) -> Any:

@@ -43,6 +43,18 @@ _MANIFEST_WAIT = 60.0
 """Other runs hold a manifest only while they rename."""
 
 
+def _folder_name(name: str) -> str:
+    """The folder of an output in its attempt: no two outputs have the same, and none that of the attempt's own files.
+
+    >>> _folder_name("journal"), _folder_name("call/node"), _folder_name("call~node")
+    ('made-journal', 'made-call~1node', 'made-call~0node')
+    """
+    readable = name.replace("~", "~0").replace("/", "~1")
+    if len(readable.encode()) > 100:
+        readable = hashlib.sha256(name.encode()).hexdigest()[:32]
+    return f"made-{readable}"
+
+
 @dataclass
 class Attempt:
     """All that one run makes. `claim` asks for the outputs, `put` and `remove` note what is to happen to them, and
@@ -184,10 +196,7 @@ class Attempt:
         else:
             parent = self.files.resolve(absolute).parent
         self._make_folders(parent)
-        readable = name.replace("/", "~")
-        if len(readable.encode()) > 100:
-            readable = hashlib.sha256(name.encode()).hexdigest()[:32]
-        made = self.top(parent) / readable
+        made = self.top(parent) / _folder_name(name)
         self.files.mkdir(made)
         return made
 

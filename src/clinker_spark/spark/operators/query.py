@@ -24,6 +24,7 @@ from clinker_spark.spark.operators.stream import (
     Stream,
 )
 from clinker_spark.spark.query.frames import scan_frame
+from clinker_spark.spark.query.patterns import register_patterns, sql_with_patterns
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -51,7 +52,7 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
             made.add(name)
         return quote(name)
 
-    frame = builder.spark.sql(render(text, view))
+    frame = sql_with_patterns(builder.spark, render(text, view))
     if builder.letters:
         pairs: list[Any] = [item for n, t in node.schema.items() for item in (F.lit(n), F.expr(sql_text(quote(n), t)))]
         letter = F.create_map(*pairs).cast(LETTER_TYPE)
@@ -66,6 +67,7 @@ def _settled(builder: Builder, node: QueryPlan, position: int, stream: Stream) -
         return builder.absorb(node, stream, f"input {position + 1}")
     frame = stream.frame
     for i, (alias, error) in enumerate(errors):
+        register_patterns(builder.spark, error)
         found = F.expr(f"CAST({error} AS {ERROR_TYPE})")
         if i:  # the first query that a record fails in has the say
             found = F.coalesce(F.col(quote(ERROR_COLUMN)), found)

@@ -1,0 +1,37 @@
+"""The functions behind the patterns of queries: Arrow functions with a name, which SQL can call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from clinker_spark.cxl.regexes import compile_regex
+from clinker_spark.plan.query.patterns import PatternCall, functions_in
+from clinker_spark.spark.regex_columns import over_texts
+
+
+def sql_with_patterns(spark: SparkSession, text: str) -> Any:
+    """A DataFrame of a text, whose functions are registered first."""
+    register_patterns(spark, text)
+    return spark.sql(text)
+
+
+def register_patterns(spark: SparkSession, text: str) -> None:
+    """Make the functions known to a session that a text calls."""
+    for name, call in functions_in(text).items():
+        if not spark.catalog.functionExists(name):
+            kind = "STRING" if call.method == "capture" else "BOOLEAN"
+            spark.udf.register(name, F.arrow_udf(_function(call), returnType=kind))  # type: ignore[attr-defined]
+
+
+def _function(call: PatternCall) -> Callable[[pa.Array], pa.Array]:
+    def run(texts: pa.Array) -> pa.Array:
+        return over_texts(compile_regex(call.pattern), call.method, call.group)(texts)
+
+    # Spark reads the annotations to learn that the function takes and returns Arrow arrays.
+    run.__annotations__ = {"texts": pa.Array, "return": pa.Array}
+    return run
