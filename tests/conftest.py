@@ -11,6 +11,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+LONGEST = (
+    "test_engines_agree",
+    "test_every_overload_agrees",
+    "test_spark",
+    "test_the_next_run_after_a_lost_jvm_starts_a_new_one",
+    "test_a_thousand_terms_arms_lets_and_conditions",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest comes first, so that at the end nobody waits for one process."""
+    items.sort(key=lambda item: item.name.split("[")[0] not in LONGEST)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing that a run remembers comes from, or gets into, the cache of whoever runs the tests."""

@@ -12,10 +12,10 @@ from tests.runtime.conftest import Workbench
 
 EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
 N = 1000
-SOME = N if EVERYTHING else 150
+SOME = N if EVERYTHING else 100
 """Of what Spark plans slowly: a thousand of them take ten to thirty seconds each."""
 SCHEMA = {"id": "int", "x": "int", "y": "nullable(int)"}
-BIG = 2**63 - 1 - 200
+BIG = 2**63 - 1 - 150
 
 PROGRAMS = {
     "sum": "emit v_sum = " + " + ".join("y" if i == 900 else "x" for i in range(N)),

@@ -25,6 +25,8 @@ from clinker_spark.runtime.commit.seam import FOLDER, Files
 
 PREFIX = ".clinker-"
 OWNER = "owner"
+_ORPHAN_SECONDS = 60.0
+"""An attempt is without an owner for a moment only, when it is made or removed."""
 POINTER = "main"
 """In the other folders of an attempt: where the one with the journal is."""
 OTHER = "other-"
@@ -100,7 +102,9 @@ def _attempts(files: Files, folders: Iterable[Path]) -> list[Path]:
             if not _NAME.fullmatch(name) or (info := files.stat(path)) is None or info.kind != FOLDER:
                 continue
             if files.stat(path / POINTER) is None:
-                if files.stat(path / OWNER) is not None or not _names(files, path):
+                # A JVM that outlives its driver for a moment may make a folder again that was removed already.
+                orphan = time.time() - info.mtime_ns / 1e9 > _ORPHAN_SECONDS
+                if files.stat(path / OWNER) is not None or orphan or not _names(files, path):
                     mains[path] = None
             elif (main := _text(files, path / POINTER)) is not None:
                 mains[Path(main)] = None

@@ -42,12 +42,15 @@ from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.operators.stream import DOCUMENT_BITS, DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
-from clinker_spark.spark.operators.transform_runs import build_transform_run, transform_run
-from clinker_spark.spark.plan_cuts import counted_behind
+from clinker_spark.spark.plan_cuts import counted_behind, cut
 from clinker_spark.spark.sources.chosen import Chosen
 from clinker_spark.spark.sources.request import SourceFile
 
 Ports = dict[str | None, Stream]
+CHAIN = 16
+"""After so many transforms in a row a new plan begins."""
+MARKS = 8
+"""After so many nodes at which records fail, a pass for letters begins a new plan."""
 _NUMBERS = itertools.count()
 
 
@@ -132,6 +135,8 @@ class Builder:
     _named: set[str] = field(default_factory=set)
     _known: dict[str, dict[str, int]] = field(default_factory=dict)
     _source_counts: dict[str, int] = field(default_factory=dict)
+    _chains: dict[str, int] = field(default_factory=dict)
+    """By transform: how many of them stand in a row up to it."""
 
     @property
     def traces(self) -> bool:
@@ -148,16 +153,14 @@ class Builder:
         waiting = [] if ref.node in self._built else [ref.node]
         while waiting:  # not by recursion: a graph may be longer than Python's stack is deep
             name = waiting[-1]
-            run = transform_run(self, self.plan[name])
-            first = run[0] if run else self.plan[name]
-            missing = [r.node for r in first.inputs if r.node not in self._built]
+            missing = [r.node for r in self.plan[name].inputs if r.node not in self._built]
             if missing:
                 waiting += missing
                 continue
             waiting.pop()
             if name in self._built:
                 continue
-            built = self._build(self.plan[name], run)
+            built = self._build(self.plan[name])
             if name in self.keeps:
                 built = {port: self._kept(stream) for port, stream in built.items()}
             self._built[name] = built
@@ -177,14 +180,12 @@ class Builder:
     def inputs(self, node: PlanNode) -> list[Stream]:
         return [self.stream(ref) for ref in node.inputs]
 
-    def _build(self, node: PlanNode, run: list[TransformPlan]) -> Ports:
+    def _build(self, node: PlanNode) -> Ports:
         match node:
             case SourcePlan():
                 made: Ports = {None: build_source(self, node)}
-            case TransformPlan() if run:
-                made = {None: build_transform_run(self, run)}
             case TransformPlan():
-                made = {None: build_transform(self, node)}
+                made = {None: self._in_chain(node, build_transform(self, node))}
             case RoutePlan():
                 made = build_route(self, node)
             case MergePlan():
@@ -204,21 +205,18 @@ class Builder:
         if not (follows or (last and len(made) == 1)):
             made = {port: self.settle(node, stream) for port, stream in made.items()}
         entry = self.ledger.entry(node.name)
-        if not run:
-            for ref in node.inputs:
-                stream = self.stream(ref)
-                entry.took[str(ref)] = End(stream.flow, stream.carried)
-        else:  # one record for one, and nothing is set aside between them
-            before = self.stream(run[0].inputs[0])
-            carried = before.carried
-            for inner in run:
-                known = self.ledger.entry(inner.name)
-                known.took = {str(inner.inputs[0]): End(before.flow, carried)}
-                carried = (*carried, inner.name)
-                known.passed = {None: End(before.flow, carried)}
+        for ref in node.inputs:
+            stream = self.stream(ref)
+            entry.took[str(ref)] = End(stream.flow, stream.carried)
         ports = self.plan.read_ports(node.name) if len(made) > 1 else made
         entry.passed = {port: End(made[port].flow, made[port].carried) for port in made if port in ports}
         return made
+
+    def _in_chain(self, node: TransformPlan, stream: Stream) -> Stream:
+        """A long row of transforms begins a new plan now and then: Spark looks at a whole plan again for each step that
+        is added to it, so a thousand of them would cost a thousand times a thousand."""
+        length = self._chains[node.name] = 1 + self._chains.get(node.inputs[0].node, 0)
+        return stream.over(cut(stream.frame)) if length % CHAIN == 0 else stream
 
     def job_done(self) -> None:
         """Sources need not be watched twice: what the next job reads of them is built without that."""
@@ -238,7 +236,9 @@ class Builder:
         here = F.when(failed(), F.lit(self.plan.places[node.name]))
         if STAGE_COLUMN in stream.frame.columns:
             here = F.coalesce(F.col(quote(STAGE_COLUMN)), here)
-        return stream.over(stream.frame.withColumn(STAGE_COLUMN, here))
+        marked = stream.over(stream.frame.withColumn(STAGE_COLUMN, here))
+        # Each mark looks at the errors of all nodes before it: put together by Spark, they would double with each one.
+        return marked.over(cut(marked.frame)) if len(stream.carried) % MARKS == 0 else marked
 
     def settle(self, node: PlanNode, stream: Stream, place: str | None = None) -> Stream:
         """Set the failed records aside: what goes on has none. `place` is for nodes that do so more than once."""

@@ -23,6 +23,8 @@ UNREAD = "branch that nothing reads"
 def build_route(builder: Builder, node: RoutePlan) -> Ports:
     """A stream for each port. Records whose condition fails are set aside before they part."""
     [stream] = builder.inputs(node)
+    if node.inclusive:  # what leaves it says nothing about how many came
+        stream = builder.absorb(node, stream, "its input")
     frame = apply(node.program, builder.with_file_values(node, stream.frame), context=builder.contexts[node.name])
     decided = builder.settle(node, builder.mark(node, stream.over(frame)))
     names = [name for name in decided.frame.columns if not name.startswith("$port")]
