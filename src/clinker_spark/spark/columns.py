@@ -54,7 +54,9 @@ class Counter(Protocol):
     def fan_out(self, df: DataFrame, step: FanOut) -> DataFrame: ...
 
 
-def lower(program: Program, df: DataFrame, context: Context, window: Window | None = None) -> LoweredProgram:
+def lower(
+    program: Program, df: DataFrame, context: Context, window: Window | None = None, *, texts: bool = True
+) -> LoweredProgram:
     """The program lowered for this DataFrame's columns."""
     spec = None
     if window is not None:
@@ -69,6 +71,7 @@ def lower(program: Program, df: DataFrame, context: Context, window: Window | No
         window=spec,
         error=quote(ERROR_COLUMN) if ERROR_COLUMN in system else None,
         ordinals=ARRIVAL_COLUMN in system,
+        texts=texts,
     )
 
 
@@ -80,6 +83,7 @@ def apply(
     window: Window | None = None,
     include_unmapped: bool = True,
     counter: Counter | None = None,
+    texts: bool = True,
 ) -> DataFrame:
     """The DataFrame with the emitted columns added (an emit of an existing name replaces it in place).
 
@@ -88,12 +92,13 @@ def apply(
     variables become hidden columns such as `$record.x`. `include_unmapped=False` keeps only what is emitted.
 
     A row that comes with an `$error` keeps it, and nothing else happens to it. `$arrival`, where it is there, still
-    orders the rows afterwards: the rows of a fan-out get an array of the old arrival and their own place.
+    orders the rows afterwards: the rows of a fan-out get an array of the old arrival and their own place. Without
+    `texts`, errors only say that they are there.
     """
     context = context or default_context(program.typed.source.name)
     if program.typed.mode == "aggregate":
         raise TypeError("an aggregate program is applied with apply_aggregate")
-    lowered = lower(program, df, context, window)
+    lowered = lower(program, df, context, window, texts=texts)
     kept = list(df.columns) if include_unmapped else []
     if lowered.needs_arrival and ARRIVAL_COLUMN not in df.columns:
         df = df.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())

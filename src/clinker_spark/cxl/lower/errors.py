@@ -9,6 +9,7 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import ERROR_TYPE, Failing
 
 NO_ERROR = f"CAST(NULL AS {ERROR_TYPE})"
+_FLAG = f"CAST(named_struct('kind', '', 'field', '', 'value', '', 'message', '') AS {ERROR_TYPE})"
 
 
 def error_struct(f: Failing, field: str | None) -> str:
@@ -16,11 +17,12 @@ def error_struct(f: Failing, field: str | None) -> str:
     return f"named_struct('kind', {f.kind}, 'field', {name}, 'value', {f.value}, 'message', {f.message})"
 
 
-def first_error(failures: Sequence[tuple[Failing, str | None]]) -> str:
-    """The error of a record: a CASE over all failures, each with the column being computed."""
+def first_error(failures: Sequence[tuple[Failing, str | None]], *, texts: bool = True) -> str:
+    """The error of a record: a CASE over all failures, each with the column being computed. Without `texts` it only
+    says that there is one: SQL for the text of a float is long, and Spark compiles it whether or not it ever runs."""
     if not failures:
         return NO_ERROR
-    arms = " ".join(f"WHEN {f.when} THEN {error_struct(f, name)}" for f, name in failures)
+    arms = " ".join(f"WHEN {f.when} THEN {error_struct(f, name) if texts else _FLAG}" for f, name in failures)
     return f"CASE {arms} END"
 
 

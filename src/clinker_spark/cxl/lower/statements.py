@@ -41,17 +41,19 @@ def lower_program(
     tag: str = "",
     error: str | None = None,
     ordinals: bool = False,
+    texts: bool = True,
 ) -> LoweredProgram:
     """The program as data for the Spark layer.
 
     `fields` says how to read a column whose Spark type is not the one the program expects;
     `tag` keeps the helper columns of several programs over one DataFrame apart. `error` is a column with the errors
-    that records bring along, and `ordinals` asks for the place of each record among those of its fan-out.
+    that records bring along, and `ordinals` asks for the place of each record among those of its fan-out. Without
+    `texts` errors say nothing but that they are there.
     """
     lowering = Lowering(PlanBuilder(tag), context, fields or {}, system_columns, window)
     if window is not None:
         lowering.window = _by_key(window, program, lowering)
-    return RowLowering(program, lowering, error, ordinals).run()
+    return RowLowering(program, lowering, error, ordinals, texts=texts).run()
 
 
 def _by_key(window: WindowSpec, program: ir.TypedProgram, lowering: Lowering) -> WindowSpec:
@@ -80,6 +82,7 @@ class RowLowering:
         error: str | None = None,
         ordinals: bool = False,
         error_level: int = 0,
+        texts: bool = True,
     ) -> None:
         self.program = program
         self.ordinals = ordinals
@@ -91,6 +94,7 @@ class RowLowering:
         self.built: list[str] = []
         self.error = error  # a column that holds the error found so far
         self.error_level = error_level
+        self.texts = texts
         self.leaves: list[Sql] = []
         self.blocks: list[ir.TEach] = []
         self.last_block = max((i for i, s in enumerate(program.statements) if isinstance(s, ir.TEach)), default=-1)
@@ -193,7 +197,7 @@ class RowLowering:
         if not self.failures:
             return self.error
         level = max(f.level for f, _ in self.failures)
-        text = first_error(self.failures)
+        text = first_error(self.failures, texts=self.texts)
         if self.error is not None:
             text = f"coalesce({self.error}, {text})"
         self.failures = []
