@@ -2,8 +2,7 @@
 
 Spark's analyser and optimiser walk through a whole plan many times, so a thousand steps cost a thousand times what one
 costs, or more. After a cut the rows of the plan so far are an RDD to everything that follows: no job, no copy, only no
-more optimising across it. Programs of ordinary length, and
-rows of a few transforms, are never cut.
+more optimising across it. Programs of ordinary length, and rows of a few transforms, are never cut.
 """
 
 from __future__ import annotations
