@@ -8,12 +8,17 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
+
+from clinker_spark.runtime.spark_failures import engine_failure
+from clinker_spark.spark import jvm
 
 PIPELINE = """
 pipeline: { name: test }
@@ -139,3 +144,31 @@ def test_ctrl_c_while_planning(folder: Path) -> None:
     interrupt(process)
     _, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (130, "clinker: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Py4JError("An error occurred while calling o37.sc"),
+        Py4JNetworkError("Answer from Java side is empty"),
+        ConnectionRefusedError(111, "Connection refused"),
+        EOFError(),
+    ],
+    ids=["no answer", "network", "refused", "end"],
+)
+def test_a_jvm_that_dies_is_told_whatever_the_call_that_meets_it(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks before, in or after a question: each way is an error of its own, a moment before the
+    process is gone."""
+    process = subprocess.Popen(["sleep", "60"])
+    monkeypatch.setattr(jvm, "_process", lambda: process)
+    monkeypatch.setattr(jvm, "forget", lambda: None)
+    monkeypatch.setattr(jvm, "last_words", lambda: "")
+    threading.Timer(0.2, process.kill).start()
+    found = engine_failure(error)
+    assert found is not None
+    assert (found.code, found.message) == (
+        "E410",
+        "the JVM of Spark was killed (SIGKILL); nothing was published",
+    )

@@ -79,7 +79,9 @@ def engine_failure(error: Exception) -> Diagnostic | None:
 
 
 def _lost_answer(error: Exception) -> bool:
-    return type(error).__name__ == "Py4JNetworkError" or _ANSWER.search(str(error)) is not None
+    """Was there no answer? What Java threw is a Py4JJavaError; the other errors of Py4J say that nothing came back,
+    and which of them depends on whether the connection broke before, in or after the question."""
+    return type(error).__name__ in ("Py4JNetworkError", "Py4JError") or _ANSWER.search(str(error)) is not None
 
 
 def _memory_words(text: str) -> str:
