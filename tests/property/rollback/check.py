@@ -92,7 +92,7 @@ class Compared:
     @property
     def kind(self) -> str:
         """The kinds of differences, without names and numbers."""
-        return ", ".join(sorted({" ".join(text.split()[:2]) if text[0] != "e" else text for text in map(_kind, self.said)}))
+        return ", ".join(sorted({_kind(text) for text in self.said}))
 
 
 def _kind(text: str) -> str:

@@ -34,8 +34,8 @@ def can_do_without_letters(graph: Graph) -> bool:
     """Are the outputs those of the input without its letters?
 
     Not where a row that is withheld still counts elsewhere: in a window or `distinct`, for what looks it up, in a
-    relaxed total with `retraction_scope: record`, or in one of merged sources of which one is spared, in the turns of an interleaved merge; and not
-    where a row is written at one output and withheld at another (policies).
+    relaxed total with `retraction_scope: record`, in a total of merged sources of which one is spared, in the turns of
+    an interleaved merge; and not where a row is written at one output and withheld at another (policies).
     """
     plan = streams_of(graph)
     policies = {node.options.get("policy", "any") for node in graph.outputs}
@@ -47,9 +47,7 @@ def can_do_without_letters(graph: Graph) -> bool:
         for node in graph.nodes
     )
     interleaved = any(node.kind == "merge" and node.options["mode"] == "interleave" for node in graph.nodes)
-    builds = {
-        source for node in graph.nodes if node.kind == "combine" for source in plan[node.reads[1]].sources
-    }
+    builds = {source for node in graph.nodes if node.kind == "combine" for source in plan[node.reads[1]].sources}
     keyed = {source.name for source in graph.sources if source.key}
     return (
         policies == {"any"}
@@ -125,7 +123,7 @@ def can_replay(graph: Graph, letters: Counter[Letter]) -> bool:
         kept[name] = list(range(1, len(next(s for s in graph.sources if s.name == name).rows) + 1))
     rows = {(s.name, n) for s in graph.sources for n in range(1, len(s.rows) + 1) if n not in kept[s.name]}
     again = Model(without(graph, rows)).run()
-    renamed = Counter(
-        {((s, kept[s][n - 1] if n else 0, t, c) if s in kept else (s, n, t, c)): x for (s, n, t, c), x in again.letters.items()}
-    )
+    renamed: Counter[Letter] = Counter()
+    for (name, number, trigger, category), times in again.letters.items():
+        renamed[name, kept[name][number - 1] if number else 0, trigger, category] += times
     return renamed == letters

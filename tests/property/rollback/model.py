@@ -227,11 +227,15 @@ class Model:
 
     def _withheld(self, record: Record, policy: str) -> bool:
         for dirt in self.dirt:
-            if record.lone is not None and dirt.source != record.lone and (
-                self.readings.build_rows_spared or not any(record.lone in key.sources for key in dirt.keys)
+            if (
+                record.lone is not None
+                and dirt.source != record.lone
+                and (self.readings.build_rows_spared or not any(record.lone in key.sources for key in dirt.keys))
             ):
                 continue
-            pairs = [(kd, kr) for kd in dirt.keys for kr in record.keys if kd.sources & kr.sources and self._same(kd, kr)]
+            pairs = [
+                (kd, kr) for kd in dirt.keys for kr in record.keys if kd.sources & kr.sources and self._same(kd, kr)
+            ]
             if pairs and _policy(policy, dirt, record):
                 return True
         return False

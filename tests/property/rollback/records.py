@@ -1,4 +1,4 @@
-"""Records of the model, with what they were made of and the correlation keys they carry; and the keys along the graph."""
+"""Records of the model: what they were made of, and the correlation keys they carry; and keys along the graph."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def streams_of(graph: Graph, *, collective: bool = False) -> dict[str, Stream]:
     found: dict[str, Stream] = {}
     for source in graph.sources:
         alone = frozenset({source.name})
-        found[source.name] = Stream(alone, {name: alone for name in source.key}, lineage=bool(source.key))
+        found[source.name] = Stream(alone, dict.fromkeys(source.key, alone), lineage=bool(source.key))
     for node in graph.nodes:
         inputs = [found[ref] for ref in node.reads]
         stream = _after(node, inputs, collective)
