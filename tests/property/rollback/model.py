@@ -52,7 +52,8 @@ class Readings:
     """Choices that can be tried the other way, to explain a difference."""
 
     partly_null_alone: bool = False
-    collective_levels: bool = False
+    window_levels: bool = False
+    strict_levels: bool = False
     own_group: bool = True
     build_rows_spared: bool = True
     letters_per_row: bool = False
@@ -83,7 +84,9 @@ class Model:
     def __init__(self, graph: Graph, readings: Readings = Readings()) -> None:  # noqa: B008
         self.graph = graph
         self.readings = readings
-        self.plan = streams_of(graph, collective=readings.collective_levels)
+        levels = {"window", "distinct"} if readings.window_levels else set()
+        levels |= {"strict"} if readings.strict_levels else set()
+        self.plan = streams_of(graph, frozenset(levels))
         self.keyed = {source.name for source in graph.sources if source.key}
         self.rows = {source.name: source for source in graph.sources}
         self.retracted: set[Origin] = set()

@@ -264,8 +264,8 @@ def _step(step: list[Any], values: dict[str, Any], seen: set[Any]) -> dict[str, 
                 raise Failed
             values[out] = 1
         case ["filter", column, modulus, rest]:
-            if values[column] is None or _remainder(values[column], modulus) == rest:
-                return None
+            if values[column] is not None and _remainder(values[column], modulus) == rest:
+                return None  # null is not equal to anything else, so it stays
         case ["distinct", column]:
             value = canonical(values[column])
             if value in seen:

@@ -53,15 +53,18 @@ class Stream:
     """Are its failures taken back to rows? Not without any key."""
 
 
-def streams_of(graph: Graph, *, collective: bool = False) -> dict[str, Stream]:
-    """`collective`: windows and `distinct` are judged after what comes before them, as totals are."""
+Levels = frozenset[str]
+"""What is judged only after what comes before it, besides relaxed totals: `window`, `distinct`, `strict`."""
+
+
+def streams_of(graph: Graph, levels: Levels = frozenset()) -> dict[str, Stream]:
     found: dict[str, Stream] = {}
     for source in graph.sources:
         alone = frozenset({source.name})
         found[source.name] = Stream(alone, dict.fromkeys(source.key, alone), lineage=bool(source.key))
     for node in graph.nodes:
         inputs = [found[ref] for ref in node.reads]
-        stream = _after(node, inputs, collective)
+        stream = _after(node, inputs, levels)
         if node.kind == "route":
             for port in (*node.options["conditions"], "rest"):
                 found[f"{node.name}.{port}"] = stream
@@ -69,7 +72,7 @@ def streams_of(graph: Graph, *, collective: bool = False) -> dict[str, Stream]:
     return found
 
 
-def _after(node: Node, inputs: list[Stream], collective: bool) -> Stream:
+def _after(node: Node, inputs: list[Stream], levels: Levels) -> Stream:
     sources = frozenset().union(*(stream.sources for stream in inputs))
     level = max(stream.level for stream in inputs)
     lineage = any(stream.lineage for stream in inputs)
@@ -82,13 +85,13 @@ def _after(node: Node, inputs: list[Stream], collective: bool) -> Stream:
         case "combine":
             return Stream(sources, _combined(node, inputs), first.rewritten, level, lineage)
         case "aggregate" if is_strict(node, first):
-            return Stream(sources, first.keys, rewritten, level, lineage)
+            return Stream(sources, first.keys, rewritten, level + ("strict" in levels), lineage)
         case "aggregate":
             return Stream(sources, {}, frozenset(), level + lineage, lineage)
         case "transform":
             steps = node.options["steps"]
             rewritten |= {step[1] for step in steps if step[0] == "rewrite"}
-            level += collective and any(step[0] in ("window", "distinct") for step in steps)
+            level += any(step[0] in levels for step in steps)
     return Stream(sources, first.keys, rewritten, level, lineage)
 
 
