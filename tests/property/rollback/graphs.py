@@ -53,7 +53,7 @@ class Generator:
         rng = self.rng
         row: Row = {
             "k": rng.choice(KEYS[self.type] if self.chance(0.3) else KEYS[self.type][:3]),
-            "h": rng.choice(["x", "y", None] if self.chance(0.3) else ["x", "y"]),
+            "h": None if self.chance(0.2) else rng.choice("xy"),
             "g": rng.choice("mno"),
             "v": rng.randint(1, 12),
         }
@@ -218,6 +218,12 @@ class Generator:
         if self.chance(0.5):
             lookup = self.source("p", rng.choice([(), ("g",), key]), rng.randint(3, 6), rng.choice([0.0, 0.2]))
         ends = self._rows(stream, lookup)
+        if self.chance(0.3):
+            self.graph.shapes.add("side branch")
+            self.output(self.checked(stream) if self.chance(0.6) else stream)
+        if lookup is not None and self.chance(0.3):
+            self.graph.shapes.add("build rows written")
+            self.output(lookup)
         for end in ends[:3]:
             self._end(end, ends[0], lookup)
         for end in ends[3:]:

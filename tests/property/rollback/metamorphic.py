@@ -30,12 +30,13 @@ def without(graph: Graph, rows: set[Origin]) -> Graph:
     return other
 
 
-def can_do_without_letters(graph: Graph) -> bool:
+def can_do_without_letters(graph: Graph, letters: Counter[Letter]) -> bool:
     """Are the outputs those of the input without its letters?
 
     Not where a row that is withheld still counts elsewhere: in a window or `distinct`, for what looks it up, in a
     relaxed total with `retraction_scope: record`, in a total of merged sources of which one is spared, in the turns of
-    an interleaved merge; and not where a row is written at one output and withheld at another (policies).
+    an interleaved merge; and not where a row is written at one output and is missing in another (policies, and what
+    fails on one branch in sources without keys).
     """
     plan = streams_of(graph)
     policies = {node.options.get("policy", "any") for node in graph.outputs}
@@ -56,7 +57,7 @@ def can_do_without_letters(graph: Graph) -> bool:
         and (not relaxed or graph.handling.get("retraction_scope") == "group")
         and (not kinds["merge"] or not (kinds["combine"] or kinds["aggregate"] or interleaved))
         and "include_retracted" not in graph.handling
-        and bool(keyed)
+        and keyed.issuperset(letter[0] for letter in letters if letter[1])
     )
 
 
