@@ -9,12 +9,13 @@ Readings, where the specification leaves a choice:
     lowest level are taken in an iteration, all of them together; then everything is evaluated again. A failure in the
     program of an aggregate is one of its totals, and has the level of what comes after it.
  3. The failure of a record that a combine made is its driver's row: that one is retracted, never the matched row. Its
-    group is dirty as it was read, also if the combine did not let that key pass; the keys it carries are dirty, too.
- 4. A failure of one source spares the records of others that come from a single source. Records that a combine or a
-    strict aggregate made are not spared if their key comes from the failing source, merged with others or not; a key
-    that comes from another source (the driver's, of the same name) is not concerned.
- 5. A build side's key that a failed record carries (`propagate_ck: all`) makes records that a combine made dirty, but
-    not the rows of the build's source at outputs of their own: the failure was the driver's.
+    group is what its carried keys say: with `named: [k]` of a key `[k, h]` that is all of `k`, and where the combine
+    let no key of the driver pass, the driver's peers are not withheld.
+ 4. A failure of one source spares the records of others that come from a single source. A record that a combine or a
+    strict aggregate made belongs, by value, to the groups of all sources before it that have a key of that name; a
+    failure of any of them withholds it.
+ 5. The same for the failure of such a record: the groups of all these sources are dirty, also those of the matched
+    row, at outputs of their own, too.
  6. Keys match in the fields that both have. The policies `all` and `primary` spare some of what `any` withholds.
  7. A key of nulls only is a group of that record alone; a partly null key is a value like any other, nulls being equal.
     A build key that is null because nothing matched is no key.
@@ -24,10 +25,11 @@ Readings, where the specification leaves a choice:
     was left out of a relaxed total by the group scope; or if it was retracted with a total. Rows that were written at
     an output of records, and withheld at none of these, are no letters for a total they are missing in. A matched
     row is no letter for what became of the driver's.
-11. Group scope: the group of the failing row, as it was read, in its source. The rows of a failed total count as
-    failing rows for that, too.
+11. Group scope: the rows of the failing row's source that its carried keys name. The rows of a failed total count as
+    failing rows for that, too, each with the key that was read.
 12. `max_group_buffer`: counted when no failure of level 0 is left, in rows of the sources (not in joined records); the
-    rows of the group that reached something are retracted as if they had failed, the first one is the trigger.
+    rows of the group that reached something are retracted as if they had failed, the first one is the trigger. A group
+    overflows once: rows that reach something only after that (`distinct`) are retracted with the others.
 13. `include_retracted: false` leaves out the rows that were retracted with a total, also where they would be withheld.
 14. A row with failures on two branches in one iteration has two trigger letters.
 15. An `on_miss: error` stops the run if the miss is there when its level is judged.
@@ -41,7 +43,7 @@ from dataclasses import dataclass, field
 
 from tests.property.rollback.graph import Graph, written
 from tests.property.rollback.operators import Evaluation, Failure
-from tests.property.rollback.records import Key, Origin, Record, streams_of
+from tests.property.rollback.records import Key, Origin, Record, canonical, streams_of
 
 Letter = tuple[str, int, bool, str]
 MERGED: Origin = ("<merged>", 0)
@@ -54,8 +56,6 @@ class Readings:
     partly_null_alone: bool = False
     window_levels: bool = False
     strict_levels: bool = False
-    own_group: bool = True
-    build_rows_spared: bool = True
     letters_per_row: bool = False
     strata: bool = True
 
@@ -70,14 +70,6 @@ class Result:
     levels: set[int] = field(default_factory=set)
     doubtful: list[str] = field(default_factory=list)
     """Why the specification does not say what must come out."""
-
-
-@dataclass(frozen=True)
-class Dirt:
-    """The keys of a failure, and its source."""
-
-    source: str
-    keys: tuple[Key, ...]
 
 
 class Model:
@@ -95,7 +87,9 @@ class Model:
         self.collateral: set[Origin] = set()
         self.triggers: Counter[Letter] = Counter()
         self.settled: set[tuple[str, frozenset[Origin]]] = set()
-        self.dirt: list[Dirt] = []
+        self.dirty: list[tuple[Key, ...]] = []
+        """The keys of each failure."""
+        self.overflowed: set[tuple[object, ...]] = set()
         self.result = Result({}, Counter(), "0", [])
 
     def run(self) -> Result:
@@ -146,40 +140,31 @@ class Model:
             return
         if record.origin is None:
             self.with_totals |= record.members
+            if any(member[0] not in self.keyed for member in record.members):
+                self.result.doubtful.append("a failed total of records without a key of their own")
             for member in record.members:
                 self._retract(member)
             return
-        if self._retract(record.origin) and record.keys:
-            own = record.lone is None
-            self.dirt.append(Dirt(record.origin[0], tuple(self._narrowed(key, record) for key in record.keys)))
-            if own and not self.readings.own_group:
-                self.dirt.remove(self._own(record.origin))
+        self._retract(record.origin, record.keys)
 
-    def _narrowed(self, key: Key, record: Record) -> Key:
-        """A driver's key is dirty in the driver's source, whatever it was merged with."""
-        assert record.origin is not None
-        source = record.origin[0]
-        return Key(key.of, key.values, frozenset({source}) if source in key.sources else key.sources)
-
-    def _own(self, origin: Origin) -> Dirt:
+    def _own(self, origin: Origin) -> Key:
+        """The key of a row, as it was read."""
         source = self.rows[origin[0]]
         row = source.rows[origin[1] - 1]
-        values = tuple((name, row[name] + 0.0 if isinstance(row[name], float) else row[name]) for name in source.key)
-        return Dirt(source.name, (Key(source.key, values, frozenset({source.name})),))
+        return Key(source.key, tuple((name, canonical(row[name])) for name in source.key), frozenset({source.name}))
 
-    def _retract(self, origin: Origin) -> bool:
-        """Not read any more; its group is dirty."""
+    def _retract(self, origin: Origin, keys: tuple[Key, ...] | None = None) -> None:
+        """Not read any more; its group is dirty: that of the keys it carried, or of the row itself."""
+        failed = (self._own(origin),) if keys is None else keys
+        self.dirty.append(failed)
         if origin[0] not in self.keyed:
-            return False
+            return
         self.retracted.add(origin)
-        dirt = self._own(origin)
-        self.dirt.append(dirt)
         if self.graph.handling.get("retraction_scope") == "group":
             for number in range(1, len(self.rows[origin[0]].rows) + 1):
                 peer = (origin[0], number)
-                if self._same(dirt.keys[0], self._own(peer).keys[0]):
+                if any(origin[0] in key.sources and self._same(key, self._own(peer)) for key in failed):
                     self.left_out.add(peer)
-        return True
 
     def _overflows(self, now: Evaluation) -> bool:
         limit = self.graph.handling.get("max_group_buffer")
@@ -188,14 +173,15 @@ class Model:
         groups: dict[tuple[object, ...], list[Origin]] = {}
         order = [source.name for source in self.graph.sources]
         for origin in sorted(now.reached, key=lambda o: (order.index(o[0]), o[1])):
-            if origin[0] in self.keyed and not self._alone(self._own(origin).keys[0].values):
-                name = (self._component(origin[0]), self._own(origin).keys[0].values)
-                groups.setdefault(name, []).append(origin)
-        found = {name: those for name, those in groups.items() if len(those) > limit}
+            if origin[0] in self.keyed and not self._alone(self._own(origin).values):
+                groups.setdefault((self._component(origin[0]), self._own(origin).values), []).append(origin)
+        found = {name: those for name, those in groups.items() if len(those) > limit or name in self.overflowed}
         for name, those in found.items():
             self._say(f"-- group {name} has {len(those)} rows")
-            self.result.failures += 1
-            self.triggers[(*those[0], True, "group_size_exceeded")] += 1
+            if name not in self.overflowed:
+                self.result.failures += 1
+                self.triggers[(*those[0], True, "group_size_exceeded")] += 1
+                self.overflowed.add(name)
             self.collateral |= set(those)
             for origin in those:
                 self._retract(origin)
@@ -218,8 +204,6 @@ class Model:
         return any(nulls) if self.readings.partly_null_alone else all(nulls)
 
     def _same(self, one: Key, other: Key) -> bool:
-        if one.of != other.of:
-            return False
         mine, others = dict(one.values), dict(other.values)
         common = tuple((name, value) for name, value in one.values if name in others)
         if not common or self._alone(common):
@@ -229,17 +213,11 @@ class Model:
         return all(others[name] == value for name, value in common)
 
     def _withheld(self, record: Record, policy: str) -> bool:
-        for dirt in self.dirt:
-            if (
-                record.lone is not None
-                and dirt.source != record.lone
-                and (self.readings.build_rows_spared or not any(record.lone in key.sources for key in dirt.keys))
-            ):
-                continue
-            pairs = [
-                (kd, kr) for kd in dirt.keys for kr in record.keys if kd.sources & kr.sources and self._same(kd, kr)
-            ]
-            if pairs and _policy(policy, dirt, record):
+        for failed in self.dirty:
+            shared = any(
+                theirs.sources & mine.sources and self._same(theirs, mine) for theirs in failed for mine in record.keys
+            )
+            if shared and _policy(policy, failed, record):
                 return True
         return False
 
@@ -275,13 +253,13 @@ class Model:
         self.result.exit = "2" if self.result.letters else "0"
 
 
-def _policy(policy: str, dirt: Dirt, record: Record) -> bool:
+def _policy(policy: str, failed: tuple[Key, ...], record: Record) -> bool:
     """Of what belongs to a dirty group, what is withheld."""
-    failed = {field: value for key in dirt.keys for field, value in key.values}
+    theirs = {field: value for key in failed for field, value in key.values}
     mine = [pair for key in record.keys for pair in key.values if any(value is not None for _, value in key.values)]
     if policy == "all":
-        return all(field in failed and failed[field] == value for field, value in mine)
+        return all(field in theirs and theirs[field] == value for field, value in mine)
     if policy == "primary":
         field, value = mine[0]
-        return field in failed and failed[field] == value
+        return field in theirs and theirs[field] == value
     return True

@@ -172,8 +172,7 @@ class Evaluation:
                 if record is build:
                     mine = tuple((name, value) for name, value in mine if name not in self.plan[node.reads[0]].keys)
                 if mine:
-                    sources = self.plan[node.reads[0] if record is driver else node.reads[1]].keys[mine[0][0]]
-                    keys.append(Key(key.of, mine, sources))
+                    keys.append(Key(key.of, mine, carried[mine[0][0]]))
         return Record(values, driver.origin, None, driver.members, tuple(keys))
 
     # -- aggregates

@@ -20,7 +20,7 @@ class Key:
     values: tuple[tuple[str, Any], ...]
     """The fields that are carried."""
     sources: frozenset[str]
-    """Whose failures concern it."""
+    """Whose groups these are: one source, or for what a combine or a strict aggregate made all that came together."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,13 @@ Levels = frozenset[str]
 
 def streams_of(graph: Graph, levels: Levels = frozenset()) -> dict[str, Stream]:
     found: dict[str, Stream] = {}
+    declared = {source.name: source.key for source in graph.sources}
     for source in graph.sources:
         alone = frozenset({source.name})
         found[source.name] = Stream(alone, dict.fromkeys(source.key, alone), lineage=bool(source.key))
     for node in graph.nodes:
         inputs = [found[ref] for ref in node.reads]
-        stream = _after(node, inputs, levels)
+        stream = _after(node, inputs, levels, declared)
         if node.kind == "route":
             for port in (*node.options["conditions"], "rest"):
                 found[f"{node.name}.{port}"] = stream
@@ -72,7 +73,7 @@ def streams_of(graph: Graph, levels: Levels = frozenset()) -> dict[str, Stream]:
     return found
 
 
-def _after(node: Node, inputs: list[Stream], levels: Levels) -> Stream:
+def _after(node: Node, inputs: list[Stream], levels: Levels, declared: dict[str, tuple[str, ...]]) -> Stream:
     sources = frozenset().union(*(stream.sources for stream in inputs))
     level = max(stream.level for stream in inputs)
     lineage = any(stream.lineage for stream in inputs)
@@ -83,7 +84,8 @@ def _after(node: Node, inputs: list[Stream], levels: Levels) -> Stream:
             keys = {name: frozenset().union(*(s.keys[name] for s in inputs)) for name in first.keys}
             return Stream(sources, keys, rewritten, level, lineage)
         case "combine":
-            return Stream(sources, _combined(node, inputs), first.rewritten, level, lineage)
+            keys = {name: frozenset(s for s in sources if name in declared[s]) for name in _carried(node, inputs)}
+            return Stream(sources, keys, first.rewritten, level, lineage)
         case "aggregate" if is_strict(node, first):
             return Stream(sources, first.keys, rewritten, level + ("strict" in levels), lineage)
         case "aggregate":
@@ -95,14 +97,14 @@ def _after(node: Node, inputs: list[Stream], levels: Levels) -> Stream:
     return Stream(sources, first.keys, rewritten, level, lineage)
 
 
-def _combined(node: Node, inputs: list[Stream]) -> dict[str, frozenset[str]]:
+def _carried(node: Node, inputs: list[Stream]) -> list[str]:
     """The driver's fields come first, and count where both sides have one of that name."""
     driver, build = inputs
     named = node.options["propagate"]
     if named == "driver":
-        return dict(driver.keys)
-    both = {**driver.keys, **{name: s for name, s in build.keys.items() if name not in driver.keys}}
-    return both if named == "all" else {name: sources for name, sources in both.items() if name in named}
+        return list(driver.keys)
+    both = [*driver.keys, *(name for name in build.keys if name not in driver.keys)]
+    return both if named == "all" else [name for name in both if name in named]
 
 
 def is_strict(node: Node, reads: Stream) -> bool:
