@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from clinker_spark.spark.sources import csv_source
 from tests.property.rollback.check import compare, execute, report
 from tests.property.rollback.graph import Graph
 from tests.property.rollback.graphs import generated
@@ -158,7 +159,7 @@ def test_one_more_clean_group_changes_nothing_else(spark: Any, tmp_path: Path, s
 
 
 @pytest.mark.parametrize("seed", chosen(lambda _, result: len(result.levels) > 1, 1))
-def test_partitions_change_no_byte(spark: Any, tmp_path: Path, seed: int) -> None:
+def test_partitions_change_no_byte(spark: Any, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = generated(seed)
     found = []
     for count in (1, 3, 7):
@@ -167,7 +168,9 @@ def test_partitions_change_no_byte(spark: Any, tmp_path: Path, seed: int) -> Non
         session = spark.newSession()
         session.conf.set("spark.sql.adaptive.enabled", "false")
         session.conf.set("spark.sql.shuffle.partitions", str(count))
-        session.conf.set("spark.sql.files.maxPartitionBytes", str(600 // count))
+        defaults: Any = csv_source.read_csv.__kwdefaults__
+        monkeypatch.setitem(defaults, "smallest", 1 if count > 1 else 1 << 20)
+        monkeypatch.setitem(defaults, "target", 150 // count)
         execute(graph, folder, session)
         found.append(everything_of(folder, graph))
     assert found[0] == found[1] == found[2], graph.yaml()
