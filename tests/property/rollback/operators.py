@@ -276,8 +276,8 @@ def _step(step: list[Any], values: dict[str, Any], seen: set[Any]) -> dict[str, 
             values[out] = len(values[column])
         case ["valid", column, number]:
             values["ok"] = values[column]
-            if values[column] is not None and values[column] > number:
-                raise Failed("validation_failure")
+            if values[column] is None or values[column] > number:
+                raise Failed("validation_failure")  # what is null has not passed
         case ["same"]:
             values["same"] = 1
     return values
