@@ -226,6 +226,21 @@ EXAMPLES = [
         failed(2) + held(1),
     ),
     Example(
+        "What `distinct` lets through once another record was retracted is judged as well, also in a dirty group.",
+        Graph(
+            [source("a", "A m 11, B n 11, B n oops, C n 1")],
+            [
+                check("t", "a", "distinct", "v"),
+                check("u", "t", "divide", "x", "v", 11),
+                output("lines", "u"),
+                total("sums", "t", "g"),
+                output("totals", "sums", "g", "v"),
+            ],
+        ),
+        {"lines": ["k,g,v", "C,n,1"], "totals": ["g,v", "n,1"]},
+        failed(1, 2, 3),
+    ),
+    Example(
         "A broken line belongs to its group.",
         Graph([source("a", "A m 1, A m 2 broken, B m 3")], [output("lines", "a")]),
         {"lines": ["k,g,v", "B,m,3"]},
