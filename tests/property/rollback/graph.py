@@ -1,0 +1,211 @@
+"""What a generated pipeline is made of, as YAML and as input files.
+
+Every stream of records has the columns `k` and `h` (which may be keys), `g` (a few values) and `v` (a number), so that
+almost any node can follow any other; totals call their sum `v`, too. Nodes are plain data: the model reads them, and so
+does what makes them smaller.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Value = Any
+Row = dict[str, Value]
+
+CATEGORY = "type_coercion_failure"
+COLUMNS = ("k", "h", "g", "v")
+
+
+@dataclass
+class Node:
+    """One node; `reads` are the names of nodes, or `node.port`."""
+
+    kind: str
+    name: str
+    reads: list[str] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Source:
+    """A file, and how it is read. A row may have a value that is no number in `v`, or more values than columns."""
+
+    name: str
+    key: tuple[str, ...]
+    types: dict[str, str]
+    rows: list[Row]
+
+    def broken(self, row: Row) -> str | None:
+        """The category of a row that cannot be read."""
+        if row.get("more"):
+            return "structural_validation"
+        if row["v"] == "":
+            return "missing_required_field"
+        return CATEGORY if isinstance(row["v"], str) else None
+
+
+@dataclass
+class Graph:
+    sources: list[Source]
+    nodes: list[Node]
+    handling: dict[str, Any] = field(default_factory=dict)
+    shapes: set[str] = field(default_factory=set)
+
+    @property
+    def outputs(self) -> list[Node]:
+        return [node for node in self.nodes if node.kind == "output"]
+
+    def yaml(self) -> str:
+        lines = ["pipeline: { name: generated }", "nodes:"]
+        lines += [f"  - {_flow(_source(source))}" for source in self.sources]
+        lines += [f"  - {_flow(_node(node))}" for node in self.nodes]
+        handling = {"strategy": "continue", **self.handling}
+        dlq = {"path": "dead.csv"}
+        if "include_retracted" in handling:
+            dlq["include_retracted"] = handling.pop("include_retracted")
+        return "\n".join([*lines, f"error_handling: {_flow({**handling, 'dlq': dlq})}", ""])
+
+    def write(self, folder: Path) -> None:
+        (folder / "pipeline.yaml").write_text(self.yaml())
+        for source in self.sources:
+            (folder / f"{source.name}.csv").write_text(text_of(source.rows))
+
+
+def text_of(rows: Iterable[Row]) -> str:
+    lines = [",".join(COLUMNS)]
+    for row in rows:
+        cells = [cell(row[name]) for name in COLUMNS]
+        lines.append(",".join(cells + ["more", "and more"] * bool(row.get("more"))))
+    return "\n".join(lines) + "\n"
+
+
+def cell(value: Value) -> str:
+    """A value as CSV has it."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return repr(value)
+    return str(value)
+
+
+def written(value: Value) -> str:
+    """A value as an output has it: no `.0` at the end."""
+    text = cell(value)
+    return text.removesuffix(".0") if isinstance(value, float) else text
+
+
+# ---------------------------------------------------------------- YAML
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name}: {_flow(inner)}" for name, inner in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_flow(inner) for inner in value) + "]"
+    return json.dumps(value)
+
+
+def _source(source: Source) -> dict[str, Any]:
+    config: dict[str, Any] = {"type": "csv", "path": f"{source.name}.csv", "schema": source.types}
+    if source.key:
+        config["correlation_key"] = list(source.key)
+    return {"type": "source", "name": source.name, "config": config}
+
+
+def _node(node: Node) -> dict[str, Any]:
+    head: dict[str, Any] = {"type": node.kind, "name": node.name}
+    options = node.options
+    match node.kind:
+        case "merge":
+            config = {"mode": options["mode"]}
+            return {**head, "inputs": node.reads, "config": config}
+        case "combine":
+            return {**head, "input": dict(zip("db", node.reads, strict=True)), "config": _combine(options)}
+        case "transform":
+            config = _transform(options)
+        case "aggregate":
+            emits = ["emit v = sum(v)", *(f"emit {name} = {_AGGREGATES[name]}" for name in options["also"])]
+            if "finalize" in options:
+                emits.append(f"emit z = 60 / (count(*) - {options['finalize']})")
+            config = {"group_by": options["group_by"], "cxl": "\n".join(emits)}
+        case "route":
+            config = {"mode": options["mode"], "default": "rest"}
+            config["conditions"] = {name: condition(*test) for name, test in options["conditions"].items()}
+        case "output":
+            config = {"type": "csv", "path": f"{node.name}.csv"}
+            config |= {"mapping": options["columns"], "include_unmapped": False}
+            if "policy" in options:
+                config["correlation_fanout_policy"] = options["policy"]
+        case _:
+            raise ValueError(node.kind)
+    return {**head, "input": node.reads[0], "config": config}
+
+
+_AGGREGATES = {"n": "count(*)", "lo": "min(v)", "hi": "max(v)", "all": 'collect(v.to_string()).join(";")'}
+
+
+def condition(kind: str, column: str, number: int) -> str:
+    if kind == "divides":
+        return f"60 / ({column} - {number}) > 0"
+    return f"{column} {kind} {number}"
+
+
+def _transform(options: dict[str, Any]) -> dict[str, Any]:
+    lines: list[str] = []
+    config: dict[str, Any] = {}
+    for step in options["steps"]:
+        match step:
+            case ["divide", out, column, number]:
+                lines.append(f"emit {out} = 60 / ({column} - {number})")
+            case ["above", out, column, number]:
+                lines.append(f'emit {out} = if {column} > {number} then "bad".to_int() else 1')
+            case ["below", out, column, number]:
+                lines.append(f'emit {out} = if {column} < {number} then "bad".to_int() else 1')
+            case ["filter", column, modulus, rest]:
+                lines.append(f"filter {column} % {modulus} != {rest}")
+            case ["distinct", column]:
+                lines.append(f"distinct by {column}")
+            case ["rewrite", column, value]:
+                lines.append(f"emit {column} = {json.dumps(value)}")
+            case ["length", out, column]:
+                lines.append(f"emit {out} = {column}.length()")
+            case ["valid", column, number]:
+                config["validations"] = [{"name": "small", "check": f"{column} <= {number}"}]
+                lines.append(f"emit ok = {column}")
+            case ["window", out, group_by, sort_by, function]:
+                config["analytic_window"] = {"group_by": group_by, "sort_by": sort_by}
+                lines.append(f"emit {out} = $window.{WINDOWS[function]}")
+            case ["same"]:
+                lines.append("emit same = 1")
+    return {**config, "cxl": "\n".join(lines)}
+
+
+WINDOWS = {
+    "row_number": "row_number()",
+    "lag": "lag(1).v",
+    "sum": "sum(v)",
+    "cumulative_sum": "cumulative_sum(v)",
+    "count": "count()",
+    "first": "first().v",
+}
+
+
+def _combine(options: dict[str, Any]) -> dict[str, Any]:
+    propagate = options["propagate"]
+    config: dict[str, Any] = {
+        "where": " and ".join(f"d.{one} == b.{other}" for one, other in options["on"]),
+        "match": options["match"],
+        "on_miss": options["on_miss"],
+        "propagate_ck": propagate if isinstance(propagate, str) else {"named": propagate},
+    }
+    if options["match"] == "collect":
+        return {**config, "cxl": ""}
+    lines = [f"emit {name} = d.{name}" for name in options["keeps"]]
+    lines.append(f"emit {options['out']} = b.v")
+    if "divide" in options:
+        lines.append(f"emit {options['divide']} = 60 / (d.v - b.v)")
+    return {**config, "cxl": "\n".join(lines)}
