@@ -107,7 +107,7 @@ def test_large_groups_are_noticed_while_records_are_read(
     def counted(*_: Any) -> bool:
         raise AssertionError("no group comes near the limit, and yet they are counted")
 
-    monkeypatch.setattr("clinker_spark.runtime.correlation.ops.has_oversize_group", counted)
+    monkeypatch.setattr("clinker_spark.runtime.correlation.ops.has_large_group", counted)
     bench.file(f"staff.{kind}", header + "".join(pattern.format(f"A{i // 10}", i) for i in range(30_100)))
     report = bench.run(text)
     assert report.exit_code == 0 and report.outputs[0].records == 30_100

@@ -135,6 +135,50 @@ def relaxed_aggregates(plan: Plan) -> list[AggregatePlan]:
     return [node for node in plan.of_kind(AggregatePlan) if f"{AGGREGATE}{node.name}" in plan.keys[node.name].columns]
 
 
+def strata(plan: Plan) -> dict[str, int]:
+    """By node: how many relaxed aggregates stand before it, on the way with the most of them.
+
+    Failures are judged in this order. What fails before any total is retracted first; then totals are made again, and
+    only those that remain are judged by what follows them."""
+    found: dict[str, int] = {}
+    for node in plan.nodes:
+        found[node.name] = max((total_stratum(plan, found, ref.node) for ref in node.inputs), default=0)
+    return found
+
+
+def total_stratum(plan: Plan, before: Mapping[str, int], node: str) -> int:
+    """When the records that a node makes are judged: those of a relaxed aggregate after what it was made of."""
+    return before[node] + (f"{AGGREGATE}{node}" in plan.keys[node].columns)
+
+
+def carried_fields(plan: Plan, source: SourcePlan) -> list[tuple[str, ...]]:
+    """The fields of a source's key that a record can have when it fails. A combine may pass only some of them on:
+    then all groups are concerned that have these values."""
+    shapes = {tuple(n for n in key_columns(source) if n in keys.columns) for keys in plan.keys.values()}
+    return sorted(shapes - {()}, key=lambda names: (-len(names), names))
+
+
+def blamed(plan: Plan, stage: int) -> tuple[bool, tuple[int, ...]]:
+    """Whose groups a failure at a node concerns: is it the source that the record was read from, where one is known?
+    And which sources are it, else: all that the record was made of."""
+    node = plan.nodes[stage]
+    keys = plan.keys[node.inputs[0].node if isinstance(node, OutputPlan) else node.name]
+    if keys.single:
+        return True, ()
+    others = tuple(source.index for source in plan.sources if source.name in keys.sources)
+    return isinstance(node, AggregatePlan) and plan.keys[node.inputs[0].node].single, others
+
+
+def merged_with(plan: Plan, source: SourcePlan) -> list[SourcePlan]:
+    """The sources, itself included, whose records with the same key are one group when their number counts: those it
+    is merged with that have the same key."""
+    family = {source.name}
+    for node in plan.of_kind(MergePlan):
+        above = {n.name for n in plan.upstream(node.name) if isinstance(n, SourcePlan)}
+        family |= above if source.name in above else set()
+    return [other for other in plan.sources if other.name in family and key_columns(other) == key_columns(source)]
+
+
 def is_correlated(plan: Plan) -> bool:
     """Does any source have a correlation key?"""
     return any(source.config.correlation_key for source in plan.sources)

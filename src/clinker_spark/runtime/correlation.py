@@ -1,37 +1,52 @@
-"""Correlation groups: when records fail, what belongs to them is held back, and totals are made without it.
+"""Correlation groups: when records fail, what belongs to them is withheld, and totals are made without it.
 
-1. The failures are found, with their groups. Each one is taken back from its source; a group of an aggregate that
-   failed takes back every record it was made of.
+1. The failures are found, those before any total first: what stands behind a total that will be made again is not
+   judged yet. Each failed record is retracted, as if it had never been read; a total that failed retracts every record
+   it was made of, as if each had failed itself.
 2. Outputs are written again, over the input without these records, and without the groups that have a failure. New
-   failures (a total that was fine before) go back to 1. Every turn takes records away, so this ends.
-3. What was held back is found and becomes dead letters beside the failures.
+   failures (of totals that are judged only now) go back to 1. Every turn retracts records, so this ends.
+3. What was withheld is found and becomes dead letters beside the failures.
 
-All of it stays in Spark: what is found lies in files of the attempt, and nothing grows in the driver.
+What is found lies in files of the attempt. While it is little, what follows from it is decided here, without Spark;
+otherwise nothing of it comes to the driver.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinker_spark.plan.correlation import AGGREGATE, FEW, relaxed_aggregates
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.plan.correlation import (
+    AGGREGATE,
+    FEW,
+    PREFIX,
+    blamed,
+    merged_with,
+    relaxed_aggregates,
+    strata,
+    total_stratum,
+)
 from clinker_spark.plan.needs import needs
 from clinker_spark.plan.nodes import SourcePlan, StreamRef
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.progress import FINDING
-from clinker_spark.runtime.saved_letters import Saved, last_clean_row, save
+from clinker_spark.runtime.retracted import Retracted
+from clinker_spark.runtime.saved_letters import FEW_LETTERS, Saved, last_clean_row, save, save_table
+from clinker_spark.runtime.source_letters import SourceLetters
 from clinker_spark.spark.operators import correlated as ops
+from clinker_spark.spark.operators.build import SetAside
 from clinker_spark.spark.operators.letters import letters
 from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.operators.source import watched_size
-from clinker_spark.spark.session import is_local
-from clinker_spark.spark.sources.chosen import Chosen, save_chosen
+from clinker_spark.spark.operators.withheld import DirtyGroups, KeyTexts, dirty_groups
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.outputs import Outputs
@@ -39,46 +54,50 @@ if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 MOST_TURNS = 50
+LISTED_GROUPS = 2_000
+"""Up to so many groups with a failure, a condition names them."""
+LISTED_TOTALS = 1_000
+"""Up to so many totals that failed, a filter names them."""
+STRATUM = "stratum"
 
 
 class Groups:
     """The groups of one run."""
 
-    def __init__(self, state: RunState, outputs: Outputs) -> None:
+    def __init__(self, state: RunState, outputs: Outputs, kept_bad: SourceLetters | None, *, oversize: bool) -> None:
         self.state = state
         self.outputs = outputs
+        self.kept_bad = kept_bad
+        """What the readers of the first pass kept aside."""
+        self.oversize = oversize
+        """May groups be too large, and has nobody looked yet?"""
         self.plan = state.plan
-        self.spark = state.spark
         self.handling = state.handling
         first = self.plan.outputs[0]
-        self.folder = state.attempt.folder(outputs.targets[first.name].path, "correlation")
-        self.triggers: list[Any] = []
-        self.untraced: Any = None
-        """Failures of the last turn that nothing can be taken back for."""
-        self.taken: list[Any] = []
-        """Source records that were taken back with a group of an aggregate, or with their own group."""
-        self.removed: dict[str, Any] = {}
-        self.all_removed: Saved | None = None
-        self.chosen: dict[str, Chosen] = {}
-        """What readers leave out themselves, instead of `removed`."""
-        self.left_out: dict[str, int] = {}
-        """How many records of each source that is."""
+        self.folder = Path(state.attempt.folder(outputs.targets[first.name].path, "correlation"))
+        self.strata = strata(self.plan)
+        self.triggers: list[Saved] = []
+        self.untraced: Saved | None = None
+        """Failures of the last turn that nothing can be retracted for."""
+        self.taken: list[Saved] = []
+        """Source records that were retracted with a total, or with a group that is too large."""
+        self.retracted = Retracted(state, self.folder)
         self.indexes: dict[str, Any] = {}
         self.few = True
-        self.most_dirty = 0
-        """There are not more dirty groups than this."""
         self.offsets: dict[str, tuple[int, ...]] = {}
         self.counters: Counter[str] = Counter()
         """What happened, in numbers, for the report."""
 
-    def settle(self, oversize: list[str]) -> Saved:
-        """Hold back what must be; gives all dead letters."""
+    def settle(self) -> Saved:
+        """Withhold what must be; gives all dead letters."""
         for turn in range(MOST_TURNS):
             self.counters["turns"] = turn + 1
             with self.state.passing(FINDING):
-                traceable = self._find(turn, oversize if turn == 0 else [])
+                traceable = self._find(turn)
             # What a query made cannot be traced to its records: it fails again, and is left out as it is.
-            if (turn and not traceable) or (self.outputs.write_again(self._prepared) == 0 and not self.state.unsure):
+            if turn and not traceable and not self.oversize:
+                return self._all_letters()
+            if self.outputs.write_again(self._prepared) == 0 and not self.state.unsure and not self.oversize:
                 return self._all_letters()
         raise DataError([self.plan.outputs[0].diagnostic("E411", f"records keep failing after {MOST_TURNS} turns")])
 
@@ -95,18 +114,16 @@ class Groups:
     # ------------------------------------------------------------ builders
 
     def _prepared(self, builder: Builder) -> None:
-        """A builder that leaves out what was taken back."""
-        builder.removed = self.removed
-        builder.chosen = self.chosen
-        if self.chosen:
-            builder.progress = None  # the readers' counts are those of all records, and stay so
+        """A builder that leaves out what was retracted, and withholds groups with a failure."""
+        self.retracted.leave_out(builder)
         builder.few = self.few
         builder.indexes = self.indexes
         self.state.again = "removed"
-        for name, count in self.left_out.items():
-            builder.facts[f"{name}: left out"] = count
-        if self.triggers:
-            builder.dirty = self._dirty()
+        failed = [*self.triggers, *self.taken]
+        if failed:
+            builder.dirty = self._groups(failed, own=False)
+            if self.handling.retraction_scope == "group":
+                builder.left_out = self._groups(failed, own=True)
 
     def _letters_builder(self, *, dirty: bool) -> Builder:
         builder = self.state.new_builder(letters=True)
@@ -117,56 +134,150 @@ class Groups:
             prepare_output(builder, node)
         return builder
 
-    def _dirty(self) -> Any:
-        return ops.dirty_groups(self.plan, _union(self.triggers))
+    def _groups(self, failed: Sequence[Saved], *, own: bool) -> DirtyGroups:
+        """The groups of failed records: by the keys they had when they failed; or each one's `own` group, as it was
+        read."""
+        if sum(found.rows() for found in failed) <= FEW_LETTERS:
+            listed: dict[int, dict[tuple[tuple[str, str | None], ...], KeyTexts]] = {}
+            for source, keys in self._blamed(failed, own=own):
+                listed.setdefault(source, {})[tuple(sorted(keys.items()))] = keys
+            if sum(map(len, listed.values())) <= LISTED_GROUPS:
+                return DirtyGroups(self.plan, {source: list(groups.values()) for source, groups in listed.items()})
+        everything = _union([found.frame.select("source", "stage", "keys", "letter") for found in failed])
+        if own:
+            of_record = "source", f"map_filter(letter, (name, value) -> startswith(name, '{PREFIX}')) AS keys"
+            groups = everything.where("source IS NOT NULL").selectExpr(*of_record)
+        else:
+            groups = dirty_groups(self.plan, everything)
+        return DirtyGroups(self.plan, frame=groups, few=self.few)
+
+    def _blamed(self, failed: Sequence[Saved], *, own: bool) -> list[tuple[int, KeyTexts]]:
+        """The groups of few failed records, with their sources."""
+        found: list[tuple[int, KeyTexts]] = []
+        for saved in failed:
+            table = saved.table("source", "stage", "letter" if own else "keys")
+            for source, stage, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                if own:
+                    keys = {name: text for name, text in pairs or () if name.startswith(PREFIX)}
+                    found += [] if source is None else [(source, keys)]
+                    continue
+                traced, others = blamed(self.plan, stage)
+                sources = [source] if traced and source is not None else others
+                found += [(index, dict(pairs or ())) for index in sources]
+        return found
 
     def _save(self, frame: Any, name: str) -> Saved:
-        return save(frame, Path(self.folder) / name)
+        return save(frame, self.folder / name)
 
     # ------------------------------------------------------------ one turn
 
-    def _find(self, turn: int, oversize: list[str]) -> bool:
-        """The failures of a turn, and everything that is taken back because of them. Was there anything to take?"""
+    def _find(self, turn: int) -> bool:
+        """The failures that are judged first, and everything that is retracted because of them. Was there any?"""
         builder = self._letters_builder(dirty=False)
-        taken: list[Any] = []
-        frames = []
         if turn == 0:
             self._keep_numbers(builder)
         self.offsets = {name: scan.row_offsets for name, scan in builder.scans.items()}
-        found = letters(builder)
-        traceable = bool(oversize)
-        if found is not None:
-            saved = self._save(found, f"failures-{turn}")
-            self.most_dirty += saved.rows()
-            failed = _failed_groups(saved)
-            traceable = traceable or failed.total() > 0
-            self.untraced = saved.frame.where("source IS NULL AND cardinality(groups) = 0")
-            frames.append(saved.frame.where("source IS NOT NULL OR cardinality(groups) > 0"))
-            made = frames[0].where("source IS NULL").select("groups")
-            totals = {name: count for name, count in failed.items() if name is not None}
-            groups = ops.contributions(builder, made, totals) if totals else None
-            if groups is not None:
-                message = ops.retracted_message(self.plan)
-                behind = self._save(ops.correlated_letters(groups, message), f"taken-{turn}")
-                taken.append(behind.frame)
-                self.counters["synthetic_ck_fanout_lookups_total"] += sum(totals.values())
-                self.counters["synthetic_ck_fanout_rows_expanded_total"] += behind.rows()
-                self.counters["groups_recomputed"] += sum(totals.values())
-        for source in oversize:
-            rows = ops.oversize_letters(builder, source, self.handling.max_group_buffer)
-            saved = self._save(rows, f"oversize-{source}-{turn}")
-            self.most_dirty += saved.tally("trigger")[(True,)]
-            frames.append(saved.frame.where("trigger"))
-            taken.append(saved.frame.where("NOT trigger"))
-        self.triggers += frames
-        if self.handling.retraction_scope == "group":
-            dirty = ops.dirty_groups(self.plan, _union([*frames, *taken]))
-            members = ops.group_members(builder, dirty)
-            if members is not None:
-                taken.append(self._save(members, f"members-{turn}").frame)
-        self.taken += taken
-        self._remove([*frames, *taken], turn)
-        return traceable
+        found = letters(builder, self._suspected(builder, turn))
+        first = None if found is None else self._first(self._save(self._with_strata(found), f"failures-{turn}"), turn)
+        if self.oversize and (first is None or first[0] > 0):
+            # Groups are counted over what is left when no record fails by itself any more.
+            self.oversize = False
+            if self._take_large_groups(builder, turn):
+                return True
+        if first is None:
+            return False
+        taken = self._behind(builder, first[1], turn)
+        self._retract([first[1]], taken)
+        return True
+
+    def _suspected(self, builder: Builder, turn: int) -> Callable[[SetAside], bool]:
+        """Where failures are looked for: not where the last pass counted none, and not behind totals that are made
+        again because of failures before them."""
+        counted = self.state.builder
+        bad = {node.name for node in self.plan.sources} if self.kept_bad is None else set()
+        if self.kept_bad is not None:
+            bad = {self.plan.sources[n.source].name for n in self.kept_bad.counts if n.source is not None}
+        kept = bad if turn == 0 else set()
+        known = {
+            place.name: counted.counted(place.name).get("failed", 0)
+            for place in builder.failures
+            if place.name in counted.counts and not self.state.unsure
+        }
+        certain = [self._range(place)[1] for place in builder.failures if known.get(place.name)]
+        last = min(certain, default=None)
+
+        def suspected(place: SetAside) -> bool:
+            if place.name in known and not known[place.name] and not kept & set(place.stream.carried):
+                return False
+            return last is None or self._range(place)[0] <= last
+
+        return suspected
+
+    def _range(self, place: SetAside) -> tuple[int, int]:
+        """The strata of the failures that are set aside at a place."""
+        nodes = place.stream.carried
+        first = min((self.strata[name] for name in nodes), default=0)
+        return first, max((total_stratum(self.plan, self.strata, name) for name in nodes), default=first)
+
+    def _with_strata(self, found: Any) -> Any:
+        """Failures with the stratum in which they are judged; that of a failed total is one higher than that of the
+        records which it was made of. What nothing can be retracted for has none, -1."""
+        cases = []
+        for i, node in enumerate(self.plan.nodes):
+            low, high = self.strata[node.name], total_stratum(self.plan, self.strata, node.name)
+            made = f"CASE WHEN map_contains_key(groups, {sql_string(node.name)}) THEN {high} ELSE {low} END"
+            cases.append(f"WHEN {i} THEN {made if high > low else low}")
+        judged = f"CASE stage {' '.join(cases)} END"
+        traced = "source IS NOT NULL OR cardinality(groups) > 0"
+        return found.selectExpr("*", f"CASE WHEN {traced} THEN {judged} ELSE -1 END AS {STRATUM}")
+
+    def _first(self, saved: Saved, turn: int) -> tuple[int, Saved] | None:
+        """The failures of the lowest stratum, with it; None when nothing can be retracted for any of them."""
+        counts = {stratum: count for (stratum,), count in saved.tally(STRATUM).items()}
+        parts = {
+            stratum: saved if len(counts) == 1 else saved.only(pc.field(STRATUM) == stratum, self.folder / name)
+            for stratum in (-1, min((s for s in counts if s >= 0), default=None))
+            if stratum is not None and stratum in counts
+            for name in [f"failures-{turn}-{'untraced' if stratum < 0 else 'first'}"]
+        }
+        self.untraced = parts.pop(-1, None)
+        return next(iter(parts.items()), None)
+
+    def _behind(self, builder: Builder, failed: Saved, turn: int) -> list[Saved]:
+        """The records that failed totals were made of."""
+        totals: dict[str, set[str]] = {}
+        counts: Counter[str] = Counter()
+        for batch in failed.batches("source", "groups"):
+            made = batch["groups"].filter(pc.is_null(batch["source"]))
+            counts.update(made.keys.to_pylist())
+            for name, group in zip(made.keys.to_pylist(), made.items.to_pylist(), strict=True):
+                if len(known := totals.setdefault(name, set())) <= LISTED_TOTALS:
+                    known.add(group)
+        if not totals:
+            return []
+        made = failed.frame.where("source IS NULL").select("groups")
+        wanted = {name: sorted(ids) if len(ids) <= LISTED_TOTALS else made for name, ids in totals.items()}
+        groups = ops.contributions(builder, wanted)
+        if groups is None:
+            return []
+        behind = self._save(ops.correlated_letters(groups, ops.retracted_message(self.plan)), f"taken-{turn}")
+        self.counters["synthetic_ck_fanout_lookups_total"] += counts.total()
+        self.counters["synthetic_ck_fanout_rows_expanded_total"] += behind.rows()
+        self.counters["groups_recomputed"] += counts.total()
+        return [behind]
+
+    def _take_large_groups(self, builder: Builder, turn: int) -> bool:
+        """Groups with more records than `max_group_buffer` are dead letters as a whole. Are there any?"""
+        rows = ops.oversize_letters(builder, self.handling.max_group_buffer)
+        if rows is None:
+            return False
+        saved = self._save(rows, f"oversize-{turn}")
+        if not saved.rows():
+            return False
+        first = saved.only(pc.field("trigger"), self.folder / f"oversize-{turn}-first")
+        rest = saved.only(~pc.field("trigger"), self.folder / f"oversize-{turn}-rest")
+        self._retract([first], [rest])
+        return True
 
     def _keep_numbers(self, builder: Builder) -> None:
         if not self.plan.shows_keys:
@@ -176,23 +287,14 @@ class Groups:
             numbers = frame.select(f"`$group.{node.name}`", f"`{AGGREGATE}{node.name}`").toDF("id", "number")
             self.indexes[node.name] = self._save(numbers, f"numbers-{node.name.replace('/', '~')}").frame
 
-    def _remove(self, frames: Iterable[Any], turn: int) -> None:
-        rows = _union([frame.select("source", "file", "row") for frame in frames]).where("source IS NOT NULL")
-        known = [] if self.all_removed is None else [self.all_removed.frame]
-        self.all_removed = everything = self._save(_union([rows, *known]).distinct(), f"removed-{turn}")
-        counts = {source: count for (source,), count in everything.tally("source").items()}
-        self.removed, self.chosen = {}, {}
-        self.left_out = {node.name: counts[node.index] for node in self.plan.sources if node.index in counts}
-        for node in self.plan.sources:
-            count = counts.get(node.index, 0)
-            if count and node.config.type == "csv" and count <= FEW and is_local(self.spark):
-                place = Path(self.folder) / f"left-out-{node.index}-{turn}"
-                save_chosen(place, everything.places_of(node.index))
-                self.chosen[node.name] = Chosen(str(place), (), keep=False)
-            elif count:
-                self.removed[node.name] = everything.frame.where(f"source = {node.index}")
-        self.counters["output_rows_retracted_total"] = sum(counts.values())
-        if self.few and (self.most_dirty > FEW or max(counts.values(), default=0) > FEW):
+    def _retract(self, triggers: list[Saved], taken: list[Saved]) -> None:
+        self.triggers += triggers
+        self.taken += taken
+        self.retracted.add([*triggers, *taken])
+        counts = self.retracted.counts
+        self.counters["output_rows_retracted_total"] = counts.total()
+        dirty = sum(found.rows() for found in (*self.triggers, *self.taken))
+        if self.few and (dirty > FEW or max(counts.values(), default=0) > FEW):
             # Records no longer stay where they were read: outputs sort them.
             self.few = False
             self.state.plan = self.plan = replace(self.plan, needs=needs(self.plan, moved=True))
@@ -200,55 +302,77 @@ class Groups:
     # ------------------------------------------------------------ at the end
 
     def _all_letters(self) -> Saved:
-        """Failures, what was taken back with them, and what is held back at the outputs: each record once."""
-        triggers = _union([*self.triggers, *([] if self.untraced is None else [self.untraced])])
+        """Failures, what was retracted with them, and what is withheld at the outputs: each record once."""
+        triggers = [*self.triggers, *([] if self.untraced is None else [self.untraced])]
         others = [*self.taken] if self.handling.dlq.include_retracted else []
         held = self._held()
-        if held is not None:
-            others.append(held)
-        once = [ops.once_each(_union(others), triggers)] if others else []
-        return self._save(_union([triggers, *once]), "letters")
+        others += [] if held is None else [held]
+        if not triggers:
+            raise DataError([self.plan.outputs[0].diagnostic("E411", "records failed that are not found again")])
+        names = [name for name in triggers[0].frame.columns if name != STRATUM]
+        if sum(found.rows() for found in (*triggers, *others)) <= FEW_LETTERS:
+            failed = _together([found.table(*names) for found in triggers])
+            rest = [_once_each(_together([found.table(*names) for found in others]), failed)] if others else []
+            like = Saved(triggers[0].place, triggers[0].frame.select(*names))
+            return save_table(_together([failed, *rest]), self.folder / "letters", like)
+        every = _union([found.frame.select(*names) for found in triggers])
+        once = [ops.once_each(_union([found.frame for found in others]), every)] if others else []
+        return self._save(_union([every, *once]), "letters")
 
-    def _held(self) -> Any:
-        if not any(self.plan.keys[node.inputs[0].node].own for node in self.plan.outputs):
+    def _held(self) -> Saved | None:
+        scoped = self.handling.retraction_scope == "group" and relaxed_aggregates(self.plan)
+        if not scoped and not any(self.plan.keys[node.inputs[0].node].own for node in self.plan.outputs):
             return None
         builder = self._letters_builder(dirty=True)
         found = ops.held_records(builder)
         if found is None:
             return None
         with self.state.passing("finding what is withheld"):
-            return self._save(found, "held").frame
+            return self._save(found, "held")
 
 
-def oversize_sources(state: RunState) -> list[str]:
-    """The sources that have a group with more records than `max_group_buffer`."""
+def has_large_groups(state: RunState) -> bool:
+    """May a group have more records than `max_group_buffer`? Filtered records are not counted yet."""
     plan, most = state.plan, state.handling.max_group_buffer
-    found = []
+    seen: set[str] = set()
     for node in plan.sources:
-        if node.config.correlation_key and _may_exceed(state, node, most):
+        if node.name in seen or not node.config.correlation_key:
+            continue
+        family = merged_with(plan, node)
+        seen |= {other.name for other in family}
+        if _may_exceed(state, family, most):
             builder = state.new_builder(letters=False)
             builder.stamp = True
-            if ops.has_oversize_group(builder, node, most):
-                found.append(node.name)
-    return found
+            if ops.has_large_group(builder, family, most):
+                return True
+    return False
 
 
-def _may_exceed(state: RunState, node: SourcePlan, most: int) -> bool:
+def _may_exceed(state: RunState, family: Sequence[SourcePlan], most: int) -> bool:
     """Could a group be too large? Says no only where that is certain, without a pass of its own for large limits."""
-    if sum(file.size for file in state.files[node.name]) // 2 <= most or state.source_records(node.name) <= most:
+    if sum(file.size for node in family for file in state.files[node.name]) // 2 <= most:
         return False
-    largest = watched_size(state.builder, node)
-    return largest is None or largest > most / 2
+    if sum(state.source_records(node.name) for node in family) <= most:
+        return False
+    largest = [watched_size(state.builder, node) for node in family]
+    return None in largest or sum(size for size in largest if size is not None) > most / 2
 
 
-def _failed_groups(failures: Saved) -> Counter[str | None]:
-    """How many failures can be traced: by the aggregate whose groups they belong to, or None for read records."""
-    found: Counter[str | None] = Counter()
-    for batch in failures.batches("source", "groups"):
-        found[None] += batch.num_rows - batch["source"].null_count
-        made = batch["groups"].filter(pc.is_null(batch["source"]))
-        found.update(made.keys.to_pylist())
-    return found
+def _once_each(others: pa.Table, triggers: pa.Table) -> pa.Table:
+    """Each record once, and none that failed itself: `correlated.once_each` for few."""
+    place = ("source", "file", "row")
+    failed = set(zip(*(triggers[name].to_pylist() for name in place), strict=True))
+    best: dict[tuple[Any, ...], tuple[tuple[Any, ...], int]] = {}
+    columns = [others[name].to_pylist() for name in (*place, "stage", "message")]
+    for i, (source, file, row, *rank) in enumerate(zip(*columns, strict=True)):
+        found = best.get((source, file, row))
+        if (source, file, row) not in failed and (found is None or tuple(rank) < found[0]):
+            best[source, file, row] = (tuple(rank), i)
+    return others.take(pa.array(sorted(i for _, i in best.values()), pa.int64()))
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _union(frames: list[Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from clinker_spark.plan.nodes import OutputPlan, PlanNode
 from clinker_spark.runtime import assemble, thresholds
-from clinker_spark.runtime.correlation import Groups, oversize_sources
+from clinker_spark.runtime.correlation import Groups, has_large_groups
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.outputs import Outputs
 from clinker_spark.runtime.progress import FINDING
@@ -90,7 +90,7 @@ class DeadLetters:
         kept_bad = kept_by_readers(self.state)
         for report in self.state.report.sources:
             report.records = self.state.source_records(report.name)
-        oversize = oversize_sources(self.state)
+        oversize = has_large_groups(self.state)
         clean = kept_bad is not None and not kept_bad.counts and not self.state.failed() and not oversize
         if clean and (not self.state.unsure or self._found(None) is None):
             counts = {node.name: self.state.source_records(node.name) for node in self.state.plan.sources}
@@ -103,8 +103,8 @@ class DeadLetters:
             if not oversize and can_settle_rows(self.state, kept_bad):
                 groups: RowGroups | Groups = RowGroups(self.state, self.outputs)
             else:
-                groups = Groups(self.state, self.outputs)
-            stored = groups.settle(oversize)
+                groups = Groups(self.state, self.outputs, kept_bad, oversize=oversize)
+            stored = groups.settle()
             check_keys(self.state, stored)
             self._deliver(stored)
             self.state.report.rollback_cursors = groups.cursors(stored)

@@ -13,6 +13,7 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.plan.kept_results import kept_results
 from clinker_spark.plan.nodes import OutputPlan
+from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.accounting import Accounts
 from clinker_spark.runtime.errors import DataError, IoError
@@ -246,7 +247,8 @@ class Outputs:
         return True
 
     def write_again(self, prepare: Callable[[Builder], None]) -> int:
-        """All outputs once more; gives the number of records that failed."""
+        """All outputs once more; gives the number of records that failed. When some did, those that are not written
+        yet wait for the next time."""
         self.again = True
         self.state.attempt.forget()
         self.state.report.outputs.clear()
@@ -257,6 +259,9 @@ class Outputs:
             for node in self.state.plan.outputs:
                 self.state.attempt.discard(self._folder(node, self.targets[node.name]))
                 self.write(node.name)
+                if self.state.failed() and not self.state.plan.of_kind(QueryPlan):
+                    # What fails after a query fails each time, and is left out: all outputs are written then.
+                    break
             return self.state.failed()
         finally:
             builder.let_go()

@@ -55,8 +55,8 @@ class RowGroups:
         self.folder = state.attempt.folder(outputs.targets[state.plan.outputs[0].name].path, "correlation")
         self.counters: Counter[str] = Counter()
 
-    def settle(self, oversize: list[str]) -> Saved:
-        """Hold back what must be; gives all dead letters. See `Groups.settle`; no group is too large here."""
+    def settle(self) -> Saved:
+        """Withhold what must be; gives all dead letters. See `Groups.settle`; no group is too large here."""
         failed = self._failures()
         save_chosen(self.folder / "chosen", failed)
         places = failed.select(["file", "row"]).group_by(["file", "row"]).aggregate([])

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
+import pyarrow.parquet as pq
 
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.assemble import Made
@@ -43,6 +44,16 @@ class Saved:
 
     def rows(self) -> int:
         return int(pads.dataset(self.place, format="parquet").count_rows())
+
+    def table(self, *columns: str) -> pa.Table:
+        """All of it: for letters that are few."""
+        return pads.dataset(self.place, format="parquet").to_table(columns=list(columns) or None)
+
+    def only(self, condition: pc.Expression, place: Path) -> Saved:
+        """Those that fulfil a condition, in files of their own; without a Spark job, batch by batch."""
+        found = pads.dataset(self.place, format="parquet")
+        pads.write_dataset(found.scanner(filter=condition, use_threads=False), place, format="parquet")
+        return Saved(place, self.frame.sparkSession.read.schema(self.frame.schema).parquet(str(place)))
 
     def tally(self, *columns: str) -> Counter[tuple[Any, ...]]:
         """How often each combination of values occurs: for columns that have few."""
@@ -162,6 +173,13 @@ def _engine_columns(plan: Plan, table: pa.Table, files: Mapping[str, tuple[Sourc
 
 def _texts(column: pa.ChunkedArray) -> pa.Array:
     return pc.cast(column, pa.string()).combine_chunks()
+
+
+def save_table(table: pa.Table, place: Path, like: Saved) -> Saved:
+    """Letters that are in memory, as files like those of others."""
+    place.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, place / "part-0.parquet")
+    return Saved(place, like.frame.sparkSession.read.schema(like.frame.schema).parquet(str(place)))
 
 
 def save(frame: Any, place: Path) -> Saved:

@@ -42,5 +42,6 @@ def _unreadable(state: RunState, letters: Saved) -> Counter[int]:
         for stage, node in stages.items():
             mine = batch.filter(pc.and_(pc.equal(batch["stage"], stage), batch["trigger"]))
             parts = len(key_columns(node))
-            counts[node.index] += sum(len(keys or ()) < parts for keys in mine["keys"].to_pylist())
+            found = ([value for _, value in keys or () if value is not None] for keys in mine["keys"].to_pylist())
+            counts[node.index] += sum(len(values) < parts for values in found)
     return counts

@@ -24,6 +24,7 @@ from clinker_spark.spark.operators.stream import (
     Stream,
 )
 from clinker_spark.spark.operators.time_windows import WINDOW_COLUMN, in_window_order, with_windows
+from clinker_spark.spark.operators.withheld import without_left_out
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     """The groups; rows that cannot be grouped are set aside as failures of this node."""
     [stream] = builder.inputs(node)
+    if f"{AGGREGATE}{node.name}" in builder.plan.keys[node.name].columns:
+        stream = without_left_out(builder, node, stream)
     stream = builder.absorb(node, stream, "all")
     stream = stream.over(builder.with_file_values(node, stream.frame))
     also = [DOCUMENT_COLUMN] if node.per_document and DOCUMENT_COLUMN in stream.frame.columns else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,6 +42,7 @@ from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.operators.stream import DOCUMENT_BITS, DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
+from clinker_spark.spark.operators.withheld import DirtyGroups
 from clinker_spark.spark.plan_cuts import counted_behind, cut
 from clinker_spark.spark.sources.chosen import Chosen
 from clinker_spark.spark.sources.request import SourceFile
@@ -52,6 +53,17 @@ CHAIN = 16
 MARKS = 8
 """After so many nodes at which records fail, a pass for letters begins a new plan."""
 _NUMBERS = itertools.count()
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """The failures that are set aside at one place of the plan."""
+
+    frame: DataFrame
+    node: PlanNode
+    stream: Stream
+    name: str
+    """What they are counted under, in passes that count."""
 
 
 @dataclass
@@ -97,12 +109,16 @@ class Builder:
     """Join all inputs in this way, whatever the plan says: for tests and benchmarks."""
     unsorted: Mapping[str, Points] = field(default_factory=dict)
     """The sources with files that are not in their declared order, and where to cut their records to sort them."""
-    removed: Mapping[str, DataFrame] = field(default_factory=dict)
-    """By source: the records (file, row) that were taken back, as if they had never been read."""
+    removed: Mapping[str, DataFrame | Sequence[tuple[int, int]]] = field(default_factory=dict)
+    """By source: the records (file, row) that were retracted, as if they had never been read."""
     stamp: bool = False
     """Carry correlation columns, even if nothing else asks for them."""
-    dirty: DataFrame | None = None
-    """The groups that are held back: `source`, and the values of their `keys` as texts by column."""
+    dirty: DirtyGroups | None = None
+    """The groups that are withheld at outputs."""
+    left_out: DirtyGroups | None = None
+    """Those that relaxed totals are made without, each within its source."""
+    without: list[tuple[DataFrame, PlanNode]] = field(default_factory=list)
+    """When letters are collected: what was left out of totals for that."""
     few: bool = True
     """Are both few enough to be held by every task?"""
     indexes: dict[str, DataFrame] = field(default_factory=dict)
@@ -121,7 +137,7 @@ class Builder:
     """Numbers of the ledger that no job counts: what readers say, and what was taken back."""
     ledger: Ledger = field(default_factory=Ledger)
     """How many records each stream has, and what these numbers must fulfil."""
-    failures: list[tuple[DataFrame, PlanNode, Stream]] = field(default_factory=list)
+    failures: list[SetAside] = field(default_factory=list)
     keeps: tuple[str, ...] = ()
     """The nodes whose records are kept when they are read for the first time."""
     stored: list[DataFrame] = field(default_factory=list)
@@ -146,7 +162,7 @@ class Builder:
     @property
     def stamps(self) -> bool:
         """Do records carry their correlation columns?"""
-        return self.stamp or self.traces or self.dirty is not None or self.plan.shows_keys
+        return self.stamp or self.traces or self.dirty is not None or self.left_out is not None or self.plan.shows_keys
 
     def stream(self, ref: StreamRef) -> Stream:
         """The records of a node, or of one port of it."""
@@ -250,7 +266,7 @@ class Builder:
         rows, gone = count(f"{name}: rows"), count(f"{name}: failed")
         if self.letters:
             if self.suspects is None or name in self.suspects:
-                self.failures.append((frame.where(failed()), node, stream))
+                self.failures.append(SetAside(frame.where(failed()), node, stream, name))
         else:
             frame = self.count(name, frame, rows=F.count(F.lit(1)), failed=F.count(quote(ERROR_COLUMN)))
             where = "" if place is None else f" ({place})"

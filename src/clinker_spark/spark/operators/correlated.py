@@ -1,110 +1,48 @@
-"""Groups that are held back: which records belong to them, and which source records they were made of."""
+"""Source records behind what failed or is withheld: what totals were made of, and what reached an output."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.correlation import PREFIX, Keys, key_columns
-from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, Plan, SourcePlan, StreamRef
-from clinker_spark.spark.operators.stream import (
-    BUILT_TYPE,
-    FROM_COLUMN,
-    GROUP_PREFIX,
-    LETTER_COLUMN,
-    ORIGIN_COLUMN,
-    Stream,
-    failed,
-)
+from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
+from clinker_spark.plan.correlation import PREFIX, key_columns, merged_with
+from clinker_spark.plan.nodes import AggregatePlan, Plan, PlanNode, SourcePlan, StreamRef
+from clinker_spark.spark.operators.stream import BUILT_TYPE, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN, failed
+from clinker_spark.spark.operators.withheld import key_text
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
-HELD = "$held"
 CORRELATED = "correlated"
 OVERSIZE = "group_size_exceeded"
 
 
-def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
-    """The records of an output with `$held`: does one of their groups have a failure?
-
-    A record belongs to the group of each source it was made of. `any` holds it back for each of them, `all` only if
-    all its keys are those of the failure, `primary` only if the first one is. A record that was read from one source
-    is spared when only another source failed."""
-    keys = builder.plan.keys[node.inputs[0].node]
-    if builder.all_held:
-        return stream.over(stream.frame.withColumn(HELD, F.lit(True)))
-    if builder.dirty is None or not keys.own:
-        return stream
-    policy = node.config.correlation_fanout_policy or builder.plan.file.error_handling.correlation_fanout_policy
-    frame = stream.frame
-    marks: list[str] = []
-    for source in builder.plan.sources:
-        own = [name for name in key_columns(source) if name in keys.own]
-        if source.name not in keys.sources or not own:
-            continue
-        also = {"any": (), "all": keys.own, "primary": keys.own[:1]}[policy]
-        columns = list(dict.fromkeys((*own, *also)))
-        mark = f"$held.{source.index}"
-        names = [f"$dirty.{source.index}.{i}" for i in range(len(columns))]
-        dirty = builder.dirty.where(F.col("source") == source.index)
-        dirty = dirty.select(*[F.col("keys")[key].alias(name) for key, name in zip(columns, names, strict=True)])
-        dirty = dirty.where(reduce(Column.__and__, [F.col(quote(name)).isNotNull() for name in names[: len(own)]]))
-        dirty = dirty.distinct().withColumn(mark, F.lit(True))
-        same: Column = F.lit(True)
-        for key, name in zip(columns, names, strict=True):
-            left, right = F.col(quote(key)).cast("string"), F.col(quote(name))
-            same = same & (left == right if key in own else left.eqNullSafe(right))
-        if keys.single and len(keys.sources) > 1:
-            same = same & (F.col(quote(FROM_COLUMN)) == source.index)
-        frame = frame.join(dirty.hint("broadcast") if builder.few else dirty, same, "left").drop(*names)
-        marks.append(mark)
-    held = reduce(Column.__or__, [F.col(quote(mark)).isNotNull() for mark in marks], F.lit(False))
-    return replace(stream.over(frame.withColumn(HELD, held)), in_place=stream.in_place and builder.few)
-
-
-def dirty_groups(plan: Plan, letters: DataFrame) -> DataFrame:
-    """The groups of failed records: `source` and `keys`. What was made of several sources stands once for each."""
-    several: list[Column] = []
-    for i, node in enumerate(plan.nodes):
-        keys = _keys_at(plan, i)
-        before = plan.keys[node.inputs[0].node] if isinstance(node, AggregatePlan) else keys
-        single = F.array(F.col("source"))
-        indexes = [source.index for source in plan.sources if source.name in keys.sources]
-        all_of = F.array(*[F.lit(index) for index in indexes]).cast("array<int>")
-        contributed = single if keys.single else all_of
-        if isinstance(node, AggregatePlan) and before.single:
-            contributed = F.when(F.col("source").isNotNull(), single).otherwise(all_of)
-        several.append(contributed)
-    sources = F.element_at(F.array(*several), F.col("stage") + 1)
-    exploded = letters.where(F.size("keys") > 0).select(F.explode(sources).alias("source"), "keys")
-    return exploded.where(F.col("source").isNotNull())
-
-
-def _keys_at(plan: Plan, stage: int) -> Keys:
-    node = plan.nodes[stage]
-    return plan.keys[node.inputs[0].node] if isinstance(node, OutputPlan) else plan.keys[node.name]
-
-
-def contributions(builder: Builder, ids: DataFrame, aggregates: Iterable[str]) -> DataFrame | None:
-    """The source records behind groups of some aggregates. `ids` has the column `groups`: aggregate -> group.
+def contributions(builder: Builder, totals: Mapping[str, Sequence[str] | DataFrame]) -> DataFrame | None:
+    """The source records behind groups of some aggregates: a list of them, or a DataFrame with the column `groups`:
+    aggregate -> group.
 
     Columns: source, file, row, stage, letter, keys. None: nothing was made of groups."""
     plan = builder.plan
-    wanted = {name: [_ids(ids, name)] for name in aggregates}
+    listed = {name: ids for name, ids in totals.items() if not isinstance(ids, DataFrame)}
+    wanted = {name: [_ids(ids, name)] if isinstance(ids, DataFrame) else [] for name, ids in totals.items()}
     found: list[DataFrame] = []
     for stage, node in reversed(list(enumerate(plan.nodes))):
         if node.name not in wanted or node.name not in builder.contributions:
             continue
         rows = builder.contributions[node.name]
-        chosen = reduce(DataFrame.union, wanted[node.name]).distinct()
-        rows = rows.join(chosen, F.col(quote(GROUP_PREFIX + node.name)) == F.col("$id"), "left_semi")
+        group = F.col(quote(GROUP_PREFIX + node.name))
+        if wanted[node.name]:
+            chosen = wanted[node.name]
+            if node.name in listed:
+                chosen = [*chosen, rows.where(group.isin(list(listed[node.name]))).select(group.alias("$id"))]
+            rows = rows.join(reduce(DataFrame.union, chosen).distinct(), group == F.col("$id"), "left_semi")
+        else:
+            rows = rows.where(group.isin(list(listed[node.name])))
         found.append(source_records(rows, stage))
         for name in rows.columns:
             upper = name.removeprefix(GROUP_PREFIX)
@@ -133,14 +71,15 @@ def source_records(frame: DataFrame, stage: int) -> DataFrame:
 
 
 def text_map(frame: DataFrame, prefix: str) -> Column:
-    """The hidden columns with a prefix as a map of texts; those of aggregates by their names."""
+    """The hidden columns with a prefix as a map of texts: keys, also those that are null; or groups, by the names of
+    their aggregates."""
     names = [name for name in frame.columns if name.startswith(prefix)]
     pairs: list[Column] = []
     for name in names:
         key = name.removeprefix(prefix) if prefix == GROUP_PREFIX else name
-        pairs += [F.lit(key), F.col(quote(name)).cast("string")]
-    made = F.create_map(*pairs) if pairs else F.create_map()
-    return F.map_filter(made.cast("map<string,string>"), lambda _, value: value.isNotNull())
+        pairs += [F.lit(key), key_text(frame, name)]
+    made = (F.create_map(*pairs) if pairs else F.create_map()).cast("map<string,string>")
+    return F.map_filter(made, lambda _, value: value.isNotNull()) if prefix == GROUP_PREFIX else made
 
 
 def group_text(keys: Column) -> Column:
@@ -187,6 +126,8 @@ def held_records(builder: Builder) -> DataFrame | None:
     found: list[DataFrame] = []
     groups: list[DataFrame] = []
     names: set[str] = set()
+    for frame, node in builder.without:
+        found.append(source_records(frame, builder.plan.nodes.index(node)))
     for frame, node, _ in builder.held:
         found.append(source_records(frame, builder.plan.nodes.index(node)))
         made = frame.where(F.col(quote(ORIGIN_COLUMN))["source"].isNull())
@@ -194,7 +135,8 @@ def held_records(builder: Builder) -> DataFrame | None:
         names |= {name.removeprefix(GROUP_PREFIX) for name in frame.columns if name.startswith(GROUP_PREFIX)}
     if not found:
         return None
-    behind = contributions(builder, reduce(DataFrame.union, groups), names)
+    made_of = reduce(DataFrame.union, groups) if groups else None
+    behind = None if made_of is None else contributions(builder, dict.fromkeys(names, made_of))
     if behind is not None:
         found.append(_without_spared(builder, behind))
     return correlated_letters(reduce(DataFrame.unionByName, found), held_message())
@@ -215,11 +157,12 @@ def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
         ]
         if not ends:
             continue
-        dirty = builder.dirty.where(F.col("source") == source.index)
-        dirty = dirty.select(*[F.col("keys")[name].alias(f"$dirty.{i}") for i, name in enumerate(key_columns(source))])
-        same = [F.col("keys")[name] == F.col(quote(f"$dirty.{i}")) for i, name in enumerate(key_columns(source))]
-        spared = rows.where(F.col("source") == source.index).select("source", "file", "row", "keys")
-        spared = spared.join(dirty, reduce(Column.__and__, same), "left_anti").drop("keys").distinct()
+        own = key_columns(source)
+        columns = [F.col("keys")[name].alias(name) for name in own]
+        spared = rows.where(F.col("source") == source.index).select("source", "file", "row", *columns)
+        spared, dirty = builder.dirty.marked(spared, source, own)
+        spared = spared if dirty is None else spared.where(~F.coalesce(dirty, F.lit(False)))
+        spared = spared.select("source", "file", "row").distinct()
         for end in ends:
             stream = builder.stream(end.inputs[0])
             origin = F.col(quote(ORIGIN_COLUMN))
@@ -235,7 +178,7 @@ def failed_places(builder: Builder, source: SourcePlan) -> DataFrame:
     origin = F.col(quote(ORIGIN_COLUMN))
     keys = [F.col(quote(name)).alias(f"k{i}") for i, name in enumerate(key_columns(source))]
     places = [origin["file"].alias("file"), origin["row"].alias("row"), *keys]
-    return reduce(DataFrame.union, [frame.select(*places) for frame, _, _ in builder.failures])
+    return reduce(DataFrame.union, [found.frame.select(*places) for found in builder.failures])
 
 
 def once_each(others: DataFrame, triggers: DataFrame) -> DataFrame:
@@ -246,51 +189,65 @@ def once_each(others: DataFrame, triggers: DataFrame) -> DataFrame:
     return rest.withColumn("$n", F.row_number().over(window)).where("`$n` = 1").drop("$n").select(*others.columns)
 
 
-def group_members(builder: Builder, dirty: DataFrame) -> DataFrame | None:
-    """All records of groups, each within its source."""
-    found: list[DataFrame] = []
-    for node in builder.plan.sources:
-        keys = key_columns(node)
-        if not keys:
-            continue
-        frame = builder.stream(StreamRef(node.name)).frame
-        mine = dirty.where(F.col("source") == node.index)
-        mine = mine.select(*[F.col("keys")[name].alias(f"$dirty.{i}") for i, name in enumerate(keys)]).distinct()
-        same = [F.col(quote(name)).cast("string") == F.col(quote(f"$dirty.{i}")) for i, name in enumerate(keys)]
-        members = frame.join(mine, reduce(Column.__and__, same), "left_semi")
-        found.append(source_records(members, builder.plan.nodes.index(node)))
-    return correlated_letters(reduce(DataFrame.unionByName, found), held_message()) if found else None
+def has_large_group(builder: Builder, sources: Sequence[SourcePlan], most: int) -> bool:
+    """Does any group of some sources, those with the same key taken together, have more records than it may?"""
+    counts = [_keyed(builder.stream(StreamRef(node.name)).frame, node).groupBy("group").count() for node in sources]
+    together = reduce(DataFrame.union, counts).groupBy("group").agg(F.sum("count").alias("count"))
+    return not together.where(F.col("count") > most).isEmpty()
 
 
-def has_oversize_group(builder: Builder, node: SourcePlan, most: int) -> bool:
-    """Does any group of a source have more records than it may?"""
-    frame = builder.stream(StreamRef(node.name)).frame
-    keys = [F.col(quote(name)) for name in key_columns(node)]
-    there = reduce(Column.__and__, [key.isNotNull() for key in keys])
-    counts = frame.where(there).groupBy(*[key.cast("string") for key in keys]).count()
-    return not counts.where(F.col("count") > most).isEmpty()
+def _keyed(frame: DataFrame, node: SourcePlan) -> DataFrame:
+    names = key_columns(node)
+    there = reduce(Column.__or__, [F.col(quote(name)).isNotNull() for name in names])
+    texts = [key_text(frame, name) for name in names]
+    return frame.where(there).select(F.array(*texts).alias("group"))
 
 
-def oversize_letters(builder: Builder, source: str, most: int) -> DataFrame:
-    """The records of groups that have more than they may; the first of each is the trigger."""
-    node = next(s for s in builder.plan.sources if s.name == source)
-    frame = builder.stream(StreamRef(source)).frame
-    keys = [F.col(quote(name)) for name in key_columns(node)]
-    window = Window.partitionBy(*[key.cast("string") for key in keys])
-    there = reduce(Column.__and__, [key.isNotNull() for key in keys])
-    counted = frame.where(there).withColumn("$size", F.count(F.lit(1)).over(window))
-    counted = counted.where(F.col(quote("$size")) > most)
-    numbered = counted.withColumn("$number", F.row_number().over(window.orderBy(F.col(quote(ORIGIN_COLUMN)))))
-    rows = numbered.select(
-        *[F.col(quote(ORIGIN_COLUMN))[name].alias(name) for name in ("source", "file", "row")],
-        F.lit(builder.plan.nodes.index(node)).alias("stage"),
-        F.col(quote(LETTER_COLUMN)).alias("letter"),
-        text_map(numbered, PREFIX).alias("keys"),
-        (F.col(quote("$number")) == 1).alias("trigger"),
-        F.col(quote("$size")).alias("size"),
+def oversize_letters(builder: Builder, most: int) -> DataFrame | None:
+    """The records of groups of which more than `most` reach an output or a total; the first of each is the trigger.
+
+    Records of merged sources with one key are one group. A record counts once, however many ways it takes."""
+    plan = builder.plan
+    reached = [
+        source_records(frame.where(~failed()) if ERROR_COLUMN in frame.columns else frame, plan.nodes.index(node))
+        for frame, node in _ends(builder)
+    ]
+    if not reached:
+        return None
+    place = ["source", "file", "row"]
+    first = Window.partitionBy(*place).orderBy("stage")
+    rows = reduce(DataFrame.unionByName, reached).withColumn("$n", F.row_number().over(first)).where("`$n` = 1")
+    families = {node.index: merged_with(plan, node)[0].index for node in plan.sources if key_columns(node)}
+    if not families:
+        return None
+    family = reduce(
+        lambda made, pair: made.when(F.col("source") == pair[0], pair[1]),
+        families.items(),
+        F.when(F.lit(False), F.lit(-1)),
+    )
+    as_read = F.map_filter(F.col("letter"), lambda name, _: name.startswith(PREFIX))
+    stages = F.array(*[F.lit(plan.nodes.index(node)) for node in plan.sources])
+    read_at = F.element_at(stages, F.col("source") + 1)
+    rows = rows.withColumns({"$family": family, "keys": as_read, "stage": read_at})
+    values = F.map_values(F.col("keys"))
+    rows = rows.where(F.col("$family").isNotNull() & F.exists(values, lambda value: value.isNotNull()))
+    window = Window.partitionBy("$family", F.to_json(F.map_entries(F.col("keys"))))
+    counted = rows.withColumn("$size", F.count(F.lit(1)).over(window)).where(F.col("$size") > most)
+    numbered = counted.withColumn("$number", F.row_number().over(window.orderBy(*place)))
+    found = numbered.select(
+        *place, "stage", "letter", "keys", (F.col("$number") == 1).alias("trigger"), F.col("$size").alias("size")
     )
     group = group_text(F.col("keys"))
     size = F.concat(
         F.lit("group "), group, F.lit(" has "), F.col("size").cast("string"), F.lit(f" records, more than {most}")
     )
-    return correlated_letters(rows, F.when(F.col("trigger"), size).otherwise(held_message()), OVERSIZE)
+    return correlated_letters(found, F.when(F.col("trigger"), size).otherwise(held_message()), OVERSIZE)
+
+
+def _ends(builder: Builder) -> Iterator[tuple[DataFrame, PlanNode]]:
+    """Where records end: at outputs, and in totals."""
+    for node in builder.plan.outputs:
+        yield builder.stream(node.inputs[0]).frame, node
+    for node in builder.plan.of_kind(AggregatePlan):
+        if node.name in builder.contributions:
+            yield builder.contributions[node.name], node

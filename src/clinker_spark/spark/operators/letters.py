@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -18,8 +18,8 @@ from clinker_spark.core.types import BOOL, INT, STRING
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.plan.correlation import PREFIX, key_columns
-from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, Plan, PlanNode
-from clinker_spark.spark.operators.build import Builder
+from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, Plan
+from clinker_spark.spark.operators.build import Builder, SetAside
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.operators.correlated import text_map
 from clinker_spark.spark.operators.stream import (
@@ -29,7 +29,6 @@ from clinker_spark.spark.operators.stream import (
     LETTER_COLUMN,
     ORIGIN_COLUMN,
     STAGE_COLUMN,
-    Stream,
 )
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.sources.request import LINE_COLUMN, SourceFile
@@ -51,14 +50,15 @@ class LetterCount:
     count: int
 
 
-def letters(builder: Builder) -> DataFrame | None:
-    """All failures; None when no record can fail. Columns: source, file, row, stage, route, category, field, value,
-    message, letter, tie, keys, groups, trigger, built."""
-    frames = [_letters(builder.plan, *failure) for failure in builder.failures]
+def letters(builder: Builder, suspected: Callable[[SetAside], bool] = lambda place: True) -> DataFrame | None:
+    """All failures at suspected places; None when no record can fail there. Columns: source, file, row, stage, route,
+    category, field, value, message, letter, tie, keys, groups, trigger, built."""
+    frames = [_letters(builder.plan, found) for found in builder.failures if suspected(found)]
     return reduce(DataFrame.unionByName, frames) if frames else None
 
 
-def _letters(plan: Plan, frame: DataFrame, node: PlanNode, stream: Stream) -> DataFrame:
+def _letters(plan: Plan, found: SetAside) -> DataFrame:
+    frame, stream = found.frame, found.stream
     origin, error, stage = (F.col(quote(name)) for name in (ORIGIN_COLUMN, ERROR_COLUMN, STAGE_COLUMN))
     tie: Column = F.array().cast("array<bigint>")
     if ARRIVAL_COLUMN in frame.columns:

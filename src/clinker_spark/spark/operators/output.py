@@ -19,8 +19,8 @@ from clinker_spark.plan.needs import per_file
 from clinker_spark.plan.nodes import OutputPlan, SourcePlan
 from clinker_spark.plan.ready_cells import CELLS_COLUMN, output_runs, source_of, source_runs
 from clinker_spark.spark import undeclared
-from clinker_spark.spark.operators.correlated import HELD, with_held
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, direction, failed
+from clinker_spark.spark.operators.withheld import HELD, with_held
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.sources.request import WIDENED_COLUMN
 

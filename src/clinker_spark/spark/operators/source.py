@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +33,7 @@ from clinker_spark.spark.operators.stream import (
     Stream,
 )
 from clinker_spark.spark.operators.time_windows import event_time
+from clinker_spark.spark.operators.withheld import key_text
 from clinker_spark.spark.sources.formats import read
 from clinker_spark.spark.sources.group_sizes import ONE_IN, largest_group
 from clinker_spark.spark.sources.request import (
@@ -161,7 +164,13 @@ def watches_groups(builder: Builder, node: SourcePlan) -> bool:
     """Can a group be so large that its size must be watched? Only the first pass does, and only for large files."""
     most = builder.plan.file.error_handling.max_group_buffer
     possible = sum(file.size for file in builder.files[node.name]) // 2  # a record has a byte and a line end at least
-    first = not builder.letters and builder.dirty is None and not builder.stamp and builder.limit is None
+    first = (
+        not builder.letters
+        and builder.dirty is None
+        and builder.left_out is None
+        and not builder.stamp
+        and builder.limit is None
+    )
     first = first and not builder.chosen and node.name not in builder.watched
     return bool(node.config.correlation_key) and first and most >= LEAST_SAMPLED and possible > most
 
@@ -186,8 +195,14 @@ def watched_size(builder: Builder, node: SourcePlan) -> int | None:
     return max((row["count"] for row in found if row["item"] is not None), default=0) * ONE_IN
 
 
-def _without(frame: DataFrame, removed: DataFrame, *, few: bool) -> DataFrame:
-    """The records that were not taken back."""
+def _without(frame: DataFrame, removed: DataFrame | Sequence[tuple[int, int]], *, few: bool) -> DataFrame:
+    """The records that were not retracted."""
+    if not isinstance(removed, DataFrame):
+        rows: dict[int, list[int]] = {}
+        for file, row in removed:
+            rows.setdefault(file, []).append(row)
+        places = [(F.col(quote(FILE_COLUMN)) == file) & F.col(quote(ROW_COLUMN)).isin(r) for file, r in rows.items()]
+        return frame.where(~reduce(Column.__or__, places))
     gone = removed.select(F.col("file").alias("$gone.file"), F.col("row").alias("$gone.row"))
     same = (F.col(quote(FILE_COLUMN)) == F.col(quote("$gone.file"))) & (
         F.col(quote(ROW_COLUMN)) == F.col(quote("$gone.row"))
@@ -235,7 +250,7 @@ def _hidden(
         for column in node.columns:
             pairs += [F.lit(column.name), F.col(f"{quote(RECORD_COLUMN)}.{quote(column.name)}")]
         for name in node.config.correlation_key or ():
-            pairs += [F.lit(PREFIX + name), F.col(quote(name)).cast("string")]
+            pairs += [F.lit(PREFIX + name), key_text(scan.frame, name)]
         if LINE_COLUMN in scan.frame.columns:
             pairs += [F.lit(LINE_COLUMN), F.col(quote(LINE_COLUMN))]
         found[LETTER_COLUMN] = F.create_map(*pairs).cast(LETTER_TYPE)

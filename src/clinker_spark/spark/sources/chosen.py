@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import feather
 
 PLACES, GROUPS = "places.arrow", "groups.arrow"
-SEPARATOR = "\x1f"
+SEPARATOR, NULL = "\x1f", "\0"
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,17 @@ class Chosen:
 
 
 def group_texts(keys: Sequence[pa.Array]) -> pa.Array:
-    """One text for the keys of each record; null where one of them is: that is a group of its own.
+    """One text for the keys of each record; null where all of them are: that is a group of its own.
 
-    >>> group_texts([pa.array([1, 2]), pa.array(["a", None])]).to_pylist()
-    ['1\\x1fa', None]
+    >>> group_texts([pa.array([1, 2, None]), pa.array(["a", None, None])]).to_pylist()
+    ['1\\x1fa', '2\\x1f\\x00', None]
     """
     texts = [pc.cast(key, pa.string()) for key in keys]
-    return pc.binary_join_element_wise(*texts, SEPARATOR) if len(texts) > 1 else texts[0]
+    if len(texts) == 1:
+        return texts[0]
+    there = reduce(pc.or_, [pc.is_valid(text) for text in texts])
+    joined = pc.binary_join_element_wise(*[pc.fill_null(text, NULL) for text in texts], SEPARATOR)
+    return pc.if_else(there, joined, pa.scalar(None, pa.string()))
 
 
 def save_chosen(folder: Path, table: pa.Table) -> None:
