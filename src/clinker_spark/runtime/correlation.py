@@ -14,7 +14,7 @@ otherwise nothing of it comes to the driver.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -46,7 +46,7 @@ from clinker_spark.spark.operators.build import SetAside
 from clinker_spark.spark.operators.letters import letters
 from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.operators.source import watched_size
-from clinker_spark.spark.operators.withheld import DirtyGroups, KeyTexts, dirty_groups
+from clinker_spark.spark.operators.withheld import DirtyGroups, KeyTexts, dirty_groups, own_groups
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.outputs import Outputs
@@ -119,11 +119,10 @@ class Groups:
         builder.few = self.few
         builder.indexes = self.indexes
         self.state.again = "removed"
-        failed = [*self.triggers, *self.taken]
-        if failed:
-            builder.dirty = self._groups(failed, own=False)
+        if self.triggers:
+            builder.dirty = self._groups(as_failed=self.triggers, as_read=self.taken)
             if self.handling.retraction_scope == "group":
-                builder.left_out = self._groups(failed, own=True)
+                builder.left_out = self._groups(as_failed=(), as_read=[*self.triggers, *self.taken])
 
     def _letters_builder(self, *, dirty: bool) -> Builder:
         builder = self.state.new_builder(letters=True)
@@ -134,37 +133,26 @@ class Groups:
             prepare_output(builder, node)
         return builder
 
-    def _groups(self, failed: Sequence[Saved], *, own: bool) -> DirtyGroups:
-        """The groups of failed records: by the keys they had when they failed; or each one's `own` group, as it was
-        read."""
-        if sum(found.rows() for found in failed) <= FEW_LETTERS:
+    def _groups(self, *, as_failed: Sequence[Saved], as_read: Sequence[Saved]) -> DirtyGroups:
+        """The groups of records: by the keys they had when they failed, or each one's own as it was read."""
+        if sum(found.rows() for found in (*as_failed, *as_read)) <= FEW_LETTERS:
             listed: dict[int, dict[tuple[tuple[str, str | None], ...], KeyTexts]] = {}
-            for source, keys in self._blamed(failed, own=own):
+            for source, keys in (*self._failed_groups(as_failed), *_own_groups(as_read)):
                 listed.setdefault(source, {})[tuple(sorted(keys.items()))] = keys
             if sum(map(len, listed.values())) <= LISTED_GROUPS:
                 return DirtyGroups(self.plan, {source: list(groups.values()) for source, groups in listed.items()})
-        everything = _union([found.frame.select("source", "stage", "keys", "letter") for found in failed])
-        if own:
-            of_record = "source", f"map_filter(letter, (name, value) -> startswith(name, '{PREFIX}')) AS keys"
-            groups = everything.where("source IS NOT NULL").selectExpr(*of_record)
-        else:
-            groups = dirty_groups(self.plan, everything)
-        return DirtyGroups(self.plan, frame=groups, few=self.few)
+        frames = [dirty_groups(self.plan, found.frame) for found in as_failed]
+        frames += [own_groups(found.frame) for found in as_read]
+        return DirtyGroups(self.plan, frame=_union(frames), few=self.few)
 
-    def _blamed(self, failed: Sequence[Saved], *, own: bool) -> list[tuple[int, KeyTexts]]:
-        """The groups of few failed records, with their sources."""
-        found: list[tuple[int, KeyTexts]] = []
-        for saved in failed:
-            table = saved.table("source", "stage", "letter" if own else "keys")
+    def _failed_groups(self, failed: Sequence[Saved]) -> Iterator[tuple[int, KeyTexts]]:
+        """`dirty_groups` for few."""
+        for found in failed:
+            table = found.table("source", "stage", "keys")
             for source, stage, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                if own:
-                    keys = {name: text for name, text in pairs or () if name.startswith(PREFIX)}
-                    found += [] if source is None else [(source, keys)]
-                    continue
                 traced, others = blamed(self.plan, stage)
-                sources = [source] if traced and source is not None else others
-                found += [(index, dict(pairs or ())) for index in sources]
-        return found
+                for index in [source] if traced and source is not None else others:
+                    yield index, dict(pairs or ())
 
     def _save(self, frame: Any, name: str) -> Saved:
         return save(frame, self.folder / name)
@@ -329,6 +317,15 @@ class Groups:
             return None
         with self.state.passing("finding what is withheld"):
             return self._save(found, "held")
+
+
+def _own_groups(letters: Sequence[Saved]) -> Iterator[tuple[int, KeyTexts]]:
+    """`own_groups` for few."""
+    for found in letters:
+        table = found.table("source", "letter")
+        for source, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            if source is not None:
+                yield source, {name: text for name, text in pairs or () if name.startswith(PREFIX)}
 
 
 def has_large_groups(state: RunState) -> bool:

@@ -100,10 +100,12 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     good += [~gone for gone in dropping]
     flags = [F.when(reduce(Column.__and__, good), True).alias(GOOD)] if good else []
     several = withheld + stream.fallible + bool(dropping) > 1
+    # A record of a group that is withheld can fail now, because others were retracted: that is a failure.
     if several and stream.fallible:
-        flags.append(F.when(reduce(Column.__and__, [*here, failed()]), True).alias(FAILED))
+        flags.append(F.when(failed(), True).alias(FAILED))
     if several and withheld:
-        flags.append(F.when(F.col(quote(HELD)), True).alias(WITHHELD))
+        gone = F.col(quote(HELD)) & ~failed() if stream.fallible else F.col(quote(HELD))
+        flags.append(F.when(gone, True).alias(WITHHELD))
     frame = stream.frame.select(*columns, *[key.alias(name) for key, name in zip(keys, names, strict=True)], *flags)
     counts = {name: F.count(quote(name)) for name in frame.columns if name in (GOOD, FAILED, WITHHELD)}
     every = F.count(F.lit(1))

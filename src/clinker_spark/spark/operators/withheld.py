@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType
 
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.correlation import blamed, carried_fields, key_columns
+from clinker_spark.plan.correlation import PREFIX, blamed, carried_fields, key_columns
 from clinker_spark.plan.ledger import WITHHELD_FROM, count
 from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, Plan, SourcePlan
 from clinker_spark.spark.operators.stream import FROM_COLUMN, Stream
@@ -120,6 +120,12 @@ def dirty_groups(plan: Plan, letters: DataFrame) -> DataFrame:
         several.append(F.when(F.col("source").isNotNull(), own).otherwise(rest) if traced else rest)
     sources = F.element_at(F.array(*several), F.col("stage") + 1)
     return letters.select(F.explode(sources).alias("source"), "keys").where(F.col("source").isNotNull())
+
+
+def own_groups(letters: DataFrame) -> DataFrame:
+    """The groups of records as they were read: `source` and `keys`."""
+    keys = F.map_filter(F.col("letter"), lambda name, _: name.startswith(PREFIX)).alias("keys")
+    return letters.where(F.col("source").isNotNull()).select("source", keys)
 
 
 def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
