@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from clinker_spark.spark import jvm
+from clinker_spark.spark.parts import without_checksum_files
 
 __all__ = [
     "SparkSession",
@@ -173,6 +174,7 @@ def session(
     with jvm.starting(quiet=not verbose):
         started = builder.getOrCreate()
     _remember_names(started)
+    without_checksum_files(started.sparkContext)
     return started
 
 
