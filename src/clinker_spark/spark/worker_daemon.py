@@ -8,6 +8,7 @@ garbage collector, which Spark calls after every task: it would look through all
 from __future__ import annotations
 
 import gc
+import os
 from importlib import import_module
 
 from pyspark import daemon
@@ -16,12 +17,13 @@ from clinker_spark.spark.sources.formats import READERS
 
 __all__ = ["load"]
 
-_OF_SPARK = ("pyspark.sql.pandas.serializers", "pyspark.sql.pandas.types")
+_OF_SPARK = ("pyarrow", "pandas", "pyspark.sql.pandas.serializers", "pyspark.sql.pandas.types")
+"""What Spark itself imports for a function over Arrow batches."""
 
 
 def load() -> None:
     """Import what workers need. It is no matter of the daemon if that fails: the worker that needs it will say so."""
-    for name in ("pyarrow", *_OF_SPARK, *(module for module, _ in READERS.values())):
+    for name in (*_OF_SPARK, *(module for module, _ in READERS.values())):
         try:
             import_module(name)
         except ImportError:
@@ -31,5 +33,6 @@ def load() -> None:
 
 
 if __name__ == "__main__":
+    os.setpgid(0, 0)  # as Spark's own does: Ctrl-C is not for us, the JVM ends us
     load()
     daemon.manager()
