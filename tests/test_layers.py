@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,12 @@ def imports(name: str, path: Path) -> Iterator[tuple[str, int]]:
                 yield str(node.args[0].value), node.lineno
 
 
+@cache
+def all_imports() -> list[tuple[str, Path, list[tuple[str, int]]]]:
+    """(name, file, imports) of every module."""
+    return [(name, path, list(imports(name, path))) for name, path in modules()]
+
+
 def layer_of(module: str) -> str | None:
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and parts[0] == PACKAGE and parts[1] in RANK else None
@@ -77,11 +84,11 @@ def test_every_package_is_a_known_layer() -> None:
 
 def test_a_layer_imports_only_from_layers_before_it() -> None:
     wrong = []
-    for name, path in modules():
+    for name, path, imported in all_imports():
         mine = name.split(".")[0]
         if mine not in RANK:  # the package's own __init__ and __main__
             continue
-        for module, line in imports(name, path):
+        for module, line in imported:
             theirs = layer_of(module)
             if theirs is None or theirs == mine or (name, theirs) in HANDOVERS:
                 continue
@@ -93,16 +100,16 @@ def test_a_layer_imports_only_from_layers_before_it() -> None:
 def test_only_spark_imports_pyspark() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: imports {module}"
-        for name, path in modules()
+        for name, path, imported in all_imports()
         if name.split(".")[0] != "spark"
-        for module, line in imports(name, path)
+        for module, line in imported
         if module.split(".")[0] in ("pyspark", "py4j")
     ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_handovers_are_still_needed() -> None:
-    used = {(name, layer_of(module)) for name, path in modules() for module, _ in imports(name, path)}
+    used = {(name, layer_of(module)) for name, _, imported in all_imports() for module, _ in imported}
     assert set(HANDOVERS) <= used
 
 

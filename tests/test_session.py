@@ -14,3 +14,20 @@ def test_workers_run_this_python(spark) -> None:  # type: ignore[no-untyped-def]
 
     executable = udf(lambda _: sys.version, "string")
     assert spark.range(1).select(executable("id")).first()[0] == sys.version
+
+
+def test_workers_are_forked_with_what_they_need(spark) -> None:  # type: ignore[no-untyped-def]
+    """Loaded by the process that they come from, and out of the way of the garbage collector."""
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    def loaded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import gc
+
+        for _ in batches:
+            found = ["clinker_spark.spark.sources.csv_source" in sys.modules, gc.get_freeze_count() > 10_000]
+            yield pa.RecordBatch.from_pydict({"fine": found})
+
+    rows = spark.range(0, 1, 1, 1).mapInArrow(loaded, "fine boolean").collect()
+    assert [row.fine for row in rows] == [True, True]

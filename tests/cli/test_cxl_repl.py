@@ -385,6 +385,10 @@ def test_the_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 # ------------------------------------------------------------- a real terminal
 
 
+PATIENCE = 60.0
+"""Seconds, on a machine that has other things to do."""
+
+
 class Terminal:
     """A process on a pseudo-terminal. It is ended if it does not answer in time."""
 
@@ -412,7 +416,7 @@ class Terminal:
 
     def expect(self, *texts: bytes) -> None:
         """Wait until the texts have come, one after the other."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         for text in texts:
             while text not in self.seen:
                 assert self._read(end), self.seen
@@ -423,7 +427,7 @@ class Terminal:
         self.expect(*expected)
 
     def exit_code(self) -> int:
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         while self._read(end):
             pass
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])

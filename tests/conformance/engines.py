@@ -13,6 +13,8 @@ from clinker_spark.cxl.program import Program
 from tests.conformance.cases import Case, Got, compile_case, context, difference, plain, same
 
 Failures = list[tuple[str, str]]
+BATCH = 150
+"""Cases in one Spark job."""
 
 
 def run_interpreter(cases: list[Case]) -> Failures:
@@ -83,6 +85,8 @@ def _stream(case: Case, found: list[Got]) -> str | None:
 
 def run_spark(cases: list[Case], spark: Any, one_by_one: Any = None) -> Failures:
     """(id, difference) of each case that fails. `one_by_one` is a session for cases that need a job of their own."""
+    from tests.property.batches import alike
+
     failures: Failures = []
     batch: list[tuple[Case, Program]] = []
     for case in cases:
@@ -96,8 +100,8 @@ def run_spark(cases: list[Case], spark: Any, one_by_one: Any = None) -> Failures
                 problem = _run_alone(case, program, one_by_one or spark)
                 if problem is not None:
                     failures.append((case.id, problem))
-    for start in range(0, len(batch), 300):
-        failures += _run_together(batch[start : start + 300], spark)
+    for part in alike(batch, lambda pair: pair[1], BATCH, context()):
+        failures += _run_together(part, spark)
     order = {case.id: i for i, case in enumerate(cases)}
     return sorted(failures, key=lambda f: order[f[0]])
 

@@ -27,7 +27,7 @@ from clinker_spark.cxl.program import Program, compile
 from tests.conformance.cases import plain
 from tests.property import records
 from tests.property.agreement import disagreements, identical
-from tests.property.batches import frame
+from tests.property.batches import alike, frame
 from tests.property.campaign import BATCH, CONTEXT
 from tests.property.programs import COUNTED, COUNTS, LITERALS, SPECIAL
 from tests.support.sessions import quick
@@ -208,7 +208,7 @@ def test_every_overload_agrees(quick_spark: SparkSession) -> None:
     data = list(rows())
     df = frame(quick_spark, types(), data)
     problems, values = [], 0
-    batches = [programs[start : start + BATCH] for start in range(0, len(programs), BATCH)]
+    batches = alike(programs, lambda pair: pair[1], BATCH, CONTEXT)
     with ThreadPoolExecutor(2) as pool:  # Spark plans a query on one core
         answers = pool.map(lambda batch: disagreements([p for _, p in batch], data, df, CONTEXT), batches)
     for batch, (found, results) in zip(batches, answers, strict=True):

@@ -75,9 +75,9 @@ def test_twice_the_text_takes_about_twice_the_time(pattern: str, unit: str, end:
     took = []
     for text in texts:
         compiled.search(text)
-        began = time.perf_counter()
+        began = time.thread_time()
         found = compiled.search(text)
-        took.append(time.perf_counter() - began)
+        took.append(time.thread_time() - began)
         assert (found is not None) == (compiled.capture(text) is not None)
     assert took[1] < 16 * took[0] + 0.2
 

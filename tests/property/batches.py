@@ -8,9 +8,9 @@ dropping, exploding and grouping is tested through `Program.apply`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +26,8 @@ from clinker_spark.cxl.system import Context
 from clinker_spark.spark.python_columns import arrow_type, python_column, to_arrow
 from clinker_spark.spark.values import from_row
 from tests.support.batch import Result
+
+T = TypeVar("T")
 
 
 def frame(spark: SparkSession, schema: Mapping[str, Type], rows: Sequence[Mapping[str, Any]]) -> DataFrame:
@@ -62,6 +64,23 @@ def run_batch(df: DataFrame, programs: Sequence[Program], context: Context) -> l
     structs = [F.struct(*[F.expr(t).alias(n) for n, t in columns.items()]) for columns in outputs]
     rows = df.select(*[struct.alias(f"r{i}") for i, struct in enumerate(structs)]).collect()
     return [[_result(row[i], lowered[i], program) for row in rows] for i, program in enumerate(programs)]
+
+
+def alike(items: Sequence[T], program: Callable[[T], Program], size: int, context: Context) -> list[list[T]]:
+    """Batches of items whose programs take about as many steps, those with Python columns apart; the longest first.
+
+    A batch has as many projections as its longest program, and Spark analyses all that is below anew for each of them:
+    among others, a few long programs would make every batch a long one."""
+
+    def steps(item: T) -> tuple[bool, int]:
+        try:
+            found = lower_program(program(item).typed, context).steps
+        except Exception:  # whoever runs the program will find out, and say so
+            return False, 0
+        return any(isinstance(step, PythonColumn) for step in found), len(found)
+
+    ordered = sorted(items, key=steps, reverse=True)
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
 @dataclass

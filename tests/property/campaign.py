@@ -22,7 +22,7 @@ from clinker_spark.cxl.program import Program, compile
 from clinker_spark.cxl.system import Context, default_context
 from tests.property import records
 from tests.property.agreement import Disagreement, disagreements
-from tests.property.batches import frame
+from tests.property.batches import alike, frame
 from tests.property.programs import Generator
 from tests.property.trees import Candidate
 from tests.support.batch import Result
@@ -140,7 +140,7 @@ def run(
     data = records.generate(random.Random(seed), rows)
     df = frame(spark, records.schema(), data)
     made = list(islice(compiled(rng, coverage), count))
-    batches = [made[i : i + batch] for i in range(0, count, batch)]
+    batches = alike(made, lambda pair: pair[1], batch, CONTEXT)
     findings: list[Finding] = []
     with ThreadPoolExecutor(2) as pool:
         for part, (found, results) in zip(

@@ -48,7 +48,7 @@ def test_events_and_the_moment_of_an_interrupt(tmp_path: Path) -> None:
         if seen[-1].get("step") == "output_started":
             time.sleep(0.5)
             process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=120) == 130
     assert [event["seq"] for event in seen] == list(range(len(seen)))
     assert seen[0]["event"] == "started" and seen[-1]["event"] == "cancelled" and seen[-1]["exit"] == 130
     assert {event["batch_id"] for event in seen} == {"b1"}

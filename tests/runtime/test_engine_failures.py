@@ -32,7 +32,7 @@ HUNGRY = """
 pipeline: { name: hungry, memory: { limit: 512M } }
 nodes:
   - { type: source, name: s, config: { type: csv, path: a.csv, schema: { id: int, name: string } } }
-  - { type: transform, name: wide, input: s, config: { cxl: "emit name = name.repeat(100000)" } }
+  - { type: transform, name: wide, input: s, config: { cxl: "emit name = name.repeat(250000)" } }
   - { type: aggregate, name: all, input: wide, config: { group_by: [], cxl: "emit names = collect(name)" } }
   - { type: output, name: out, input: all, config: { type: json, path: out.json } }
 """
@@ -61,6 +61,13 @@ attempt(plain.run)
 """
 
 
+WORKSPACE = """
+[spark.conf]
+"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""
+"""Three JVMs start here, and none of them lives long."""
+
+
 def command(folder: Path, *args: str, **options: Any) -> subprocess.Popen[str]:
     line = [sys.executable, "-m", "clinker_spark", "run", str(folder / "pipeline.yaml"), "--master", "local[2]", *args]
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
@@ -76,6 +83,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_next_run_after_a_lost_jvm_starts_a_new_one(folder: Path) -> None:
     """Memory runs out in the first run, the JVM of the second is killed, the third is as if nothing had been."""
+    (folder / "clinker.toml").write_text(WORKSPACE)
     done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=folder, capture_output=True, text=True, timeout=500)
     assert done.stderr == ""
     hungry, left, killed, also_left, third, outputs = done.stdout.splitlines()
@@ -140,7 +148,10 @@ def test_ctrl_c_while_planning(folder: Path) -> None:
     text = PIPELINE.replace("input: t,", "input: t3999,").replace("  - { type: transform, name: t, input", "#")
     (folder / "pipeline.yaml").write_text(text.replace("  - { type: output", f"{chain}  - {{ type: output"))
     process = command(folder, "--dry-run", start_new_session=True)
-    time.sleep(2)
+    # By its own clock: on a machine that is busy, two seconds may not even be enough for its imports.
+    planning = psutil.Process(process.pid)
+    while sum(planning.cpu_times()[:2]) < 2 and process.poll() is None:
+        time.sleep(0.02)
     interrupt(process)
     _, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (130, "clinker: interrupted\n")

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from clinker_spark.spark.session import SparkSession
 
 
-_SHORT_RUN = "-XX:TieredStopAtLevel=1"
+_SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Without the JVM's optimising compiler, but with the room for compiled code that it has with it: else that is a fifth
+of it, which the plan of a large pipeline fills however few its records are."""
 _SHORT_BYTES = 8 << 20
 """Input that is read in less time than it takes to compile Spark twice (compressed files grow by a few times)."""
 

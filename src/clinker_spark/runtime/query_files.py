@@ -108,12 +108,14 @@ def write_dataset(
             for piece in _texts(stream(frame, row), kind):
                 file.write(piece.encode())
         return
+    from clinker_spark.spark.parts import part_writer
+
     # A folder that is there stays one. Only Parquet may be one, and only a folder that a query wrote is replaced.
     folder = kind == "parquet" and os.path.isdir(path)
     with _attempt(path, folder=folder, force=force) as attempt:
         made = attempt.folder(Path(path), "result")
         parts = str(made / "parts")
-        writer = frame.write
+        writer = part_writer(frame, parts)
         if kind == "parquet":
             writer.parquet(parts)
             final = _parquet(made, _part_files(parts), Path(path))

@@ -25,6 +25,7 @@ from clinker_spark.runtime.assemble import Made
 from clinker_spark.runtime.letter_lines import write_lines
 from clinker_spark.runtime.replay_files import Feed
 from clinker_spark.spark.operators.letters import MERGED, LetterCount, letter_header
+from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.sources.request import LINE_COLUMN, SourceFile
 
 FEW_LETTERS = 50_000
@@ -184,7 +185,7 @@ def save_table(table: pa.Table, place: Path, like: Saved) -> Saved:
 
 def save(frame: Any, place: Path) -> Saved:
     """Run the job."""
-    frame.write.mode("overwrite").parquet(str(place))
+    part_writer(frame, str(place)).parquet(str(place))
     return Saved(place, frame.sparkSession.read.schema(frame.schema).parquet(str(place)))
 
 

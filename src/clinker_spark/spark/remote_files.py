@@ -7,6 +7,7 @@ Parquet files are read by Spark where they are.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,17 @@ class RemoteFiles:
     """The file systems of a session with a JVM of its own. Everything raises OSError with the reason in words."""
 
     def __init__(self, spark: SparkSession) -> None:
-        context: Any = spark.sparkContext
-        self._path = context._jvm.org.apache.hadoop.fs.Path
-        self._conf = context._jsc.hadoopConfiguration()
+        self._context: Any = spark.sparkContext
+
+    # Asked for when a file is remote: for each dot in a name, the JVM looks through all its jars.
+
+    @cached_property
+    def _path(self) -> Any:
+        return self._context._jvm.org.apache.hadoop.fs.Path
+
+    @cached_property
+    def _conf(self) -> Any:
+        return self._context._jsc.hadoopConfiguration()
 
     def status(self, uri: str) -> RemoteFile:
         try:

@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from clinker_spark.spark import jvm
+from clinker_spark.spark.parts import without_checksum_files
 
 __all__ = [
     "SparkSession",
@@ -57,6 +58,7 @@ _ASKED_OFTEN = {
     "PythonUtils": ("toSeq",),
     "PythonSQLUtils": (),
 }
+_DAEMON = "clinker_spark.spark.worker_daemon"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 # Catalyst walks through plans and expressions by recursion: a thousand steps need more than the usual megabyte. The
 # memory is only taken by threads that go that deep.
@@ -66,7 +68,10 @@ _STACK = "-Xss16m"
 def _local() -> dict[str, str]:
     # Spark's 200 partitions are meant for clusters: on one machine each is a task that costs more than its work.
     cores = os.cpu_count() or 1
-    return {**_LOCAL, "spark.sql.shuffle.partitions": str(max(8, 4 * cores))}
+    settings = {**_LOCAL, "spark.sql.shuffle.partitions": str(max(8, 4 * cores))}
+    if os.environ.get("PYSPARK_PYTHON") == sys.executable:  # another Python may not even have our package
+        settings["spark.python.daemon.module"] = _DAEMON
+    return settings
 
 
 def is_local(spark: SparkSession) -> bool:
@@ -173,6 +178,7 @@ def session(
     with jvm.starting(quiet=not verbose):
         started = builder.getOrCreate()
     _remember_names(started)
+    without_checksum_files(started.sparkContext)
     return started
 
 

@@ -31,6 +31,7 @@ from clinker_spark.spark.operators.stream import (
     STAGE_COLUMN,
 )
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
+from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.sources.request import LINE_COLUMN, SourceFile
 from clinker_spark.spark.sources.source_lines import BASE64, TEXT
 
@@ -114,7 +115,7 @@ def of_sources(frame: DataFrame, sources: Sequence[int], *, others: bool = False
 
 def write_letters(lines: DataFrame, folder: str) -> None:
     """Run the job: parts in `folder`."""
-    lines.write.mode("overwrite").text(folder)
+    part_writer(lines, folder).text(folder)
 
 
 def layout(plan: Plan, counts: Sequence[LetterCount]) -> list[str]:

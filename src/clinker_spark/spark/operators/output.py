@@ -22,6 +22,7 @@ from clinker_spark.spark import undeclared
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, direction, failed
 from clinker_spark.spark.operators.withheld import HELD, with_held
 from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
+from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.sources.request import WIDENED_COLUMN
 
 if TYPE_CHECKING:
@@ -218,8 +219,8 @@ def write_parts(prepared: Prepared, folder: str) -> None:
     node = prepared.node
     if prepared.rendering is None:
         codec = node.config.options.compression
-        prepared.frame.write.mode("overwrite").option("compression", codec).parquet(folder)
+        part_writer(prepared.frame, folder).option("compression", codec).parquet(folder)
         return
     several = node.config.split is not None or per_file(node)
     separator = RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
-    prepared.frame.write.mode("overwrite").option("lineSep", separator).text(folder)
+    part_writer(prepared.frame, folder).option("lineSep", separator).text(folder)
