@@ -198,9 +198,14 @@ class DeadLetters:
 
     def note_replayed(self) -> None:
         """Keep the letters whose records are added to outputs: they are not added again. They are published with the
-        outputs; a run that writes the outputs anew takes out what replays had added, and forgets them."""
+        outputs; a run that writes the outputs anew takes out what replays had added, and forgets them. Kept is also
+        which letters the files of this round are made of."""
         feed = self.state.options.feed
-        if feed is None or self.state.options.replay != "append":
+        if feed is None:
+            return
+        self.state.attempt.replayed = []
+        self.state.attempt.round = (self.state.options.round, sorted(feed.ids))
+        if self.state.options.replay != "append":
             return
         again: set[str] = set()
         for node in self.state.plan.sources if self.delivered is not None else ():

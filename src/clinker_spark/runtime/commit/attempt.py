@@ -72,8 +72,10 @@ class Attempt:
     claims: dict[str, Claim] = field(default_factory=dict)
     inputs: list[dict[str, Any]] = field(default_factory=list)
     replayed: list[str] | None = None
-    """In a replay: the dead letters that are replayed. They are added to those of earlier replays; a whole run starts
-    anew."""
+    """In a replay: the dead letters whose records are added to outputs. They come to those of earlier replays; a whole
+    run starts anew."""
+    round: tuple[int, list[str]] | None = None
+    """In a replay: the number of its files, and the dead letters that they are made of."""
     recovered: list[Recovered] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)

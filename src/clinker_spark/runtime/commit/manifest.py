@@ -53,6 +53,8 @@ class Manifest:
     outputs: dict[str, dict[str, Written]] = field(default_factory=dict)
     inputs: list[dict[str, Any]] = field(default_factory=list)
     replayed: list[str] = field(default_factory=list)
+    rounds: dict[str, list[str]] = field(default_factory=dict)
+    """By the number of a replay since the last whole run: the dead letters that its files are made of."""
 
     def encode(self) -> bytes:
         kept = dict(list(self.outputs.items())[-_MOST_OUTPUTS:])
@@ -95,7 +97,9 @@ def read(files: Files, folder: Path, pipeline: str) -> Manifest:
             str(key): {str(name): Written(**item) for name, item in found.items()}
             for key, found in data["outputs"].items()
         }
-        return Manifest(pipeline, str(data["run"]), outputs, list(data["inputs"]), [str(i) for i in data["replayed"]])
+        rounds = {str(int(number)): [str(i) for i in ids] for number, ids in data.get("rounds", {}).items()}
+        replayed = [str(i) for i in data["replayed"]]
+        return Manifest(pipeline, str(data["run"]), outputs, list(data["inputs"]), replayed, rounds)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unreadable(path, error) from None
 

@@ -45,6 +45,7 @@ class Run(Protocol):
     files: Files
     inputs: list[dict[str, Any]]
     replayed: list[str] | None
+    round: tuple[int, list[str]] | None
     warnings: list[Diagnostic]
     removed: list[str]
 
@@ -163,9 +164,12 @@ class Staging:
         manifest = manifests.load(self.files, home, self.run.pipeline)
         manifest.run = self.run.execution_id
         if self.run.replayed is None:
-            manifest.inputs, manifest.replayed = self.run.inputs, []
+            manifest.inputs, manifest.replayed, manifest.rounds = self.run.inputs, [], {}
         else:  # the inputs are still those of the run whose letters these were
             manifest.replayed = list(dict.fromkeys([*manifest.replayed, *self.run.replayed]))
+        if self.run.round is not None:
+            number, ids = self.run.round
+            manifest.rounds[str(number)] = ids
         for item in claims:
             key = item.claim.key
             if key in self.written and item.home == home:

@@ -51,6 +51,10 @@ CHAIN = 16
 """After so many transforms in a row a new plan begins."""
 MARKS = 8
 """After so many nodes at which records fail, a pass for letters begins a new plan."""
+_PATIENCE = 2.0
+"""So many seconds after a job its counts are waited for."""
+_TOGETHER = 0.5
+"""So many seconds after the first count of a job the others are there: one thread notes them all."""
 _NUMBERS = itertools.count()
 
 
@@ -137,6 +141,8 @@ class Builder:
     _source_counts: dict[str, int] = field(default_factory=dict)
     _chains: dict[str, int] = field(default_factory=dict)
     """By transform: how many of them stand in a row up to it."""
+    _heard: float | None = None
+    """When the counts of the last job came in."""
 
     @property
     def traces(self) -> bool:
@@ -299,20 +305,27 @@ class Builder:
             frame = frame.withColumn(name, value)
         return frame
 
-    def counted(self, name: str, patience: float = 2.0) -> dict[str, int]:
-        """What was counted at a node. Nothing, when Spark saw that no record can get there and left it out.
+    def counted(self, name: str, patience: float | None = None) -> dict[str, int]:
+        """What was counted at a node. Nothing, when no job came there: Spark saw that no record can get there and left
+        it out, or what follows belongs to an output that is not written yet.
 
         The counts of a job come in together, some time after its result: whoever waits for those of the output
-        first, and long enough, need not wait for the others.
+        first (`patience`), and long enough, need not wait for the others.
         """
         if name in self.recounted:
             return self.recounted[name]
         if name not in self._known and name in self.counts:
+            if patience is None:
+                patience = _PATIENCE if self._heard is None else self._heard + _TOGETHER - time.monotonic()
             found = _observed(self.counts[name], patience)
             if not found:
                 return found
             self._known[name] = found
         return self._known.get(name, {})
+
+    def heard(self) -> None:
+        """The counts of a job have come in: those that are not there are in no job so far."""
+        self._heard = time.monotonic()
 
     def recount(self, name: str) -> None:
         """Count once more, in a job of its own: a task that ran twice may have been counted twice."""
