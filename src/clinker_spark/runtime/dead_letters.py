@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from clinker_spark.plan.nodes import OutputPlan, PlanNode
 from clinker_spark.runtime import assemble, thresholds
+from clinker_spark.runtime.commit.manifest import Round
 from clinker_spark.runtime.correlation import Groups, oversize_sources
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.outputs import Outputs
@@ -204,7 +206,8 @@ class DeadLetters:
         if feed is None:
             return
         self.state.attempt.replayed = []
-        self.state.attempt.round = (self.state.options.round, sorted(feed.ids))
+        letters = "" if feed.path is None else os.path.realpath(feed.path)
+        self.state.attempt.round = (self.state.options.round, Round(letters, sorted(feed.ids)))
         if self.state.options.replay != "append":
             return
         again: set[str] = set()

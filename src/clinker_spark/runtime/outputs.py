@@ -93,7 +93,7 @@ class Outputs:
             counts = builder.counted(node.name, patience=120)
             if "rows" not in counts:  # without them nobody knows whether records failed
                 raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
-            builder.heard()
+            builder.heard(node)
             report.records = counts["rows"]
             self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
             builder.job_done()

@@ -2,8 +2,8 @@
 
 Letters of a replay can be replayed themselves. That must not replace what the first replay made: records that went
 through it are nowhere else. So a replay writes the files of a *round*, and replaces those of an earlier replay only if
-it feeds all the letters that those were made of. A file of letters is never replaced while it is fed, nor after
-somebody edited it.
+it reads the same file of letters, with all the letters that those were made of. A file of letters is never replaced
+while it is fed, nor after somebody edited it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.runtime.commit import manifest as manifests
-from clinker_spark.runtime.commit.manifest import Written
+from clinker_spark.runtime.commit.manifest import Round, Written
 from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.options import Options
@@ -30,18 +30,19 @@ class _Known:
     """What the manifests beside the outputs say."""
 
     files: dict[str, Written]
-    rounds: dict[int, set[str]]
+    rounds: dict[int, list[Round]]
 
     @classmethod
     def of(cls, plan: Plan, base: Path) -> _Known:
         files: dict[str, Written] = {}
-        rounds: dict[int, set[str]] = {}
+        rounds: dict[int, list[Round]] = {}
         for folder in dict.fromkeys(SYSTEM.resolve(folder) for folder in output_folders(plan, base)):
             found = manifests.load(SYSTEM, folder, plan.file.settings.name)
             for written in found.outputs.values():
                 files |= {os.path.normpath(folder / name): item for name, item in written.items()}
-            for number, ids in found.rounds.items():
-                rounds.setdefault(int(number), set()).update(ids)
+            for number, made in found.rounds.items():
+                path = os.path.normpath(folder / made.letters) if made.letters else ""
+                rounds.setdefault(int(number), []).append(Round(path, made.ids))
         return cls(files, rounds)
 
 
@@ -50,8 +51,9 @@ def free_round(plan: Plan, options: Options, base: Path) -> int:
     assert options.feed is not None
     known = _Known.of(plan, base)
     fed = options.feed.ids | options.feed.known
+    letters = "" if options.feed.path is None else os.path.realpath(options.feed.path)
     for number in itertools.count(1):
-        if known.rounds.get(number, set()) <= fed:
+        if all(made.letters == letters and fed.issuperset(made.ids) for made in known.rounds.get(number, [])):
             # What `if_exists` says about names that are taken comes later: here all names are the plain ones.
             found, _ = places(plan, dataclasses.replace(options, round=number, force=True), base, options.feed.files)
             if all(_may_replace(place, known, options) for place in found):

@@ -24,7 +24,7 @@ from clinker_spark.runtime.commit import manifest as manifests
 from clinker_spark.runtime.commit.claims import Claim, Refusal, check_claims, check_nesting, refused
 from clinker_spark.runtime.commit.journal import Journal, Step, remove_attempts, remove_tree
 from clinker_spark.runtime.commit.locks import Busy, Locks, identity, lock_file
-from clinker_spark.runtime.commit.manifest import Written, manifest_path
+from clinker_spark.runtime.commit.manifest import Round, Written, manifest_path
 from clinker_spark.runtime.commit.recovery import (
     OTHER,
     OWNER,
@@ -74,7 +74,7 @@ class Attempt:
     replayed: list[str] | None = None
     """In a replay: the dead letters whose records are added to outputs. They come to those of earlier replays; a whole
     run starts anew."""
-    round: tuple[int, list[str]] | None = None
+    round: tuple[int, Round] | None = None
     """In a replay: the number of its files, and the dead letters that they are made of."""
     recovered: list[Recovered] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)

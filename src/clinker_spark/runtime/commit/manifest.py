@@ -44,6 +44,14 @@ class Written:
         return info.mtime_ns == self.mtime_ns or (self.hash is not None and files.digest(path) == self.hash)
 
 
+@dataclass(frozen=True)
+class Round:
+    """What the files of a replay are made of: a file of dead letters, and the ids of those that were fed."""
+
+    letters: str
+    ids: list[str]
+
+
 @dataclass
 class Manifest:
     """`outputs`: for each output, by its path, the files that it had; all paths start from the manifest's folder."""
@@ -53,8 +61,8 @@ class Manifest:
     outputs: dict[str, dict[str, Written]] = field(default_factory=dict)
     inputs: list[dict[str, Any]] = field(default_factory=list)
     replayed: list[str] = field(default_factory=list)
-    rounds: dict[str, list[str]] = field(default_factory=dict)
-    """By the number of a replay since the last whole run: the dead letters that its files are made of."""
+    rounds: dict[str, Round] = field(default_factory=dict)
+    """The replays since the last whole run, by the number in the names of their files."""
 
     def encode(self) -> bytes:
         kept = dict(list(self.outputs.items())[-_MOST_OUTPUTS:])
@@ -97,7 +105,7 @@ def read(files: Files, folder: Path, pipeline: str) -> Manifest:
             str(key): {str(name): Written(**item) for name, item in found.items()}
             for key, found in data["outputs"].items()
         }
-        rounds = {str(int(number)): [str(i) for i in ids] for number, ids in data.get("rounds", {}).items()}
+        rounds = {str(int(number)): Round(**item) for number, item in data.get("rounds", {}).items()}
         replayed = [str(i) for i in data["replayed"]]
         return Manifest(pipeline, str(data["run"]), outputs, list(data["inputs"]), replayed, rounds)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

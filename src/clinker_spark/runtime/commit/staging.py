@@ -13,7 +13,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.runtime.commit import manifest as manifests
 from clinker_spark.runtime.commit.claims import Claim, may_be_letters
 from clinker_spark.runtime.commit.journal import Mark, Step
-from clinker_spark.runtime.commit.manifest import Manifest, Written, manifest_path
+from clinker_spark.runtime.commit.manifest import Manifest, Round, Written, manifest_path
 from clinker_spark.runtime.commit.seam import FOLDER, Files, Info, default_modes
 
 
@@ -45,7 +45,7 @@ class Run(Protocol):
     files: Files
     inputs: list[dict[str, Any]]
     replayed: list[str] | None
-    round: tuple[int, list[str]] | None
+    round: tuple[int, Round] | None
     warnings: list[Diagnostic]
     removed: list[str]
 
@@ -168,8 +168,9 @@ class Staging:
         else:  # the inputs are still those of the run whose letters these were
             manifest.replayed = list(dict.fromkeys([*manifest.replayed, *self.run.replayed]))
         if self.run.round is not None:
-            number, ids = self.run.round
-            manifest.rounds[str(number)] = ids
+            number, made_of = self.run.round
+            letters = os.path.relpath(made_of.letters, home) if made_of.letters else ""
+            manifest.rounds[str(number)] = Round(letters, made_of.ids)
         for item in claims:
             key = item.claim.key
             if key in self.written and item.home == home:
