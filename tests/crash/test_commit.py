@@ -690,6 +690,11 @@ def test_ctrl_c_while_publishing_comes_after_it(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
             super().rename(old, new)
 
-    with pytest.raises(KeyboardInterrupt):
-        publish(place, "new", files=Interrupted())
+    # A process in the background of a shell begins without this handler.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            publish(place, "new", files=Interrupted())
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert place.read_text() == "new" and nothing_left(tmp_path)
