@@ -207,8 +207,11 @@ class DeadLetters:
             return
         self.state.attempt.replayed = []
         letters = "" if feed.path is None else os.path.realpath(feed.path)
-        self.state.attempt.round = (self.state.options.round, Round(letters, sorted(feed.ids)))
-        if self.state.options.replay != "append":
+        added = self.state.options.replay == "append"
+        has_files = not added or bool(self.state.report.letter_paths)
+        made_of = Round(letters, sorted(feed.ids) if has_files else [])
+        self.state.attempt.round = (self.state.options.round, made_of)
+        if not added:
             return
         again: set[str] = set()
         for node in self.state.plan.sources if self.delivered is not None else ():

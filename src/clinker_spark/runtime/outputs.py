@@ -164,7 +164,8 @@ class Outputs:
         report.bytes = sum(m.size for m in made)
         if node.config.write_meta and place.template is None:
             whole = assemble.Made(folder / "all", report.bytes, records=report.records)
-            self._meta(node, meta_path(place.path), folder, whole, None)
+            meta = meta_path(place.path)
+            self._meta(node, meta if node.config.split is None else self._free(node, meta, None), folder, whole, None)
 
     def _put(self, made: Path, place: Path, node: OutputPlan, report: OutputReport, source: str | None = None) -> None:
         with located(self.state):

@@ -245,6 +245,6 @@ def free_path(node: OutputPlan, path: Path, force: bool, numbered: Callable[[int
     there = taken(path)
     if there is not None and config.if_exists == "error" and not force:
         help_text = "remove it, run with --force, or write if_exists: overwrite"
-        name = config.path if there == path else there.name
+        name = config.path if there.name == os.path.basename(config.path) else there.name
         raise IoError([node.diagnostic("E406", f"'{name}' is there already", "config", "if_exists", help=help_text)])
     return path

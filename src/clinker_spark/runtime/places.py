@@ -171,6 +171,8 @@ def _of_output(
     else:
         yield _output(node, place.path, place, folder=place.folder)
     if node.config.write_meta and place.template is None:
+        if split is not None:
+            _refuse_existing(node, meta_path(place.path), options)
         yield _output(node, meta_path(place.path), place, f"the .meta.json of output '{node.name}'")
 
 

@@ -75,7 +75,7 @@ class Attempt:
     """In a replay: the dead letters whose records are added to outputs. They come to those of earlier replays; a whole
     run starts anew."""
     round: tuple[int, Round] | None = None
-    """In a replay: the number of its files, and the dead letters that they are made of."""
+    """In a replay: the number of its files, and the dead letters that they are made of; none, if it has no files."""
     recovered: list[Recovered] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)

@@ -170,7 +170,9 @@ class Staging:
         if self.run.round is not None:
             number, made_of = self.run.round
             letters = os.path.relpath(made_of.letters, home) if made_of.letters else ""
-            manifest.rounds[str(number)] = Round(letters, made_of.ids)
+            manifest.rounds.pop(str(number), None)
+            if made_of.ids:
+                manifest.rounds[str(number)] = Round(letters, made_of.ids)
         for item in claims:
             key = item.claim.key
             if key in self.written and item.home == home:
