@@ -182,6 +182,13 @@ class Attempt:
             self._protected,
             force=self.force,
         )
+        for key in () if self.force else self._homes:
+            claim, place = self.claims[key], self._places[key]
+            if claim.letters and str(place) not in known[key] and self.files.stat(place) is not None:
+                other = manifests.writer_of(self.files, place, self.pipeline)
+                if other is not None:
+                    message = f"'{claim.shown}' has the dead letters of another pipeline, '{other}'"
+                    raise Refusal(claim, "E422", message, "give each pipeline its own, or run with --force")
 
     def _known(self, claim: Claim) -> dict[str, Written]:
         home = self._homes[claim.key]

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,17 @@ def read(files: Files, folder: Path, pipeline: str) -> Manifest:
         return Manifest(pipeline, str(data["run"]), outputs, list(data["inputs"]), replayed, rounds)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unreadable(path, error) from None
+
+
+def writer_of(files: Files, place: Path, but: str) -> str | None:
+    """Another pipeline than `but` that wrote a file, as the manifests beside it say."""
+    for name in files.names(place.parent):
+        if name.startswith(MANIFEST_PREFIX):
+            with suppress(FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+                data: Any = json.loads(files.read(place.parent / name))
+                if data["pipeline"] != but and any(place.name in written for written in data["outputs"].values()):
+                    return str(data["pipeline"])
+    return None
 
 
 class Unreadable(Exception):
