@@ -228,6 +228,20 @@ def test_old_dead_letters_are_removed_whoever_wrote_them(tmp_path: Path) -> None
         assert not place.exists() and nothing_left(tmp_path)
 
 
+def test_dead_letters_of_another_pipeline_stay(tmp_path: Path) -> None:
+    """Whether this one has letters or not; its own are replaced and removed as ever."""
+    place = tmp_path / "dead.csv"
+    claim = Claim("o", place, letters=True)
+    publish(place, LETTERS, claim, pipeline="first")
+    place.write_text(LETTERS + "edited")
+    assert "'first'" in refused("E422", begin, [claim], pipeline="second")
+    assert place.read_text() == LETTERS + "edited" and nothing_left(tmp_path)
+    publish(place, LETTERS, claim, pipeline="first")
+    publish(place, LETTERS + "x", claim, pipeline="second", force=True)
+    publish(place, LETTERS + "y", claim, pipeline="second")
+    assert place.read_text() == LETTERS + "y"
+
+
 def test_outputs_do_not_lie_in_each_other(tmp_path: Path) -> None:
     inside = [Claim("a", tmp_path / "out", folder=True), Claim("b", tmp_path / "out" / "o.csv")]
     assert "lies in" in refused("E322", begin, inside)
@@ -690,6 +704,11 @@ def test_ctrl_c_while_publishing_comes_after_it(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGINT)
             super().rename(old, new)
 
-    with pytest.raises(KeyboardInterrupt):
-        publish(place, "new", files=Interrupted())
+    # A process in the background of a shell begins without this handler.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            publish(place, "new", files=Interrupted())
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert place.read_text() == "new" and nothing_left(tmp_path)

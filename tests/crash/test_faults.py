@@ -122,6 +122,7 @@ def test_death_at_every_call(kind: Kind, base: Path) -> None:
     assert seen == {"old", "new"}
 
 
+@pytest.mark.timeout(7200 if EVERYTHING else 600)  # every pair of calls
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_death_and_then_a_fault_of_the_recovery(kind: Kind, base: Path) -> None:
     """Recovery fails, or dies, at each of its own calls; the next one brings it to an end."""

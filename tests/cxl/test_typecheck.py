@@ -133,3 +133,6 @@ def test_type_and_fallibility(text: str, spelled: str, fallible: bool) -> None:
 def test_a_program_without_emit_is_warned_about() -> None:
     assert [w.code for w in compiled("let a = 1").warnings] == ["W200"]
     assert compiled("emit a = 1").warnings == ()
+    with pytest.raises(CxlError) as caught:  # also for conditions, where nobody emits anything
+        compiled('1 + "a"')
+    assert [d.code for d in caught.value.diagnostics] == ["E200"]

@@ -7,6 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from clinker_spark.cli.main import clinker as command
+from clinker_spark.query.failures import QueryError
+
 
 def clinker(*args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "clinker_spark", "query", *args], capture_output=True, text=True)
@@ -61,3 +67,18 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     done = clinker("-e", f'load "{tmp_path / "poeple.csv"}"')
     assert done.returncode == 1
     assert "E707" in done.stderr and "did you mean 'people.csv'?" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["in.csv", "./x/../in.csv", "link.csv", "hard.csv"])
+def test_what_a_program_loads_is_not_replaced(tmp_path: Path, name: str) -> None:
+    """Neither by `save` nor by --output; that is known before Java starts."""
+    place, content = tmp_path / "in.csv", "a,b\n1,2\n"
+    place.write_text(content)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "link.csv").symlink_to("in.csv")
+    (tmp_path / "hard.csv").hardlink_to(place)
+    query = f'from r in load "{place}" select {{a: r.a}}'
+    for args in ([query, "--output", f"{tmp_path}/{name}"], [f'save ({query}) to "{tmp_path}/{name}"']):
+        found = CliRunner().invoke(command, ["query", "-e", *args], standalone_mode=False).exception
+        assert isinstance(found, QueryError) and found.diagnostics[0].code == "E430", args
+    assert place.read_text() == content and (tmp_path / "link.csv").is_symlink()

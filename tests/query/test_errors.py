@@ -6,6 +6,7 @@ import pytest
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.render import render_text
+from clinker_spark.cxl.builtins.table import FORMAT_HELP, PATTERN_HELP
 from clinker_spark.query.failures import QueryError
 from clinker_spark.query.program import compile_query, run
 
@@ -47,6 +48,11 @@ def underlined(found: Diagnostic) -> str:
         ("from p in people limit 1 limit 2 select p", "E700", "limit", None),
         ("from p in people group by p.city select p", "E700", "select", None),
         ("let x: int = \"a\"", "E702", '"a"', None),
+        ('from p in people select p.name.matches("a(?=b)")', "E702", '"a(?=b)"', PATTERN_HELP),
+        ('from p in people where p.name.find("(a") select p', "E702", '"(a"', PATTERN_HELP),
+        ('"x".capture("a++")', "E702", '"a++"', PATTERN_HELP),
+        ('from p in people select p.name.to_date("%Q")', "E702", '"%Q"', FORMAT_HELP),
+        ("[1].append()", "E702", "append", None),
         ("let x = 1\nx = 2", "E702", "x", "define it with var"),
         ("type P { name: string }\nP {nam: 'x'}", "E711", "P", None),
         ("let p: Persn = 1", "E701", "Persn", None),
@@ -66,6 +72,9 @@ def test_mistakes(text: str, code: str, marked: str, help_text: str | None) -> N
     [
         ("from n in [1, 0] select 1 / n", "E705", "1 / n"),
         ("[1, 2][5]", "E705", "[1, 2][5]"),
+        ('let p = "("\n"x".matches(p)', "E705", '"x".matches(p)'),
+        ('from r in [{t: "x", p: "a("}] select r.t.find(r.p)', "E705", "r.t.find(r.p)"),
+        ('"x".padStart(9223372036854775807)', "E705", '"x".padStart(9223372036854775807)'),
         ("let n = 0 - 2\nfrom x in [1] take n select x", "E710", "n"),
         ('("x" as int) + 1', "E711", '"x" as int'),
         ("expect 1 == 2", "E706", "1 == 2"),

@@ -334,3 +334,28 @@ def test_lines_are_cut_whatever_the_blocks_are(tmp_path: Path, monkeypatch: pyte
         part.write_bytes(b"".join(lines))
         assert cut_lines([part], np.array(dropped, dtype=np.int64), records=5)
         assert part.read_bytes() == b"".join(line for i, line in enumerate(lines) if i not in dropped)
+
+
+ENDLESS = """
+pipeline: { name: test }
+nodes:
+  - type: source
+    name: s
+    config: { type: csv, path: in.csv, correlation_key: id, schema: { id: int, shop: string, amount: int } }
+  - { type: aggregate, name: totals, input: s, config: { group_by: [shop], cxl: emit total = sum(amount) } }
+  - type: transform
+    name: behind_the_best
+    input: totals
+    config: { analytic_window: { group_by: [] }, cxl: emit share = total / ($window.max(total) - total) }
+  - { type: output, name: o, input: behind_the_best, config: { type: csv, path: o.csv } }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+"""
+
+
+def test_a_failure_that_makes_the_next_one_ends_somewhere(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clinker_spark.runtime.correlation.MOST_TURNS", 2)
+    bench.file("in.csv", "id,shop,amount\n1,a,1\n2,b,2\n3,c,3\n4,d,4\n")
+    with pytest.raises(ClinkerError) as caught:
+        bench.run(ENDLESS)
+    assert [d.code for d in caught.value.diagnostics] == ["E411"] and not (bench.folder / "o.csv").exists()
+    assert bench.left_over() == []

@@ -19,6 +19,7 @@ from clinker_spark.runtime.file_identity import Identities, Identity, ignores_ca
 from clinker_spark.runtime.options import Options
 from clinker_spark.runtime.path_checks import _may_meet, check_paths, listed_files
 from clinker_spark.runtime.paths import PartNames
+from clinker_spark.runtime.places import places
 from clinker_spark.runtime.replay import replay_plan
 
 SOURCE = "  - {{ type: source, name: s, config: {{ type: csv, {files}, schema: {{ id: int, name: string }} }} }}\n"
@@ -456,3 +457,22 @@ def test_dry_run_needs_neither_spark_nor_java(desk: Desk) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "CODE 0" in done.stdout and done.stdout.partition("LOADED")[2].strip() == ""
+
+
+def test_what_is_written_about_a_file_is_not_replaced_either(desk: Desk) -> None:
+    """`if_exists` holds for .meta.json as well: of a file, of the parts of a split, of the file of each input."""
+    for path, meta, split in (
+        ("o.csv", "o.csv.meta.json", ""),
+        ("p.csv", "p.csv.meta.json", ", split: { max_records: 1 }"),
+        ("x/{source_file}.csv", "x/a.csv.meta.json", ""),
+    ):
+        more = f", write_meta: true{split}"
+        desk.file(meta)
+        assert desk.check(path, more=more) == []
+        assert desk.check(path, more=more + ", if_exists: error") == ["E406"], path
+        assert desk.check(path, more=more + ", if_exists: error", options={"force": True}) == []
+        assert desk.check(path, more=more + ", if_exists: unique_suffix") == []
+        assert split or desk.check(path, meta, more=more) == ["E322"]
+    plan = prepare(desk.pipeline("o.csv", more=", write_meta: true, if_exists: unique_suffix"))
+    found, _ = places(plan, Options(), desk.folder, {})
+    assert [place.path.name for place in found] == ["o-1.csv", "o-1.csv.meta.json"]

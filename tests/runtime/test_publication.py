@@ -52,8 +52,8 @@ REFUSED = [
     (pipeline("path: o.csv", handling=letters("users/notes.txt")), "E422", "no dead-letter file"),
     (pipeline("path: o.csv", handling=letters("users")), "E401", "is a folder"),
     (pipeline("path: o.csv", handling=letters("./o.csv")), "E322", "written"),
-    (pipeline("path: new/", "path: new/o.csv"), "E322", "lies in"),
-    (pipeline("path: new/", handling=letters("new/dead.csv")), "E322", "lies in"),
+    (pipeline("path: new/", "path: new/o.csv"), "E322", "would lie in"),
+    (pipeline("path: new/", handling=letters("new/dead.csv")), "E322", "would lie in"),
     (pipeline(f"path: {'n' * 300}.csv"), "E433", "longer than a name can be"),
     (pipeline("path: o.csv", handling=letters("n" * 300)), "E433", "longer than a name can be"),
     (pipeline("path: users/notes.txt/o.csv"), "E401", "cannot write"),
@@ -82,7 +82,7 @@ def test_a_larger_run_and_a_smaller_one_after_it(bench: Any) -> None:
     text = pipeline(
         "path: out/o.csv, split: { max_records: 1 }, write_meta: true",
         "path: out/parts/",
-        'path: "files/{source_file}.csv"',
+        'path: "files/{source_file}.csv", write_meta: true',
         source="glob: data/*.csv",
         handling=letters("out/dead.csv"),
     )
@@ -97,6 +97,12 @@ def test_a_larger_run_and_a_smaller_one_after_it(bench: Any) -> None:
     known = load(SYSTEM, bench.folder / "out", "test")
     assert len(known.outputs["o.csv"]) == 8 and known.outputs["dead.csv"] and first.removed == []
     assert [Path(item["path"]).name for item in known.inputs] == ["a.csv", "b.csv"]
+    about = {name: json.loads(bench.text(f"files/{name}.csv.meta.json")) for name in ("a", "b")}
+    assert [(about[n]["records"], about[n]["sources"]) for n in "ab"] == [
+        (5, {"s": ["data/a.csv"]}),
+        (2, {"s": ["data/b.csv"]}),
+    ]
+    assert about["b"]["bytes"] == (bench.folder / "files" / "b.csv").stat().st_size
     bench.file("out/o_0006.csv", "changed")
     (bench.folder / "data" / "b.csv").unlink()
     bench.file("data/a.csv", "id,kind\n8,e\n")
@@ -110,6 +116,9 @@ def test_a_larger_run_and_a_smaller_one_after_it(bench: Any) -> None:
     # b.csv was not read this time: what was made of it is not this run's subject.
     assert visible(bench.folder / "files" / "far") == {"b.csv": b"id,kind\n6,d\n7,oops\n"}
     assert (bench.folder / "files" / "b.csv").is_symlink() and bench.left_over() == []
+    files = {p.name for p in (bench.folder / "files").glob("[!.]*")}
+    assert files == {"a.csv", "b.csv", "far", "a.csv.meta.json", "b.csv.meta.json"}
+    assert json.loads(bench.text("files/a.csv.meta.json"))["records"] == 1
     bench.file("out/parts/mine.csv", "of the user")
     with pytest.raises(ClinkerError) as caught:
         bench.run(text)

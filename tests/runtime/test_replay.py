@@ -9,14 +9,16 @@ import pytest
 from click.testing import CliRunner
 
 from clinker_spark.cli.main import clinker
-from clinker_spark.core.errors import InputError
+from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.commit.manifest import load
 from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.letter_files import read_letters, reasons
 from clinker_spark.runtime.options import Options
+from clinker_spark.runtime.places import places
 from clinker_spark.runtime.replay import replay_plan
 from clinker_spark.runtime.replay_files import replay_files
+from clinker_spark.runtime.replay_rounds import free_round
 from clinker_spark.runtime.reservations import replayed_before
 from clinker_spark.runtime.run import run
 
@@ -44,9 +46,11 @@ def replay(bench: Any, mode: str, folder: Path, letters: str = "dead.csv") -> An
     original = prepare(bench.folder / "pipeline.yaml")
     folder.mkdir()
     known = replayed_before(original, bench.folder) if mode == "append" else frozenset()
-    feed = replay_files(original, read_letters(bench.folder / letters), folder, known)
+    feed = replay_files(original, read_letters(bench.folder / letters), folder, known, bench.folder / letters)
     plan = replay_plan(original, feed.files)
-    return run(plan, bench.spark, Options(files=feed.files, replay=mode, feed=feed))
+    options = Options(files=feed.files, replay=mode, feed=feed)
+    options.round = free_round(plan, options, bench.folder)
+    return run(plan, bench.spark, options)
 
 
 def test_reasons_are_grouped_with_samples(bench: Any) -> None:
@@ -154,6 +158,87 @@ def test_unedited_letters_come_again_and_edited_ones_are_added_once(bench: Any, 
     bench.file("dead-replay.csv", text)
     replay(bench, "append", tmp_path / "again", "dead-replay.csv")
     assert bench.text("out.csv") == out + added + "3,7,1,7,x\n3,7,4,1,x\n"
+
+
+def edit(bench: Any, name: str, old: str, new: str) -> None:
+    text = bench.text(name)
+    assert old in text
+    bench.file(name, text.replace(old, new))
+
+
+def ids(bench: Any, name: str) -> list[str]:
+    return [letter["id"] for letter in bench.letters(name)]
+
+
+def test_letters_of_a_replay_are_replayed_without_losing_it(bench: Any, tmp_path: Path) -> None:
+    prepared(bench)
+    edit(bench, "dead.csv", "oops", "12")
+    replay(bench, "beside", tmp_path / "1")
+    edit(bench, "dead-replay.csv", "3,7,0", "3,7,7")
+    edited = bench.text("dead-replay.csv")
+    replay(bench, "beside", tmp_path / "2", "dead-replay.csv")
+    assert (ids(bench, "out-replay.csv"), ids(bench, "out-replay-2.csv")) == (["2"], ["3"])
+    assert bench.text("dead-replay.csv") == edited and ids(bench, "dead-replay-2.csv") == ["4"]
+    # The same letters again replace what the same letters made; the first file, whose round was edited, does not.
+    edit(bench, "dead-replay.csv", "4,8,0", "4,8,8")
+    replay(bench, "beside", tmp_path / "3", "dead-replay.csv")
+    assert ids(bench, "out-replay-2.csv") == ["3", "4"] and not (bench.folder / "dead-replay-2.csv").exists()
+    replay(bench, "beside", tmp_path / "4")
+    assert (ids(bench, "out-replay-3.csv"), ids(bench, "dead-replay-3.csv")) == (["2"], ["3", "4"])
+    assert ids(bench, "out-replay.csv") == ["2"] and ids(bench, "out-replay-2.csv") == ["3", "4"]
+
+
+def test_what_was_added_is_known_whatever_other_replays_do(bench: Any, tmp_path: Path) -> None:
+    """Those beside the outputs have the same manifest. A file that nobody wrote for a replay stays what it is."""
+    prepared(bench)
+    bench.file("out-replay.csv", "of the user")
+    edit(bench, "dead.csv", "oops", "12")
+    replay(bench, "append", tmp_path / "1")
+    added = bench.text("out.csv")
+    assert added.endswith("2,12,1,12\n") and ids(bench, "dead-replay.csv") == ["3", "4"]
+    inputs = load(SYSTEM, bench.folder, "test").inputs
+    replay(bench, "beside", tmp_path / "2")
+    assert bench.text("out-replay.csv") == "of the user" and ids(bench, "out-replay-2.csv") == ["2"]
+    assert load(SYSTEM, bench.folder, "test").inputs == inputs
+    replay(bench, "append", tmp_path / "3")
+    assert bench.text("out.csv") == added
+    # What is left is added from the letters of the first replay, which stay.
+    edit(bench, "dead-replay.csv", "3,7,0", "3,7,7")
+    replay(bench, "append", tmp_path / "4", "dead-replay.csv")
+    assert bench.text("out.csv") == added + "3,7,7,1\n" and ids(bench, "dead-replay.csv") == ["3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "reason"),
+    [
+        ("out.csv", "", None),
+        ("{source_name}.csv", "", "there is no file 'orders.csv'"),
+        ("x-{source_file}.csv", "", "it has a file for each input file"),
+        ("x-{timestamp}.csv", "", "it is another file in every run"),
+        ("x{n:-:}.csv", "if_exists: unique_suffix", "it is another file in every run"),
+        ("out.csv", "if_exists: unique_suffix", "it is another file in every run"),
+    ],
+)
+def test_what_cannot_be_added_to(tmp_path: Path, path: str, more: str, reason: str | None) -> None:
+    (tmp_path / "out.csv").write_text("x")
+    output = PIPELINE.replace("path: out.csv", f'path: "{path}", {more}')
+    (tmp_path / "pipeline.yaml").write_text(output.replace("path: orders.csv", "path: in/orders.csv"))
+    _, problems = places(prepare(tmp_path / "pipeline.yaml"), Options(replay="append"), tmp_path, {})
+    assert [(d.code, d.message.partition(": ")[2]) for d in problems] == ([] if reason is None else [("E020", reason)])
+
+
+def test_lines_are_added_under_their_own_header_only(bench: Any, tmp_path: Path) -> None:
+    prepared(bench)
+    edit(bench, "dead.csv", "oops", "12")
+    edit(bench, "pipeline.yaml", "emit unit", "emit half = qty\\nemit unit")
+    before = bench.text("out.csv")
+    with pytest.raises(ClinkerError) as caught:
+        replay(bench, "append", tmp_path / "1")
+    assert caught.value.diagnostics[0].code == "E020" and bench.text("out.csv") == before
+    edit(bench, "pipeline.yaml", "emit half = qty\\n", "")
+    bench.file("out.csv", before.rstrip("\n"))  # as some editors leave it
+    replay(bench, "append", tmp_path / "2")
+    assert bench.text("out.csv") == before + "2,12,1,12\n"
 
 
 LOOKUP = """

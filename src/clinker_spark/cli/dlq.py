@@ -67,7 +67,8 @@ def replay(pipeline: str, file: str, **options: Any) -> int:
 
     Correct the pipeline, or the values in the file, first. Outputs are written beside the old ones as
     <name>-replay.<ext>; with --append their records are added to the old ones, each letter once. Records that
-    fail again are in <dead letters>-replay.csv.
+    fail again are in <dead letters>-replay.csv, which can be replayed as well: then files are called
+    <name>-replay-2.<ext>.
     """
     import tempfile
 
@@ -78,6 +79,7 @@ def replay(pipeline: str, file: str, **options: Any) -> int:
     from clinker_spark.runtime.options import Options
     from clinker_spark.runtime.replay import replay_plan
     from clinker_spark.runtime.replay_files import replay_files
+    from clinker_spark.runtime.replay_rounds import free_round
     from clinker_spark.runtime.reservations import replayed_before
     from clinker_spark.runtime.run import run
 
@@ -85,12 +87,13 @@ def replay(pipeline: str, file: str, **options: Any) -> int:
     original = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
     known = replayed_before(original, original.file.folder) if options["append"] else frozenset()
     with tempfile.TemporaryDirectory(prefix="clinker-replay-") as folder:
-        feed = replay_files(original, read_letters(file), Path(folder), known)
+        feed = replay_files(original, read_letters(file), Path(folder), known, Path(file))
         if not feed.fed:
             click.echo(f"nothing to replay: {feed.skipped} dead letter(s) were added before, {feed.left} are not fed")
             return 0
         plan = replay_plan(original, feed.files)
         run_options = Options(files=feed.files, replay="append" if options["append"] else "beside", feed=feed)
+        run_options.round = free_round(plan, run_options, plan.file.folder)
         with reporter(pipeline, run_options, machine=None, quiet=options["quiet"]) as listener:
             spark = open_session(plan, pipeline, {**options, "verbose": False})
             report = run(plan, spark, run_options, listener)

@@ -14,7 +14,7 @@ import click
 @click.option("-e", "text", metavar="TEXT", help="The program itself, instead of a file.")
 @click.option("--explain", is_flag=True, help="Print the plan and the Spark SQL of the result, and stop.")
 @click.option("-o", "--output", type=click.Path(), help="Write the result to a file; its ending says how.")
-@click.option("--force", is_flag=True, help="Replace a folder at --output that no query wrote.")
+@click.option("--force", is_flag=True, help="Replace what is at --output even if it is loaded, or a folder of others.")
 @click.option("--master", help="Where Spark runs: local[*] (default), local[2], spark://host:7077, yarn, ...")
 @click.option("--remote", help="A Spark Connect server: sc://host:15002.")
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")

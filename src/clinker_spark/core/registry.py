@@ -699,7 +699,7 @@ ENTRIES: tuple[Entry, ...] = (
         "E411",
         "taking records back does not end",
         "Records fail again and again while groups are held back and totals made without them; nothing was written.",
-        "Look for a program whose result differs from run to run, as with `now`, or loosen the check that fails.",
+        "Look for a check that compares records with each other, so that one failure makes the next.",
     ),
     Entry(
         "E412",

@@ -30,7 +30,7 @@ from clinker_spark.cxl import ast, ir, overloads
 from clinker_spark.cxl.builtins import methods, operators
 from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
 from clinker_spark.cxl.builtins.physical import narrow_value
-from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Overload
+from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP, Builtin, Overload
 from clinker_spark.cxl.construction import is_limited
 from clinker_spark.cxl.environment import Environment
 from clinker_spark.cxl.infer_help import bool_help, coercion_help, conversion_help
@@ -635,7 +635,7 @@ class Inference:
         if overload.check is not None:
             problem = overload.check(overloads.literals_of(args))
             if problem is not None:
-                return self.error(problem[1], args[problem[0]].span, None)
+                return self.error(problem[1], args[problem[0]].span, PATTERN_HELP if overload.literal else FORMAT_HELP)
         return None
 
     def _mismatch(

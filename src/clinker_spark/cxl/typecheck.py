@@ -16,7 +16,8 @@ def typecheck(program: ast.ProgramSyntax, env: Environment) -> tuple[ir.TypedPro
     checker = _Checker(env)
     statements = checker.statements(program.statements)
     found = checker.inference.found
-    if not _emits(program.statements) and env.mode == "row":
+    wrong = any(d.severity is Severity.ERROR for d in found)
+    if env.mode == "row" and not wrong and not _emits(program.statements):  # beside an error it helps nobody
         end = program.statements[-1].span if program.statements else None
         found.append(
             Diagnostic(

@@ -84,9 +84,9 @@ def _bind(binder: _NodeBinder, validation: Validation, i: int, schema: Schema) -
             binder.problem("E017", message, *at, "check", help=error.diagnostics[0].help)
             return None
     else:
-        close = did_you_mean(validation.check_, NAMED)
-        if close is not None and validation.check_.isidentifier():
-            binder.problem("E017", f"there is no check '{validation.check_}'", *at, "check", help=close)
+        if validation.check_.isidentifier() and (validation.args or validation.check_ not in schema):
+            help_text = did_you_mean(validation.check_, NAMED) or f"the checks are {', '.join(NAMED)}; or a condition"
+            binder.problem("E017", f"there is no check '{validation.check_}'", *at, "check", help=help_text)
             return None
         condition = binder.compile(*at, "check", schema=schema, condition=True)
         if condition is None:

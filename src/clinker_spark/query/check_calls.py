@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from clinker_spark.core.span import Span
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.builtins import methods
+from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP
 from clinker_spark.cxl.overloads import params_for
 from clinker_spark.query import ast
 from clinker_spark.query.check_base import CheckerBase, Types
@@ -81,12 +82,18 @@ class CallChecker(CheckerBase):
             return self.call_method(args[0], e.function, args[1:], e.name_span)
         return self.unknown("function", e.function, e.name_span, [*scope, *FUNCTIONS, *methods()])
 
+    def _wrong_number(self, row: Function, count: int, before: int = 0) -> str | None:
+        """Why a function does not take so many arguments. `before` of them stand before the dot of a method."""
+        if row.least <= count and (row.most is None or count <= row.most):
+            return None
+        least = max(0, row.least - before)
+        wanted = str(least) if row.most == row.least else f"{least} or more"
+        return f"{row.name}() takes {wanted} argument{'s' * (least != 1)}, not {count - before}"
+
     def _builtin(self, row: Function, args: Sequence[QType], e: cxl.Call) -> QType:
-        if len(args) < row.least or (row.most is not None and len(args) > row.most):
-            wanted = str(row.least) if row.most == row.least else f"{row.least} or more"
-            return self.note(
-                "E702", e.span, f"{row.name}() takes {wanted} argument{'s' * (row.least != 1)}, not {len(args)}"
-            )
+        wrong = self._wrong_number(row, len(args))
+        if wrong is not None:
+            return self.note("E702", e.span, wrong)
         problem = row.check(args) if row.check is not None and args else None
         if problem is not None:
             outside = row.name in SCALAR_AGGREGATES and not isinstance(args[0], ListType | GroupType)
@@ -103,7 +110,23 @@ class CallChecker(CheckerBase):
         args = [self.infer(a, scope) for a in e.args]
         if isinstance(target, RecordType) and isinstance(found := target.field(e.method), FunctionType):
             return self._call_value(found, args, e.args, e.name_span)
-        return self.call_method(target, e.method, args, e.name_span)
+        result = self.call_method(target, e.method, args, e.name_span)
+        self._check_literals(e, [target, *args])
+        return result
+
+    def _check_literals(self, e: cxl.MethodCall, args: Sequence[QType]) -> None:
+        """Patterns and formats that are written in the program are checked before it runs."""
+        builtin = methods().get(e.method)
+        literals = [a.value if isinstance(a, cxl.Literal) else NOT_LITERAL for a in (e.receiver, *e.args)]
+        if builtin is None or all(value is NOT_LITERAL for value in literals[1:]):
+            return
+        from clinker_spark.query.methods import choose
+
+        found = choose(builtin, args)
+        problem = found[0].check(literals) if found is not None and found[0].check is not None else None
+        if found is not None and problem is not None:
+            help_text = PATTERN_HELP if found[0].literal else FORMAT_HELP
+            self.note("E702", (e.receiver, *e.args)[problem[0]].span, problem[1], help_text)
 
     def _higher_order(self, e: cxl.MethodCall, target: QType, closure: ast.Lambda, scope: Types) -> QType:
         element = element_of(target)
@@ -126,7 +149,8 @@ class CallChecker(CheckerBase):
         builtin = methods().get(name)
         row = FUNCTIONS.get(name)
         if row is not None and (builtin is None or isinstance(target, ListType | GroupType | MapType | RecordType)):
-            return row.result_type([target, *args])
+            wrong = self._wrong_number(row, len(args) + 1, before=1)
+            return row.result_type([target, *args]) if wrong is None else self.note("E702", span, wrong)
         if builtin is None:
             return self.unknown("method", name, span, [*methods(), *FUNCTIONS])
         from clinker_spark.query.methods import choose

@@ -11,8 +11,10 @@ from typing import Any
 from clinker_spark.core.span import Span
 from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.builtins import methods
+from clinker_spark.cxl.builtins.table import PATTERN_HELP
 from clinker_spark.cxl.calls import run_dynamic
 from clinker_spark.cxl.errors import Fail
+from clinker_spark.cxl.regexes import RegexError
 from clinker_spark.query import ast, values
 from clinker_spark.query.casts import cast
 from clinker_spark.query.declared import TypeTable
@@ -75,6 +77,10 @@ class ExpressionEvaluator:
             raise
         except Fail as fail:
             raise Failed(fail.kind.value.replace("_", " "), span=e.span) from None
+        except MemoryError:
+            raise Failed("the value does not fit the memory", "make a smaller one", span=e.span) from None
+        except RegexError as error:  # of a pattern that is computed; others are checked before
+            raise Failed(f"invalid regex pattern: {error}", PATTERN_HELP, span=e.span) from None
 
     # -------------------------------------------- what the other evaluators add
 

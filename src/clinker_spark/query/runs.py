@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
 from clinker_spark.cxl.builtins.floatsums import float_mean, float_sum
+from clinker_spark.cxl.builtins.numbers import round_float
 from clinker_spark.cxl.errors import Fail
 from clinker_spark.query import values
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.values import Group
+
+_MOST_DIGITS = 40
+_WIDE = Context(prec=3 * _MOST_DIGITS)
 
 
 def items(value: Any) -> list[Any]:
@@ -132,13 +135,14 @@ def reverse(value: Any) -> Any:
 
 
 def rounded(value: Any, digits: int = 0) -> Any:
-    """Half away from zero, as Spark's round does."""
+    """Half away from zero, as Spark's round does. More digits than a number can have change nothing."""
     if value is None or isinstance(value, int):
         return value
-    factor = 10**digits
-    shifted = abs(value) * factor
-    rounded = math.floor(shifted + (Decimal("0.5") if isinstance(value, Decimal) else 0.5)) / factor
-    return type(value)(math.copysign(float(rounded), float(value)))
+    if isinstance(value, float):
+        return round_float(value, digits)
+    digits = max(-_MOST_DIGITS, min(digits, _MOST_DIGITS))
+    rounded = value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _WIDE)
+    return rounded.quantize(Decimal(1), context=_WIDE) if digits < 0 else rounded
 
 
 def appended(value: Any, item: Any) -> list[Any]:

@@ -26,8 +26,6 @@ from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.sources.scans import final_count, forget_counts
 
 HELP = "this is a defect of clinker, or a file that changed while it was read: run again, and report it if it stays"
-_PATIENCE = 0.2
-"""The counts of a job come in together, and that of its output was waited for already."""
 
 
 class Accounts:
@@ -77,7 +75,7 @@ class Accounts:
         builder = self.state.builder
         known = {f"{name}: read": count for name, count in self.read.items()} | builder.facts
         for name in builder.counts:
-            for metric, value in builder.counted(name, _PATIENCE).items():
+            for metric, value in builder.counted(name).items():
                 if isinstance(value, int):
                     known[f"{name}: {metric}"] = value
         return known

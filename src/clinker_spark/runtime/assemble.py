@@ -5,6 +5,7 @@ Whole parts are copied by the system. Only outputs that become several files are
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -56,6 +57,8 @@ def one_file(
     with open(place, "wb") as out:
         if before is not None:
             _copy(before, out, before.stat().st_size)
+            if parts and not ends_with(before, rendering.separator):  # somebody edited it
+                out.write(rendering.separator)
         if not parts:
             out.write(b"" if before is not None else rendering.empty)
             return Made(place, out.tell())
@@ -122,6 +125,19 @@ def part_folder(parts: list[Path], rendering: Rendering, folder: Path, suffix: s
     return made
 
 
+def begins_with(path: Path, start: bytes) -> bool:
+    """Are these the first bytes of a file?"""
+    with open(path, "rb") as file:
+        return file.read(len(start)) == start
+
+
+def ends_with(path: Path, end: bytes) -> bool:
+    """Are these the last bytes of a file?"""
+    with open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - len(end)))
+        return file.read() == end
+
+
 def _copy(source: Path, out: IO[bytes], size: int) -> None:
     """Append the first `size` bytes of a file, inside the kernel where it can."""
     with open(source, "rb") as file:
@@ -135,6 +151,8 @@ def _copy(source: Path, out: IO[bytes], size: int) -> None:
             if not done:
                 file.seek(start)
                 block = file.read(min(_BLOCK, size - start))
+                if not block:
+                    raise OSError(errno.EIO, "it became shorter while it was read", str(source))
                 out.write(block)
                 out.flush()
                 done = len(block)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from clinker_spark.plan.nodes import OutputPlan, PlanNode
 from clinker_spark.runtime import assemble, thresholds
+from clinker_spark.runtime.commit.manifest import Round
 from clinker_spark.runtime.correlation import Groups, has_large_groups
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.outputs import Outputs
@@ -198,9 +200,18 @@ class DeadLetters:
 
     def note_replayed(self) -> None:
         """Keep the letters whose records are added to outputs: they are not added again. They are published with the
-        outputs; a run that writes the outputs anew takes out what replays had added, and forgets them."""
+        outputs; a run that writes the outputs anew takes out what replays had added, and forgets them. Kept is also
+        which letters the files of this round are made of."""
         feed = self.state.options.feed
-        if feed is None or self.state.options.replay != "append":
+        if feed is None:
+            return
+        self.state.attempt.replayed = []
+        letters = "" if feed.path is None else os.path.realpath(feed.path)
+        added = self.state.options.replay == "append"
+        has_files = not added or bool(self.state.report.letter_paths)
+        made_of = Round(letters, sorted(feed.ids) if has_files else [])
+        self.state.attempt.round = (self.state.options.round, made_of)
+        if not added:
             return
         again: set[str] = set()
         for node in self.state.plan.sources if self.delivered is not None else ():

@@ -35,6 +35,8 @@ class Options:
     """Files to read instead of those the sources name (replays); other sources read their own."""
     replay: str | None = None
     """For replays: write outputs `beside` the old ones, or `append` to them."""
+    round: int = 1
+    """For replays: which files they write, `out-replay.csv` or `out-replay-2.csv` and so on."""
     feed: Feed | None = None
     """For replays: which letters the records of `files` come from."""
     lock_wait: float = 10.0

@@ -18,7 +18,15 @@ from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.accounting import Accounts
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.parquet_files import SeveralParquet, one_parquet
-from clinker_spark.runtime.paths import NO_FILE, Target, free_path, output_folders, per_file_path, split_name
+from clinker_spark.runtime.paths import (
+    NO_FILE,
+    Target,
+    free_path,
+    meta_path,
+    output_folders,
+    per_file_path,
+    split_name,
+)
 from clinker_spark.runtime.places import targets
 from clinker_spark.runtime.progress import writing
 from clinker_spark.runtime.report import OutputReport
@@ -74,6 +82,8 @@ class Outputs:
         with self.state.timed(node.name):
             self.state.tell("output_started", {"output": node.name})
             prepared = prepare_output(builder, node)
+            if self.state.options.replay == "append":
+                self._check_header(prepared, place)
             folder = self._folder(node, place)
             parts = folder / "parts"
             self.accounts.job_starts(node.name)
@@ -84,6 +94,7 @@ class Outputs:
             counts = builder.counted(node.name, patience=120)
             if "rows" not in counts:  # without them nobody knows whether records failed
                 raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
+            builder.heard(node)
             report.records = counts["rows"]
             self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
             builder.job_done()
@@ -148,12 +159,14 @@ class Outputs:
         elif several or rendering is None:
             made = self._several(prepared, found, folder, place, report)
         else:
-            before = place.path if self.state.options.replay == "append" and place.path.is_file() else None
+            before = place.path if self.state.options.replay == "append" and _holds(place.path) else None
             made = [assemble.one_file(found, rendering, folder / "final", _record_bytes(node.declared), before)]
             self._put(made[0].path, place.path, node, report)
         report.bytes = sum(m.size for m in made)
-        if node.config.write_meta:
-            self._meta(node, place.path, folder, report)
+        if node.config.write_meta and place.template is None:
+            whole = assemble.Made(folder / "all", report.bytes, records=report.records)
+            meta = meta_path(place.path)
+            self._meta(node, meta if node.config.split is None else self._free(node, meta, None), folder, whole, None)
 
     def _put(self, made: Path, place: Path, node: OutputPlan, report: OutputReport, source: str | None = None) -> None:
         with located(self.state):
@@ -202,7 +215,10 @@ class Outputs:
             taken.add(path)
             numbered = None if place.numbered is None else _path_of(place.numbered, named)
             source = None if item.key is None or place.template is None else self._file_name(item.key)
-            self._put(item.path, self._free(node, path, numbered), node, report, source)
+            path = self._free(node, path, numbered)
+            self._put(item.path, path, node, report, source)
+            if node.config.write_meta and place.template is not None:  # each file has its own
+                self._meta(node, meta_path(path), folder, item, source)
         if writer.oversize and split is not None and split.oversize_group != "allow":
             shown = ", ".join(repr(key) for key in writer.oversize[:3])
             message = f"{len(writer.oversize)} group(s) do not fit one file: {shown}"
@@ -219,22 +235,36 @@ class Outputs:
         number = int(key)
         return self.state.files[self.state.plan.sources[number >> 32].name][number & 0xFFFFFFFF].name
 
-    def _meta(self, node: OutputPlan, place: Path, folder: Path, report: OutputReport) -> None:
+    def _check_header(self, prepared: Prepared, place: Target) -> None:
+        """Lines that are added stand under the header that is there: it must be their own. Raises `IoError`."""
+        header = b"" if prepared.rendering is None else prepared.rendering.prefix
+        if _holds(place.path) and not assemble.begins_with(place.path, header):
+            message = f"cannot add to '{prepared.node.config.path}': its columns are not those of the records"
+            help_text = "replay without --append, or run the pipeline again: the whole output has the new columns then"
+            raise IoError([prepared.node.diagnostic("E020", message, "config", "path", help=help_text)])
+
+    def _meta(self, node: OutputPlan, place: Path, folder: Path, made: assemble.Made, source: str | None) -> None:
+        """What is to be known about an output, or about the one of its files that is made of one `source`."""
+        mine = {name: [f.name for f in found] for name, found in self.state.files.items()}
+        if source is not None:
+            mine = {name: [source] for name, found in mine.items() if source in found}
         data = {
             "output": node.output_name,
             "pipeline": self.state.report.pipeline,
             "execution_id": self.state.report.execution_id,
             "batch_id": self.state.batch_id,
             "written_at": self.state.report.started,
-            "records": report.records,
-            "bytes": report.bytes,
+            "records": made.records,
+            "bytes": made.size,
             "columns": [name for name, _ in node.columns],
-            "sources": {name: [f.name for f in found] for name, found in self.state.files.items()},
+            "sources": mine,
         }
-        made = folder / "meta.json"
-        made.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+        if self.state.options.replay == "append":
+            data |= _with_added(place, made.records)
+        draft = folder / f"{made.path.name}.meta.json"
+        draft.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         with located(self.state):
-            self.state.attempt.put(made, place.with_name(place.name + ".meta.json"), node.name, replaces=True)
+            self.state.attempt.put(draft, place, node.name, source, replaces=True)
 
     def cut_lines(self, node: OutputPlan, lines: Any) -> bool:
         """Finish an output without some of its lines, which are counted from 0; False when that cannot be done."""
@@ -270,6 +300,20 @@ class Outputs:
 def _path_of(numbered: Callable[[int], Target], named: Callable[[Target], Path] | None = None) -> Callable[[int], Path]:
     """The path of the place with a number."""
     return lambda number: numbered(number).path if named is None else named(numbered(number))
+
+
+def _holds(path: Path) -> bool:
+    """Is there a file with something in it?"""
+    return path.is_file() and path.stat().st_size > 0
+
+
+def _with_added(meta: Path, added: int | None) -> dict[str, Any]:
+    """The numbers of a file to which records were added: those that were there come from what was written about it."""
+    try:
+        before = json.loads(meta.read_text(encoding="utf-8"))
+        return {"records": before["records"] + added, "sources": before["sources"], "added": added}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {"records": None, "added": added}
 
 
 def _suffix(node: OutputPlan) -> str:

@@ -28,7 +28,7 @@ from clinker_spark.runtime.places import Files, Place, places
 from clinker_spark.runtime.searches import search_of
 from clinker_spark.spark.sources.source_files import SourceFile
 
-_OF_THE_SYSTEM = ("E020", "E248", "E401", "E406", "E407")
+_OF_THE_SYSTEM = ("E020", "E248", "E401", "E406")
 """Findings that end with the exit code of files that cannot be used; after all others the pipeline is wrong."""
 _MOST = 10
 
@@ -110,7 +110,7 @@ class _Checks:
             for outer in self._around(place):
                 for first in (self.places[k] for k in taken.get(outer.folded, ()) if self._is(k, outer)):
                     how = "is replaced as a whole" if first.folder else "is a file"
-                    message = f"{place.writer} lies in '{first.path}', which {how}: {first.writer} is written there"
+                    message = f"{place.writer} would lie in '{first.path}', which {how}: {first.writer} would be there"
                     finding = place.diagnostic("E322", message, "write it to another folder", first)
                     yield from _once(told, place, first, finding)
         for i, place in enumerate(self.places):
@@ -245,7 +245,9 @@ class _Checks:
                 key = (place.file.path, place.at)
                 if key not in told and would_read(place):
                     told.add(key)
-                    message = f"{place.writer} is written where '{node.name}' looks for files: the next run reads it"
+                    message = (
+                        f"{place.writer} would be where '{node.name}' looks for files: the next run reads what is there"
+                    )
                     help_text = "write it to another folder, or leave it out with 'exclude'"
                     yield place.diagnostic("W430", message, help_text)
 

@@ -128,22 +128,13 @@ def _value(plan: Plan, node: OutputPlan, token: Token, names: Names, files: Mapp
 
 
 def _source_name(plan: Plan, node: OutputPlan, wanted: str | None, files: Mapping[str, tuple[str, ...]]) -> str:
+    """The plan has made sure that exactly one source is meant (`plan.output_paths`)."""
     sources = [n for n in plan.upstream(node.name) if isinstance(n, SourcePlan)]
-    if wanted is not None:
-        sources = [n for n in sources if n.name == wanted]
-    if len(sources) != 1:
-        known = ", ".join(f"{{source_name:{n.name}}}" for n in plan.sources)
-        raise IoError(
-            [
-                node.diagnostic(
-                    "E407", "'{source_name}' does not say which source", "config", "path", help=f"write one of {known}"
-                )
-            ]
-        )
-    names = files.get(sources[0].name)
+    [source] = [n for n in sources if wanted in (None, n.name)]
+    names = files.get(source.name)
     if not names:
-        _check_value(node, "source_name", sources[0].source_name)
-    return PurePosixPath((names or (sources[0].source_name,))[0]).name.split(".")[0]
+        _check_value(node, "source_name", source.source_name)
+    return PurePosixPath((names or (source.source_name,))[0]).name.split(".")[0]
 
 
 NO_FILE = "none"
@@ -221,10 +212,21 @@ def split_name(path: Path, naming: str, number: int) -> Path:
     return path.with_name(part_names(path, naming).name(number))
 
 
+def meta_path(path: Path) -> Path:
+    """What is written about a file lies beside it."""
+    return path.with_name(path.name + ".meta.json")
+
+
 def free_path(node: OutputPlan, path: Path, force: bool, numbered: Callable[[int], Path] | None = None) -> Path:
     """The path to write, by `if_exists`. Raises `IoError` when it may not be written. `numbered` gives the path with a
     number in it; without it, the number stands before the ending."""
     config = node.config
+    beside = config.write_meta and config.split is None
+
+    def taken(path: Path) -> Path | None:
+        both = (path, meta_path(path)) if beside else (path,)
+        return next((one for one in both if one.exists()), None)
+
     if path.is_dir() and not config.path.endswith("/"):
         help_text = "name a file in it, or end the path with / to write a folder of parts"
         raise IoError([node.diagnostic("E401", f"'{config.path}' is a folder", "config", "path", help=help_text)])
@@ -235,14 +237,14 @@ def free_path(node: OutputPlan, path: Path, force: bool, numbered: Callable[[int
         stem, dot, ext = path.name.partition(".")
         number = 0
         found = path
-        while found.exists():
+        while taken(found) is not None:
             number += 1
             usual = path.with_name(f"{stem}-{str(number).zfill(config.unique_suffix_width)}{dot}{ext}")
             found = usual if numbered is None else numbered(number)
         return found
-    if path.exists() and config.if_exists == "error" and not force:
+    there = taken(path)
+    if there is not None and config.if_exists == "error" and not force:
         help_text = "remove it, run with --force, or write if_exists: overwrite"
-        raise IoError(
-            [node.diagnostic("E406", f"'{config.path}' is there already", "config", "if_exists", help=help_text)]
-        )
+        name = config.path if there.name == os.path.basename(config.path) else there.name
+        raise IoError([node.diagnostic("E406", f"'{name}' is there already", "config", "if_exists", help=help_text)])
     return path

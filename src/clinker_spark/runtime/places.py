@@ -24,6 +24,7 @@ from clinker_spark.runtime.paths import (
     character_problem,
     free_path,
     local_path,
+    meta_path,
     part_names,
     per_file_path,
     target,
@@ -33,6 +34,7 @@ from clinker_spark.spark.sources.source_files import SourceFile
 
 Files = Mapping[str, tuple[SourceFile, ...]]
 _LONGEST_NAME = 200
+_BESIDE = "replay without --append"
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Place:
 
     path: Path
     writer: str
-    """Who writes it, in words."""
+    """Who writes it, in words: one or several, so messages about it have verbs that fit both."""
     file: LoadedFile
     at: KeyPath
     """The key that says so."""
@@ -57,7 +59,7 @@ class Place:
         found = self.file.diagnostic(code, message, self.at, help_text)
         if see is None or see.file is not self.file or see.at == self.at:
             return found
-        label = Label(see.file.span_of(see.at), f"{see.writer} is written here")
+        label = Label(see.file.span_of(see.at), f"this is the path of {see.writer}")
         return Diagnostic(
             found.code, found.message, found.source, found.span, found.help, found.severity, labels=(label,)
         )
@@ -81,10 +83,13 @@ def output_target(
         reason = appendable(plan, node)
         if reason is not None:
             message = f"cannot add to '{node.config.path}': {reason}"
-            raise IoError([node.diagnostic("E020", message, "config", "path", help="replay without --append")])
+            raise IoError([node.diagnostic("E020", message, "config", "path", help=_BESIDE)])
+        if "{" in node.config.path and not place.path.is_file():
+            message = f"cannot add to '{node.config.path}': there is no file '{place.path.name}'"
+            raise IoError([node.diagnostic("E020", message, "config", "path", help=_BESIDE)])
     elif options.replay is not None:
-        beside = None if place.template is None else str(replay_path(Path(place.template)))
-        place = Target(replay_path(place.path), place.folder, beside, root=place.root)
+        beside = None if place.template is None else str(replay_path(Path(place.template), options.round))
+        place = Target(replay_path(place.path, options.round), place.folder, beside, root=place.root)
     if place.template is None:
         check_writable(_output(node, place.path, place), local_path(node.config.path), folders)
     if place.template is None and node.config.split is None and options.replay != "append":
@@ -154,6 +159,8 @@ def _of_output(
                 _refuse_existing(node, path, options)
                 taken.add(path)
                 yield _output(node, path, place, made_of=file)
+                if node.config.write_meta:
+                    yield _output(node, meta_path(path), place, f"the .meta.json of output '{node.name}'", made_of=file)
         if without not in taken:
             yield _output(node, without, place, f"output '{node.name}' without records")
     elif split is not None:
@@ -163,9 +170,10 @@ def _of_output(
         yield _output(node, first, place, f"a part of output '{node.name}'", parts=parts)
     else:
         yield _output(node, place.path, place, folder=place.folder)
-    if node.config.write_meta:
-        beside = place.path.with_name(place.path.name + ".meta.json")
-        yield _output(node, beside, place, f"the .meta.json of output '{node.name}'")
+    if node.config.write_meta and place.template is None:
+        if split is not None:
+            _refuse_existing(node, meta_path(place.path), options)
+        yield _output(node, meta_path(place.path), place, f"the .meta.json of output '{node.name}'")
 
 
 def _refuse_existing(node: OutputPlan, path: Path, options: Options) -> None:
@@ -183,7 +191,8 @@ def _letters(plan: Plan, options: Options, base: Path) -> Iterator[tuple[Place, 
     for text, writer, key in given:
         if text is not None:
             path = letter_path(base, text)
-            yield Place(path if options.replay is None else replay_path(path), writer, plan.file, key), text
+            place = path if options.replay is None else replay_path(path, options.round)
+            yield Place(place, writer, plan.file, key), text
 
 
 def letter_path(base: Path, text: str) -> Path:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from clinker_spark.cxl.lower.plan import quote
@@ -131,6 +133,18 @@ class QueryEngine(PlanningEngine):
                     return Failed(message, found.help, code="E712")
         return found
 
+    def _check_target(self, path: str) -> None:
+        """Rows are read when they are needed: a file that is loaded must not become another one. Raises `Failed`."""
+        target = os.path.realpath(path)
+        for scan in self.scans:
+            for loaded in scan.content.paths if isinstance(scan.content, FileSource) else ():
+                read = os.path.realpath(loaded)
+                with suppress(OSError):  # what is not there cannot be the same
+                    read = target if os.path.samefile(path, read) else read
+                if read == target or Path(target) in Path(read).parents:
+                    message = f"'{path}' would replace '{shown_path(loaded)}', which the program loads"
+                    raise Failed(message, "write to another file, and rename it afterwards", code="E430")
+
     def write(self, value: Any, path: str, options: Mapping[str, Any] | None = None, *, force: bool = False) -> None:
         """The rows as a file; its ending, or an option, says how."""
         from clinker_spark.runtime.query_files import write_dataset, write_list
@@ -138,6 +152,8 @@ class QueryEngine(PlanningEngine):
         kind = format_of(path, options or {})
         if self.planning:
             return
+        if not force:
+            self._check_target(path)
         if isinstance(value, SparkDataset):
             with self._explained():
                 write_dataset(self.dataframe(value), value.relation.row, path, kind, options or {}, force=force)

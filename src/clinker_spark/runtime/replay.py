@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from clinker_spark.config.model.source import JsonSource
+from clinker_spark.config.templates import PER_FILE, Token, parse_template
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan
 from clinker_spark.plan.query.node import QueryPlan
 
 APPENDABLE = ("csv", "json", "fixed_width")
+_OF_THE_RUN = {"timestamp", "execution_id", "batch_id", "n"}
 AS_BYTES = ("csv", "json", "fixed_width")
 """The formats whose letters have the bytes of their records."""
 
@@ -103,10 +105,10 @@ def check_parts(plan: Plan) -> None:
         raise InputError(problems)
 
 
-def replay_path(path: Path) -> Path:
-    """`out/clean.csv` -> `out/clean-replay.csv`."""
+def replay_path(path: Path, number: int = 1) -> Path:
+    """`out/clean.csv` -> `out/clean-replay.csv`; in later rounds `out/clean-replay-2.csv`."""
     stem, dot, ext = path.name.partition(".")
-    return path.with_name(f"{stem}-replay{dot}{ext}")
+    return path.with_name(f"{stem}-replay{'' if number == 1 else f'-{number}'}{dot}{ext}")
 
 
 def appendable(plan: Plan, node: PlanNode) -> str | None:
@@ -118,4 +120,9 @@ def appendable(plan: Plan, node: PlanNode) -> str | None:
         return "its records are totals: adding others to them is no correction"
     if config.sort_order or config.split is not None or config.path.endswith("/"):
         return "it is sorted, split or a folder"
+    tokens = {token.name for token in parse_template(config.path) if isinstance(token, Token)}
+    if tokens & set(PER_FILE):
+        return "it has a file for each input file"
+    if tokens & _OF_THE_RUN or config.if_exists == "unique_suffix":
+        return "it is another file in every run"
     return None

@@ -25,8 +25,12 @@ class Feed:
     """The files of the sources that do not read their own."""
     records: dict[tuple[str, int], list[Fed]] = field(default_factory=dict)
     """By source and file, what their records are, in order."""
+    path: Path | None = None
+    """The file of the letters."""
+    known: frozenset[str] = frozenset()
+    """The letters that were added by earlier replays."""
     skipped: int = 0
-    """Letters that were added by an earlier replay."""
+    """Those of them that are in the file."""
     left: int = 0
     """Letters of sources that are read from their own files."""
 
@@ -45,12 +49,14 @@ class Feed:
         return {known for records in self.records.values() for fed in records for known in fed.ids}
 
 
-def replay_files(plan: Plan, letters: Iterable[Letter], folder: Path, known: frozenset[str] = frozenset()) -> Feed:
+def replay_files(
+    plan: Plan, letters: Iterable[Letter], folder: Path, known: frozenset[str] = frozenset(), path: Path | None = None
+) -> Feed:
     """The records of the letters as files, each record once; without those that are `known` to have been added.
-    Raises `InputError` for letters that cannot be fed. `plan` is that of the pipeline."""
+    Raises `InputError` for letters that cannot be fed. `plan` is that of the pipeline, `path` where the letters are."""
     check_parts(plan)
     flowing = {name for name, part in parts(plan).items() if part.flows}
-    feed = Feed()
+    feed = Feed(path=path, known=known)
     problems: list[Diagnostic] = []
     writers: dict[tuple[str, str, str], Writer] = {}
     for node, letter, fed in _chosen(plan, letters, flowing, feed, problems):

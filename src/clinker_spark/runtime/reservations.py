@@ -18,6 +18,7 @@ from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.paths import Target, letter_paths, output_folders, static_folder
 from clinker_spark.runtime.places import letter_path
 from clinker_spark.runtime.replay import replay_path
+from clinker_spark.runtime.replay_rounds import check_round
 from clinker_spark.runtime.state import RunState
 
 
@@ -27,6 +28,7 @@ def reserve(state: RunState, targets: Mapping[str, Target]) -> None:
     outputs = [output_claim(state, node, targets[node.name]) for node in state.plan.outputs]
     with located(state):
         state.attempt.claim([*outputs, *letter_claims(state)], _protected(state))
+    check_round(state.plan, state.options, state.base)
 
 
 def output_claim(state: RunState, node: OutputPlan, place: Target) -> Claim:
@@ -61,7 +63,7 @@ def letter_places(state: RunState) -> dict[str, Path]:
 
 def letter_place(state: RunState, path: str) -> Path:
     place = letter_path(state.base, path)
-    return place if state.options.replay is None else replay_path(place)
+    return place if state.options.replay is None else replay_path(place, state.options.round)
 
 
 def letter_key(path: str) -> str:
@@ -119,4 +121,6 @@ def _inputs(state: RunState) -> list[dict[str, Any]]:
 def _protected(state: RunState) -> list[Path]:
     """What no folder that is replaced may have in it."""
     inputs = [file.path for files in state.files.values() for file in files]
+    if state.options.feed is not None and state.options.feed.path is not None:
+        inputs.append(str(state.options.feed.path))
     return [Path(os.path.realpath(path)) for path in (state.plan.file.path, *inputs)]

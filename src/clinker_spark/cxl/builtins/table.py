@@ -39,6 +39,8 @@ class Nulls(Enum):
 
 
 NOT_LITERAL: Any = object()
+PATTERN_HELP = "docs/cxl-language.md says what a pattern may have: no look-around, no back-references"
+FORMAT_HELP = "a date format is written as in %Y-%m-%d %H:%M:%S"
 """Stands in `SqlCall.literals` for an argument that is not a constant."""
 
 

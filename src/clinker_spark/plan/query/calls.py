@@ -10,7 +10,7 @@ from clinker_spark.core.types import Kind
 from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.builtins.table import NOT_LITERAL
+from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP
 from clinker_spark.cxl.lower.expressions import sql_template
 from clinker_spark.cxl.overloads import params_for
 from clinker_spark.plan.query.guards import Guarding
@@ -54,6 +54,9 @@ def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], s
     overload, result = found
     params = params_for(overload, len(columns)) or ()
     literals = [v.value if isinstance(v, Local) else NOT_LITERAL for v in values]
+    problem = overload.check(literals) if overload.check is not None else None
+    if problem is not None:  # of a pattern that is computed; others are checked before
+        raise Failed(problem[1], PATTERN_HELP if overload.literal else FORMAT_HELP, span=span)
     types = [to_core(c.type) for c in columns]
     args = []
     for column, param in zip(columns, params, strict=True):
@@ -64,6 +67,9 @@ def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], s
         group = None if name != "capture" else int(literals[2]) if len(literals) > 2 else 0
         function = pattern_function(name, str(literals[1]), group)
         return Column(f"{function}({args[0]})", from_core(result))
+    if template is None and overload.literal and any(literals[i] is NOT_LITERAL for i in overload.literal):
+        message, help_text = f"the pattern of .{name}() is not known before the query runs", "write it as a text"
+        raise Failed(message, help_text, span=span, code="E708")
     if template is None:
         raise Failed(f".{name}() runs in Python, not on Spark: {overload.python_reason}", span=span, code="E708")
     text = _fill(template, args)

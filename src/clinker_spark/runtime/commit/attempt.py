@@ -24,7 +24,7 @@ from clinker_spark.runtime.commit import manifest as manifests
 from clinker_spark.runtime.commit.claims import Claim, Refusal, check_claims, check_nesting, refused
 from clinker_spark.runtime.commit.journal import Journal, Step, remove_attempts, remove_tree
 from clinker_spark.runtime.commit.locks import Busy, Locks, identity, lock_file
-from clinker_spark.runtime.commit.manifest import Written, manifest_path
+from clinker_spark.runtime.commit.manifest import Round, Written, manifest_path
 from clinker_spark.runtime.commit.recovery import (
     OTHER,
     OWNER,
@@ -72,8 +72,10 @@ class Attempt:
     claims: dict[str, Claim] = field(default_factory=dict)
     inputs: list[dict[str, Any]] = field(default_factory=list)
     replayed: list[str] | None = None
-    """In a replay: the dead letters that are replayed. They are added to those of earlier replays; a whole run starts
-    anew."""
+    """In a replay: the dead letters whose records are added to outputs. They come to those of earlier replays; a whole
+    run starts anew."""
+    round: tuple[int, Round] | None = None
+    """In a replay: the number of its files, and the dead letters that they are made of; none, if it has no files."""
     recovered: list[Recovered] = field(default_factory=list)
     warnings: list[Diagnostic] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -180,6 +182,13 @@ class Attempt:
             self._protected,
             force=self.force,
         )
+        for key in () if self.force else self._homes:
+            claim, place = self.claims[key], self._places[key]
+            if claim.letters and str(place) not in known[key] and self.files.stat(place) is not None:
+                other = manifests.writer_of(self.files, place, self.pipeline)
+                if other is not None:
+                    message = f"'{claim.shown}' has the dead letters of another pipeline, '{other}'"
+                    raise Refusal(claim, "E422", message, "give each pipeline its own, or run with --force")
 
     def _known(self, claim: Claim) -> dict[str, Written]:
         home = self._homes[claim.key]

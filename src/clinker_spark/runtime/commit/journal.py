@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from clinker_spark.runtime.commit.seam import Files, Info
 
 JOURNAL = "journal"
 DONE = "done"
+_IN_MOTION = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
+_MOST_TRIES, _PAUSE = 40, 0.05
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EACCES, errno.EXDEV)
 
 
@@ -217,7 +220,19 @@ def forget(files: Files, main: Path) -> None:
 
 
 def remove_tree(files: Files, path: Path) -> None:
-    """A file, or a folder with everything in it."""
+    """A file, or a folder with everything in it. A JVM that outlives its driver for a moment, or whose jobs were just
+    cancelled, may still make and remove files there: then it is tried again."""
+    for _ in range(_MOST_TRIES):
+        try:
+            return _remove_tree(files, path)
+        except OSError as error:
+            if error.errno not in _IN_MOTION:
+                raise
+            time.sleep(_PAUSE)
+    _remove_tree(files, path)
+
+
+def _remove_tree(files: Files, path: Path) -> None:
     info = files.stat(path)
     if info is None:
         return
@@ -225,7 +240,7 @@ def remove_tree(files: Files, path: Path) -> None:
         files.unlink(path)
         return
     for name in files.names(path):
-        remove_tree(files, path / name)
+        _remove_tree(files, path / name)
     files.rmdir(path)
 
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,14 @@ class Written:
         return info.mtime_ns == self.mtime_ns or (self.hash is not None and files.digest(path) == self.hash)
 
 
+@dataclass(frozen=True)
+class Round:
+    """What the files of a replay are made of: a file of dead letters, and the ids of those that were fed."""
+
+    letters: str
+    ids: list[str]
+
+
 @dataclass
 class Manifest:
     """`outputs`: for each output, by its path, the files that it had; all paths start from the manifest's folder."""
@@ -53,6 +62,8 @@ class Manifest:
     outputs: dict[str, dict[str, Written]] = field(default_factory=dict)
     inputs: list[dict[str, Any]] = field(default_factory=list)
     replayed: list[str] = field(default_factory=list)
+    rounds: dict[str, Round] = field(default_factory=dict)
+    """The replays since the last whole run, by the number in the names of their files."""
 
     def encode(self) -> bytes:
         kept = dict(list(self.outputs.items())[-_MOST_OUTPUTS:])
@@ -95,9 +106,22 @@ def read(files: Files, folder: Path, pipeline: str) -> Manifest:
             str(key): {str(name): Written(**item) for name, item in found.items()}
             for key, found in data["outputs"].items()
         }
-        return Manifest(pipeline, str(data["run"]), outputs, list(data["inputs"]), [str(i) for i in data["replayed"]])
+        rounds = {str(int(number)): Round(**item) for number, item in data.get("rounds", {}).items()}
+        replayed = [str(i) for i in data["replayed"]]
+        return Manifest(pipeline, str(data["run"]), outputs, list(data["inputs"]), replayed, rounds)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unreadable(path, error) from None
+
+
+def writer_of(files: Files, place: Path, but: str) -> str | None:
+    """Another pipeline than `but` that wrote a file, as the manifests beside it say."""
+    for name in files.names(place.parent):
+        if name.startswith(MANIFEST_PREFIX):
+            with suppress(FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+                data: Any = json.loads(files.read(place.parent / name))
+                if data["pipeline"] != but and any(place.name in written for written in data["outputs"].values()):
+                    return str(data["pipeline"])
+    return None
 
 
 class Unreadable(Exception):

@@ -13,7 +13,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.runtime.commit import manifest as manifests
 from clinker_spark.runtime.commit.claims import Claim, may_be_letters
 from clinker_spark.runtime.commit.journal import Mark, Step
-from clinker_spark.runtime.commit.manifest import Manifest, Written, manifest_path
+from clinker_spark.runtime.commit.manifest import Manifest, Round, Written, manifest_path
 from clinker_spark.runtime.commit.seam import FOLDER, Files, Info, default_modes
 
 
@@ -45,6 +45,7 @@ class Run(Protocol):
     files: Files
     inputs: list[dict[str, Any]]
     replayed: list[str] | None
+    round: tuple[int, Round] | None
     warnings: list[Diagnostic]
     removed: list[str]
 
@@ -163,9 +164,15 @@ class Staging:
         manifest = manifests.load(self.files, home, self.run.pipeline)
         manifest.run = self.run.execution_id
         if self.run.replayed is None:
-            manifest.inputs, manifest.replayed = self.run.inputs, []
+            manifest.inputs, manifest.replayed, manifest.rounds = self.run.inputs, [], {}
         else:  # the inputs are still those of the run whose letters these were
             manifest.replayed = list(dict.fromkeys([*manifest.replayed, *self.run.replayed]))
+        if self.run.round is not None:
+            number, made_of = self.run.round
+            letters = os.path.relpath(made_of.letters, home) if made_of.letters else ""
+            manifest.rounds.pop(str(number), None)
+            if made_of.ids:
+                manifest.rounds[str(number)] = Round(letters, made_of.ids)
         for item in claims:
             key = item.claim.key
             if key in self.written and item.home == home:

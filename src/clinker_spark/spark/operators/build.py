@@ -52,6 +52,8 @@ CHAIN = 16
 """After so many transforms in a row a new plan begins."""
 MARKS = 8
 """After so many nodes at which records fail, a pass for letters begins a new plan."""
+_PATIENCE = 2.0
+"""So many seconds after that of its output, all counts of a job are there."""
 _NUMBERS = itertools.count()
 
 
@@ -153,6 +155,8 @@ class Builder:
     _source_counts: dict[str, int] = field(default_factory=dict)
     _chains: dict[str, int] = field(default_factory=dict)
     """By transform: how many of them stand in a row up to it."""
+    _heard: dict[str, float] = field(default_factory=dict)
+    """By node: when counts of the last job came in that it had a part in."""
 
     @property
     def traces(self) -> bool:
@@ -315,20 +319,29 @@ class Builder:
             frame = frame.withColumn(name, value)
         return frame
 
-    def counted(self, name: str, patience: float = 2.0) -> dict[str, int]:
-        """What was counted at a node. Nothing, when Spark saw that no record can get there and left it out.
+    def counted(self, name: str, patience: float | None = None) -> dict[str, int]:
+        """What was counted at a node. Nothing, when no job came there: Spark saw that no record can get there and left
+        it out, or what follows belongs to an output that is not written yet.
 
-        The counts of a job come in together, some time after its result: whoever waits for those of the output
-        first, and long enough, need not wait for the others.
+        The counts of a job come in together, some time after its result: those of the output are waited for first
+        (`patience`), and long enough, and the others then hardly at all.
         """
         if name in self.recounted:
             return self.recounted[name]
         if name not in self._known and name in self.counts:
+            if patience is None:
+                heard = self._heard.get(name.split(".")[0])
+                patience = 0.0 if heard is None else heard + _PATIENCE - time.monotonic()
             found = _observed(self.counts[name], patience)
             if not found:
                 return found
             self._known[name] = found
         return self._known.get(name, {})
+
+    def heard(self, output: PlanNode) -> None:
+        """The counts of the job of an output come in now: its own is there."""
+        for node in (output, *self.plan.upstream(output.name)):
+            self._heard[node.name] = time.monotonic()
 
     def recount(self, name: str) -> None:
         """Count once more, in a job of its own: a task that ran twice may have been counted twice."""

@@ -148,9 +148,10 @@ class CsvDialect:
             return [record]
 
     def unclosed_message(self, line: int) -> str:
+        lines = f"{self.max_lines:,} line{'' if self.max_lines == 1 else 's'}"
         return (
             f"the quote that opens in line {line:,} is not closed: its value would be longer than "
-            f"{self.max_lines:,} lines or {self.max_bytes:,} bytes, have no end, or end where no value ends"
+            f"{lines} or {self.max_bytes:,} bytes, have no end, or end where no value ends"
         )
 
     # ------------------------------------------------------------ many quotes at once
