@@ -7,7 +7,7 @@ import tempfile
 import time
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.plan.nodes import CombinePlan, Plan, TransformPlan
+from clinker_spark.plan.nodes import CombinePlan, Plan, SourcePlan, TransformPlan
 from clinker_spark.plan.remembered import Remembered, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write, stages
 from clinker_spark.runtime.accounting import Accounts
@@ -24,9 +24,15 @@ from clinker_spark.runtime.source_order import settle_order
 from clinker_spark.runtime.spark_failures import explained
 from clinker_spark.runtime.state import RunState
 from clinker_spark.runtime.variables import find_values
+from clinker_spark.spark import small_inputs
 from clinker_spark.spark.operators.combine_keys import key_sketches
 from clinker_spark.spark.operators.record_log import record_lines
-from clinker_spark.spark.session import SparkSession, working_session
+from clinker_spark.spark.session import SparkSession, is_local, working_session
+from clinker_spark.spark.sources.request import SourceFile
+
+_PACKED = 10
+"""Compressed files may hold so many times their size."""
+_PACKED_NAMES = (".gz", ".zst", ".bz2", ".lz4", ".snappy", ".xz", ".zip")
 
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
@@ -51,6 +57,7 @@ class _Run:
                 changes_explained(self.state),
                 explained(self.state.plan, self._is_published),
                 tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder,
+                contextlib.ExitStack() as meanwhile,
             ):
                 self.state.progress = folder
                 self._log("before_transform")
@@ -61,6 +68,7 @@ class _Run:
                     if not claimed and not isinstance(stage, Find):
                         self.outputs.claim()
                         claimed = True
+                        self._suit_small_inputs(meanwhile)
                     self._stage(stage)
                 self._log("after_transform")
                 self._log("on_error")
@@ -70,6 +78,13 @@ class _Run:
             self.state.attempt.clean()
             self.state.report.seconds = time.monotonic() - began
         return self.state.report
+
+    def _suit_small_inputs(self, meanwhile: contextlib.ExitStack) -> None:
+        """All files are known: is it so little that it should be planned for one task?"""
+        size = sum(_unpacked(node, file) for node in self.state.plan.sources for file in self.state.files[node.name])
+        if is_local(self.state.spark) and small_inputs.is_small(self.state.spark, size):
+            self.state.small = True
+            meanwhile.enter_context(small_inputs.settings(self.state.spark, size))
 
     def _is_published(self) -> bool:
         return self.state.attempt.state == "done"
@@ -177,3 +192,9 @@ class _Run:
         self.state.tell("files_found", {node.name: [f.name for f in found]})
         if len(self.state.files) == len(self.state.plan.sources):
             self.state.report.warnings += check_paths(self.state.plan, self.state.options, self.state.files)
+
+
+def _unpacked(node: SourcePlan, file: SourceFile) -> int:
+    """About how much there is to read of a file."""
+    packed = node.config.type == "parquet" or node.config.compression not in ("auto", "none")
+    return file.size * (_PACKED if packed or file.path.endswith(_PACKED_NAMES) else 1)

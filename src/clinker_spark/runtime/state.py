@@ -57,6 +57,8 @@ class RunState:
         """What was done to outputs when groups are held back: lines were `cut`, or they were written once more, without
         the records that were `removed` or without whole `groups`."""
         self.storage: RemoteFiles | None = None
+        self.small = False
+        """Are the inputs so small that each job is one task?"""
         self.inputs_read = False
         """Were all inputs read, and compared with what they were when they were chosen?"""
 
@@ -91,6 +93,7 @@ class RunState:
         builder.progress = builder.meter = self.progress
         builder.measured = self.measured
         builder.unsorted = self.unsorted
+        builder.small = self.small
         return builder
 
     @property

@@ -123,6 +123,8 @@ class Builder:
     """When letters are collected: what was left out of totals for that."""
     few: bool = True
     """Are both few enough to be held by every task?"""
+    small: bool = False
+    """Are all inputs so small that one task has them?"""
     indexes: dict[str, DataFrame] = field(default_factory=dict)
     """By relaxed aggregate: the numbers that its groups had at first."""
     contributions: dict[str, DataFrame] = field(default_factory=dict)

@@ -125,7 +125,7 @@ def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, 
     elif strategy == "range":
         joined = join_range(builder, node, sides)
     else:
-        joined = _plain(sides, strategy)
+        joined = _plain(sides, "adaptive" if builder.small and builder.forced_join is None else strategy)
     if node.on_miss == "error":
         joined = _fail_misses(joined, node, step)
     elif node.on_miss == "skip" and node.match == "collect":

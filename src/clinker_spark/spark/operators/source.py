@@ -110,6 +110,8 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         keys=tuple(node.config.correlation_key or ()) if builder.stamps else (),
     )
     scan = read(builder.spark, node.config.type, request)
+    if builder.small:  # in their order: the parts of files on this machine have no places that would be preferred
+        scan = replace(scan, frame=scan.frame.coalesce(1))
     if removed is not None:
         scan = replace(scan, frame=_without(scan.frame, removed, few=builder.few))
     if request.chosen is not None and request.chosen.keep:

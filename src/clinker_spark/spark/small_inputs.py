@@ -1,0 +1,47 @@
+"""Inputs of a few megabytes: a job is one task, and what Spark does for large data costs more than it saves.
+
+All records of a source are in one partition then, so nothing has to be sent between tasks: aggregates, joins, windows
+and sorts follow each other in one stage, each output is one job. Of very small inputs not even the expressions are
+compiled to Java: to interpret them for some thousand records takes less time than to compile them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+SETTING = "spark.clinker.smallInputBytes"
+"""Inputs up to this size are small; 0: none are."""
+SMALL = 4 << 20
+TINY = 128 << 10
+
+_ONE_STAGE = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "1",
+}
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+def is_small(spark: SparkSession, size: int) -> bool:
+    """Are inputs of so many bytes, in all, small?"""
+    return size <= int(spark.conf.get(SETTING, str(SMALL)) or 0)
+
+
+@contextmanager
+def settings(spark: SparkSession, size: int) -> Iterator[None]:
+    """Meanwhile the session plans as suits small inputs of so many bytes."""
+    wanted = {**_ONE_STAGE, **(_INTERPRETED if size <= TINY else {})}
+    before = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, known in before.items():
+            if known is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, known)
