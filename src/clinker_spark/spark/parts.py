@@ -1,8 +1,8 @@
 """Jobs that write parts: folders that only we read, from which the files of an output are made.
 
 Java has no way to set the rights of a file that suits Hadoop, which starts a process (`chmod`) for each file and folder
-that it makes. In a small run, nine of them for a job are a quarter of its time; here are the settings that leave two
-for each task.
+that it makes: nine for a job with one task, some six milliseconds each. Here are the settings that leave two for each
+task.
 """
 
 from __future__ import annotations
