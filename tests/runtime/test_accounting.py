@@ -167,6 +167,33 @@ nodes:
     )
 
 
+def test_filters_are_counted_whatever_their_conditions_cost(bench: Any) -> None:
+    """Cheap conditions are evaluated twice, others once: on nulls, beside texts that look costly, after failures."""
+    bench.file("in.csv", "id,q,note\n1,,ok\n2,1,ok\n3,7,CAST(\n4,0,ok\n5,7,ok\n6,9,ok\n7,2,ok\n8,3,ok\n")
+    programs = {
+        "cheap": "filter q > 1 or q < 1",
+        "quoted": 'filter note != "CAST("',
+        "costly": "filter id.to_string().length() < 2 and q != 2",
+        "failing": "let share = 10 / q\nfilter share > 1",
+    }
+    text, before = CSV.replace("q: int", 'q: "nullable(int)", note: string'), "orders"
+    nodes = ""
+    for name, cxl in programs.items():
+        nodes += f"  - {{ type: transform, name: {name}, input: {before}, config: {{ cxl: {json.dumps(cxl)} }} }}\n"
+        before = name
+    text = "".join(line for line in text.splitlines(True) if "name: paid" not in line)
+    report = bench.run(before_output(text, nodes, before) + LETTERS)
+    assert numbers(report) == {
+        "orders": (8, 8, {}, 0),
+        "cheap": (8, 6, {"filter": 2}, 0),
+        "quoted": (6, 5, {"filter": 1}, 0),
+        "costly": (5, 4, {"filter": 1}, 0),
+        "failing": (4, 1, {"filter": 2}, 1),
+        "out": (1, 1, {}, 0),
+    }
+    assert bench.text("out.csv").splitlines()[1:] == ["8,3,ok"] and len(bench.letters()) == 1
+
+
 def test_names_of_nodes_and_checks_do_not_get_in_the_way_of_counts(bench: Any) -> None:
     """A check that is called as a count is, a node as another with what it counts, and two inputs of one node."""
     bench.file("in.csv", ROWS)

@@ -25,8 +25,9 @@ _UPPER_LATER = {lower: upper for upper, lower in later_case_pairs()}
 _LOWER_LATER = dict(later_case_pairs())
 
 
-# Catalyst takes lower(upper(x)) for lower(x), which is not the same for ß, İ and many others: it must not see it.
-UPPER, LOWER = "concat(upper({0}), '')", "concat(lower({0}), '')"
+# Catalyst takes lower(upper(x)) for lower(x), which is not the same for ß, İ and many others: it must not see it. The
+# casts hand the same bytes on; a `concat` with nothing would copy them.
+UPPER, LOWER = "CAST(CAST(upper({0}) AS BINARY) AS STRING)", "CAST(CAST(lower({0}) AS BINARY) AS STRING)"
 
 
 def upper(s: str) -> str:

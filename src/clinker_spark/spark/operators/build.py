@@ -86,7 +86,7 @@ class Builder:
     writes: bool = False
     """Only outputs are written, and failures only counted: nobody looks at the columns of nodes or at errors."""
     texts: bool = True
-    """When letters are collected: do records carry what stood in their files?"""
+    """When letters are collected: do records carry what stood in their files, and errors what went wrong?"""
     chosen: Mapping[str, Chosen] = field(default_factory=dict)
     """By source: the records that are read, or that are not."""
     all_held: bool = False

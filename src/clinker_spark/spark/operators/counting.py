@@ -1,11 +1,14 @@
 """Counting what a program leaves out or makes more of, in the job that runs it anyway.
 
 Counting ends a block of Spark's generated code, so it happens only where records can leave: a filter, a `distinct`, a
-fan-out. What they keep is a flag, TRUE or null, that is counted as it is and filtered by: it is computed once.
+fan-out. A condition that costs next to nothing is evaluated twice, to count and to filter: the records that come
+straight from a reader are then counted where they are. For any other condition they are copied with a flag, TRUE or
+null, that is counted as it is and filtered by, so that it is evaluated once.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from clinker_spark.spark.operators.stream import Stream
 
 KEPT = "$kept"
+_QUOTED = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'")
+_COSTLY = re.compile(r"\w\(|\b(?:CASE|R?LIKE|CAST)\b", re.IGNORECASE)
+_FEW_CHARACTERS = 200
 
 
 class Tap:
@@ -49,10 +55,13 @@ class Tap:
             dropped = count(f"{name}: dropped")
             ledger.law(self.node.name, f"leaves out records by {step.reason}", before, self.flow + dropped)
         else:
-            flag = F.expr(f"CASE WHEN {step.condition} THEN TRUE END").alias(KEPT)
-            metrics = {"rows": F.count(F.lit(1)), "kept": F.count(quote(KEPT))}
-            df = self.builder.count(name, df.select("*", flag), **metrics)
-            df = df.where(F.col(quote(KEPT)).isNotNull()).drop(KEPT)
+            flag = F.expr(f"CASE WHEN {step.condition} THEN TRUE END")
+            every = F.count(F.lit(1))
+            if is_cheap(step.condition):
+                df = self.builder.count(name, df, rows=every, kept=F.count(flag)).where(step.condition)
+            else:
+                df = self.builder.count(name, df.select("*", flag.alias(KEPT)), rows=every, kept=F.count(quote(KEPT)))
+                df = df.where(F.col(quote(KEPT)).isNotNull()).drop(KEPT)
             rows, self.flow = count(f"{name}: rows"), count(f"{name}: kept")
             ledger.law(self.node.name, f"takes {{left}} records, and {{right}} reach its {name}", before, rows)
             dropped = rows - self.flow
@@ -81,3 +90,14 @@ class Tap:
             self.node.name, "takes {left} records, and {right} reach its fan-out", before, count(f"{name}: rows")
         )
         return df
+
+
+def is_cheap(condition: str) -> bool:
+    """Does it cost less to evaluate a condition once more than to copy a record? It does where columns are compared.
+
+    >>> is_cheap("(`qty` > 5L)"), is_cheap("`$t1` IS NOT NULL OR `rate (%)` = 0.5D")
+    (True, True)
+    >>> is_cheap("contains(`name`, 'x')"), is_cheap("CASE WHEN `a` THEN `b` ELSE `c` END")
+    (False, False)
+    """
+    return len(condition) <= _FEW_CHARACTERS and _COSTLY.search(_QUOTED.sub("", condition)) is None

@@ -35,7 +35,8 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     elif node.window is not None:
         window = Window(node.window.group_by, [order_text(item) for item in node.window.sort_by])
     tap = Tap(builder, node, stream)
-    frame = apply(node.program, frame, context=context, window=window, counter=tap, texts=not builder.writes)
+    texts = builder.texts and not builder.writes
+    frame = apply(node.program, frame, context=context, window=window, counter=tap, texts=texts)
     helpers = [ir.lookup_column(i) for i in range(len(node.program.typed.lookups))]
     if builder.values_of != node.name:
         shared = [f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED]

@@ -114,9 +114,11 @@ class Piece:
     @cached_property
     def _as_text(self) -> pa.StringArray | None:
         """All records with their line ends, over the bytes as they are; None where these are no text."""
-        if b"\0" in self.raw or MARK.encode() in self.raw:
+        if b"\0" in self.raw:
             return None
         if not self.raw.isascii():
+            if MARK.encode() in self.raw:
+                return None
             try:
                 self.raw.decode()
             except UnicodeDecodeError:
@@ -128,7 +130,11 @@ class Piece:
         """The bytes of some records without their line ends, in the form of `source_lines`. Null for a record of which
         the bytes are not known: of encodings with several bytes, those with bytes that could not be decoded."""
         if self._as_text is not None:
-            return pc.ascii_rtrim(self._as_text.take(pa.array(records)), characters="\r\n")
+            count = len(records)
+            # Records are in order: those of a whole block stand side by side, and need not be copied to be trimmed.
+            together = count > 0 and records[-1] - records[0] == count - 1
+            lines = self._as_text.slice(records[0], count) if together else self._as_text.take(pa.array(records))
+            return pc.ascii_rtrim(lines, characters="\r\n")
         mark = MARK.encode()
         texts: list[str | None] = []
         for record in records.tolist():
