@@ -33,7 +33,8 @@ Readings, where the specification leaves a choice:
 13. `include_retracted: false` leaves out the rows that were retracted with a total, also where they would be withheld.
 14. A row with failures on two branches in one iteration has two trigger letters.
 15. An `on_miss: error` stops the run if the miss is there when its level is judged.
-16. A failed row of a source without a key is missing where it failed, and nowhere else.
+16. Where any source has a key, a failed row of a source without one is retracted, too. Where none has, it is missing
+    where it failed, and nowhere else.
 17. `group_by: []` over nothing is one total of nothing, as for an empty input.
 """
 
@@ -59,7 +60,7 @@ class Readings:
     strict_levels: bool = False
     letters_per_row: bool = False
     strata: bool = True
-    keyless_retracted: bool = False
+    keyless_retracted: bool = True
 
 
 @dataclass
@@ -239,7 +240,8 @@ class Model:
                 if held:
                     self._say(f"{node.name}: withheld {record.values} of {sorted(record.members)}")
                 else:
-                    lines.append(",".join(written(record.values[name]) for name in node.options["columns"]))
+                    line = ",".join(written(record.values[name]) for name in node.options["columns"])
+                    lines.append(line or '""')
                 if record.origin is None:
                     withheld_totals |= record.members if held else frozenset()
                 else:
