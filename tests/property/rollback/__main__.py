@@ -54,6 +54,8 @@ def _campaign(given: argparse.Namespace, spark: Any) -> None:
     for seed in seeds_of(given.seeds):
         compared = _compare(generated(seed), spark)
         total += 1
+        if total % 20 == 0:
+            print(f"({total} graphs, {different} different)", flush=True)
         if total > 3:  # the first ones warm the session up
             costs[_cost_kind(compared)].append((compared.found.seconds, compared.found.jobs))
         if not compared.said:

@@ -33,7 +33,9 @@ Readings, where the specification leaves a choice:
 13. `include_retracted: false` leaves out the rows that were retracted with a total, also where they would be withheld.
 14. A row with failures on two branches in one iteration has two trigger letters.
 15. An `on_miss: error` stops the run if the miss is there when its level is judged.
-16. `group_by: []` over nothing is one total of nothing, as for an empty input.
+16. Where any source has a key, a failed row of a source without one is retracted, too. Where none has, it is missing
+    where it failed, and nowhere else.
+17. `group_by: []` over nothing is one total of nothing, as for an empty input.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ class Readings:
     strict_levels: bool = False
     letters_per_row: bool = False
     strata: bool = True
+    keyless_retracted: bool = True
 
 
 @dataclass
@@ -80,6 +83,8 @@ class Model:
         levels |= {"strict"} if readings.strict_levels else set()
         self.plan = streams_of(graph, frozenset(levels))
         self.keyed = {source.name for source in graph.sources if source.key}
+        if readings.keyless_retracted and self.keyed:
+            self.keyed = {source.name for source in graph.sources}
         self.rows = {source.name: source for source in graph.sources}
         self.retracted: set[Origin] = set()
         self.left_out: set[Origin] = set()
@@ -136,7 +141,7 @@ class Model:
         if not (self.readings.letters_per_row and letter in self.triggers):
             self.triggers[letter] += 1
         self._say(f"{failure.node}: {failure.category} of {origin} {record.values} made of {sorted(record.members)}")
-        if not self.plan[failure.node].lineage:
+        if not self.plan[failure.node].lineage and not (record.origin and record.origin[0] in self.keyed):
             return
         if record.origin is None:
             self.with_totals |= record.members
@@ -235,7 +240,8 @@ class Model:
                 if held:
                     self._say(f"{node.name}: withheld {record.values} of {sorted(record.members)}")
                 else:
-                    lines.append(",".join(written(record.values[name]) for name in node.options["columns"]))
+                    line = ",".join(written(record.values[name]) for name in node.options["columns"])
+                    lines.append(line or '""')
                 if record.origin is None:
                     withheld_totals |= record.members if held else frozenset()
                 else:

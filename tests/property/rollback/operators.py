@@ -203,7 +203,7 @@ class Evaluation:
         return found
 
     def _total(self, node: Node, those: list[Record], strict: bool) -> Record:
-        values = {name: those[0].values[name] for name in node.options["group_by"]}
+        values = {name: canonical(those[0].values[name]) for name in node.options["group_by"] if those}
         numbers = [r.values["v"] for r in those if r.values["v"] is not None]
         values["v"] = sum(numbers) if numbers else None
         for name in node.options["also"]:
