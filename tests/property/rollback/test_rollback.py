@@ -115,7 +115,8 @@ def test_the_model_is_its_own_inverse_where_the_rules_allow() -> None:
     assert asked > 10
 
 
-PLAIN = (1, 2, 4, 6, 7, 14, 15, 16, 17, 18, 19, 21)
+PLAIN = (6, 9, 13, 26, 29, 36, 79, 86, 118, 130, 136, 145)
+"""Together they have every shape, key and level."""
 
 
 @pytest.mark.parametrize("seed", range(GRAPHS) if EVERYTHING else PLAIN)
