@@ -213,7 +213,7 @@ def _one_of_each_key(build: DataFrame, sides: Sides) -> DataFrame:
     kept = kept.drop(number)
     if sides.match == "first":
         return kept
-    return kept.groupBy(*keys).agg(sides.matches().alias(sides.array))
+    return kept.groupBy(*keys).agg(sides.matches().alias(sides.array), *sides.matched_keys(kept).values())
 
 
 def _fail_misses(frame: DataFrame, node: CombinePlan, step: CombineStep) -> DataFrame:

@@ -159,12 +159,19 @@ class Sides:
     def _gathered(self, joined: DataFrame) -> DataFrame:
         """One record for each of the driver, with its matches as an array."""
         own = (f"{self.step.build}.", TEMPORARY)
-        names = [n for n in joined.columns if not n.startswith(own) and n not in (ARRIVAL_COLUMN, ERROR_COLUMN)]
-        first = [F.first(quote(name)).alias(name) for name in names]
+        keys = self.matched_keys(joined)
+        left = {*joined.columns} - {*keys, ARRIVAL_COLUMN, ERROR_COLUMN}
+        names = [name for name in joined.columns if name in left and not name.startswith(own)]
+        first = [F.first(quote(name)).alias(name) for name in names] + list(keys.values())
         if ERROR_COLUMN in joined.columns:
             first.append(F.first(quote(ERROR_COLUMN), ignorenulls=True).alias(ERROR_COLUMN))
         arrays = joined.groupBy(quote(ARRIVAL_COLUMN)).agg(*first, self.matches().alias(self.array))
         return arrays.withColumn(HIT, F.lit(True))
+
+    def matched_keys(self, frame: DataFrame) -> dict[str, Column]:
+        """Aggregates: the correlation keys that go on, those of the first match."""
+        names = [name for name in frame.columns if name.startswith(f"{MATCHED_KEY}{self.step.build}.")]
+        return {name: F.min_by(quote(name), quote(self.place)).alias(name) for name in names}
 
     def matches(self) -> Column:
         """An aggregate: the records of the build as maps, in their order, at most so many."""
