@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from clinker_spark.spark.small_inputs import SETTING
+
 _QUICK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    SETTING: "0",  # several tasks, as for large inputs
 }
 
 

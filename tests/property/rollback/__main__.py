@@ -22,15 +22,21 @@ def main() -> None:
     parser.add_argument("--shrink", action="store_true", help="make the printed ones small first")
     parser.add_argument("--stop", type=int, default=10**9, help="after so many differences")
     parser.add_argument("--partitions", default="2")
+    parser.add_argument("--large", action="store_true", help="plan as for large inputs")
+    parser.add_argument("--usual", action="store_true", help="in a session as users have it, for times")
     given = parser.parse_args()
     from clinker_spark.spark.session import session
+    from clinker_spark.spark.small_inputs import SETTING, SMALL
     from tests.support.sessions import quick
 
     folder = tempfile.mkdtemp(prefix="rollback-")
     conf = {"spark.sql.shuffle.partitions": given.partitions, "spark.sql.warehouse.dir": folder}
-    spark = session("local[2]", app_name="rollback", conf=conf, java_options="-XX:TieredStopAtLevel=1")
+    java = "" if given.usual else "-XX:TieredStopAtLevel=1"
+    spark = session("local[2]", app_name="rollback", conf={} if given.usual else conf, java_options=java)
+    used = spark if given.usual else quick(spark)
+    used.conf.set(SETTING, "0" if given.large else str(SMALL))
     try:
-        _campaign(given, quick(spark))
+        _campaign(given, used)
     finally:
         spark.stop()
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from clinker_spark.spark.small_inputs import SETTING
 from clinker_spark.spark.sources import csv_source
 from tests.property.rollback.check import compare, execute, report
 from tests.property.rollback.graph import Graph
@@ -170,6 +171,7 @@ def test_partitions_change_no_byte(spark: Any, tmp_path: Path, seed: int, monkey
         session = spark.newSession()
         session.conf.set("spark.sql.adaptive.enabled", "false")
         session.conf.set("spark.sql.shuffle.partitions", str(count))
+        session.conf.set(SETTING, "0")
         defaults: Any = csv_source.read_csv.__kwdefaults__
         monkeypatch.setitem(defaults, "smallest", 1 if count > 1 else 1 << 20)
         monkeypatch.setitem(defaults, "target", 150 // count)
