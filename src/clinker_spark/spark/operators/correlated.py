@@ -13,7 +13,7 @@ from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
 from clinker_spark.plan.correlation import PREFIX, key_columns, merged_with
 from clinker_spark.plan.nodes import AggregatePlan, Plan, PlanNode, SourcePlan, StreamRef
 from clinker_spark.spark.operators.stream import BUILT_TYPE, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN, failed
-from clinker_spark.spark.operators.withheld import key_text
+from clinker_spark.spark.operators.withheld import HELD, key_text
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -126,8 +126,8 @@ def held_records(builder: Builder) -> DataFrame | None:
     found: list[DataFrame] = []
     groups: list[DataFrame] = []
     names: set[str] = set()
-    for frame, node in builder.without:
-        found.append(source_records(frame, builder.plan.nodes.index(node)))
+    if builder.without:
+        found.append(_left_out(builder))
     for frame, node, _ in builder.held:
         found.append(source_records(frame, builder.plan.nodes.index(node)))
         made = frame.where(F.col(quote(ORIGIN_COLUMN))["source"].isNull())
@@ -140,6 +140,18 @@ def held_records(builder: Builder) -> DataFrame | None:
     if behind is not None:
         found.append(_without_spared(builder, behind))
     return correlated_letters(reduce(DataFrame.unionByName, found), held_message())
+
+
+def _left_out(builder: Builder) -> DataFrame:
+    """The records that totals were made without. One that was written itself, because a policy spares it, is no dead
+    letter: a replay would write it again."""
+    place = ["source", "file", "row"]
+    origin = F.col(quote(ORIGIN_COLUMN))
+    rows = [source_records(frame, builder.plan.nodes.index(node)) for frame, node in builder.without]
+    found = reduce(DataFrame.unionByName, rows)
+    kept = [fine.frame.where(~F.col(quote(HELD))) for _, _, fine in builder.held]
+    written = [frame.select(*[origin[name].alias(name) for name in place]) for frame in kept]
+    return found.join(reduce(DataFrame.union, written), place, "left_anti") if written else found
 
 
 def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
