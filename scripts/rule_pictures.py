@@ -204,9 +204,8 @@ def _text(x: float, y: float, text: str, kind: str = "") -> str:
 
 
 def _headed(x: float, y: float, name: str, what: str) -> str:
-    return (
-        f'<text x="{x:.0f}" y="{y:.0f}" class="soft"><tspan class="ink b">{escape(name)}</tspan>  {escape(what)}</text>'
-    )
+    said = f'<tspan class="ink b">{escape(name)}</tspan> {escape(what)}'
+    return f'<text x="{x:.0f}" y="{y:.0f}" class="soft">{said}</text>'
 
 
 def _wrapped(chain: str) -> list[str]:
