@@ -16,7 +16,7 @@ sys.path[:0] = [str(ROOT)] if str(ROOT) not in sys.path else []
 from rule_stories import STATES, Story, Table, Total, Written, story  # noqa: E402 (the path above must come first)
 
 from tests.property.rollback.examples import EXAMPLES  # noqa: E402
-from tests.property.rollback.explained import EXPLAINED  # noqa: E402
+from tests.property.rollback.explained import EXPLAINED, REPLAYED  # noqa: E402
 
 RULES = {
     "key-as-read": ("The key is what the source read", "The group is that of the key as it was read"),
@@ -41,6 +41,7 @@ RULES = {
     "filtered": ("Filtered records are no letters, and do not count", "Filtered records"),
     "merged-size": ("The size of a group, over merged sources", "Groups of merged sources"),
     "include-retracted": ("include_retracted: false", "Without include_retracted"),
+    "replay": ("A replay feeds each record with letters once", "A replay feeds each record"),
 }
 """By the name of the file: a title, and how the rule of the example begins."""
 
@@ -53,7 +54,7 @@ _COLOURS = {
     "filtered": ("#667085", "#9aa4b2"),
     "looked up": ("#1769aa", "#7cc4ff"),
 }
-_WIDTH, _ROW, _CHAR, _RIGHT, _COLUMN = 880, 20, 7.3, 548, 112
+_WIDTH, _ROW, _CHAR, RIGHT, _COLUMN = 880, 20, 7.3, 548, 112
 _LONGEST = 112
 
 
@@ -62,7 +63,9 @@ def rule_pictures() -> dict[Path, str]:
     drawn = {}
     for name, (title, rule) in RULES.items():
         (example,) = (example for example in (*EXAMPLES, *EXPLAINED) if example.rule.startswith(rule))
-        drawn[ROOT / "docs" / "pictures" / "rules" / f"{name}.svg"] = picture(title, story(example))
+        drawn[ROOT / "docs" / "pictures" / "rules" / f"{name}.svg"] = picture(
+            title, story(example, replayed=example is REPLAYED)
+        )
     return drawn
 
 
@@ -120,7 +123,7 @@ def _tables(y: float, tables: list[Table]) -> tuple[list[str], float]:
 
 
 def _row(y: float, state: str) -> str:
-    ground = f'<rect x="16" y="{y:.0f}" width="{_RIGHT - 40}" height="{_ROW - 2}" rx="2" opacity=".12"/>'
+    ground = f'<rect x="16" y="{y:.0f}" width="{RIGHT - 40}" height="{_ROW - 2}" rx="2" opacity=".12"/>'
     bar = f'<rect x="16" y="{y:.0f}" width="5" height="{_ROW - 2}" rx="2"/>'
     return f'<g class="{_class(state)}">{ground}{bar}</g>'
 
@@ -131,14 +134,14 @@ def _row(y: float, state: str) -> str:
 def _results(y: float, told: Story) -> tuple[list[str], float]:
     shapes: list[str] = []
     for name, totals in told.totals.items():
-        shapes.append(_headed(_RIGHT, y + 13, name, "totals"))
+        shapes.append(_headed(RIGHT, y + 13, name, "totals"))
         y += _ROW
         for total in totals:
             shapes.append(_total(y, total))
             y += _ROW - 2
         y += 8
     for i, output in enumerate(told.outputs):
-        shapes += _output(_RIGHT + i * _COLUMN, y, output)
+        shapes += _output(RIGHT + i * _COLUMN, y, output)
     return shapes, y + (_ROW - 2) * (max(len(output.lines) for output in told.outputs) + 1) + _ROW + 8
 
 
@@ -150,7 +153,7 @@ def _total(y: float, total: Total) -> str:
         said += ' → <tspan class="gone">gone</tspan>'
     elif total.last != total.first:
         said += f' → <tspan class="b">{escape(total.last)}</tspan>'
-    return f'<text x="{_RIGHT + 12}" y="{y + 13:.0f}" class="m">{said}</text>'
+    return f'<text x="{RIGHT + 12}" y="{y + 13:.0f}" class="m">{said}</text>'
 
 
 def _output(x: float, y: float, output: Written) -> list[str]:

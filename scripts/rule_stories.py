@@ -23,6 +23,8 @@ from tests.property.rollback.records import Origin
 
 STATES = ("written", "failed", "withheld", "retracted", "filtered", "looked up")
 
+_IN_A_REPLAY = {"written": "replay: not fed", "looked up": "replay: read from its file"}
+
 
 @dataclass
 class Fate:
@@ -90,7 +92,8 @@ class Watched(Model):
         return self._withheld(record, output.options.get("policy") or usual)
 
 
-def story(example: Example) -> Story:
+def story(example: Example, *, replayed: bool = False) -> Story:
+    """What becomes of the records of an example; `replayed`: and in a replay of its letters."""
     model = Watched(example.graph)
     result = model.run()
     if (result.outputs, result.letters) != (example.outputs, Counter(example.letters)):
@@ -98,6 +101,8 @@ def story(example: Example) -> Story:
     first, last = model.evaluation(last=False), model.evaluation(last=True)
     handling = ", ".join(f"{name}: {str(value).lower()}" for name, value in example.graph.handling.items())
     tables = [_table(model, last, example, source) for source in example.graph.sources]
+    for fate in (fate for table in tables if replayed for fate in table.fates):
+        fate.reason += f"; {_IN_A_REPLAY.get(fate.state, 'replay: fed once')}"
     totals = {n.name: list(_totals(model, n, first, last)) for n in example.graph.nodes if n.kind == "aggregate"}
     return Story(list(_chains(example.graph)), handling, tables, totals, _outputs(example))
 

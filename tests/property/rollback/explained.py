@@ -117,4 +117,21 @@ EXPLAINED = [
         {"lines": ["k,g,v", "C,n,4"], "totals": ["g,v", "n,6"]},
         TOTAL + held(2),
     ),
+    Example(
+        "A replay feeds each record with letters once, and reads what is looked up from its own file.",
+        Graph(
+            [source("a", "A m 5, A n 0, B m 7, C n 3"), source("p", "P m 1, Q n 2, R o 4", key=())],
+            [
+                combine("c", "a", "p", "g"),
+                check("t", "c", "divide", "x", "v", 0),
+                output("lines", "t", *KEPT, "j"),
+                check("u", "c", "divide", "x", "v", 0),
+                output("others", "u", *KEPT, "j"),
+            ],
+        ),
+        {"lines": ["k,g,v,j", "B,m,7,1", "C,n,3,2"], "others": ["k,g,v,j", "B,m,7,1", "C,n,3,2"]},
+        failed(2, 2) + held(1),
+    ),
 ]
+
+REPLAYED = EXPLAINED[-1]
