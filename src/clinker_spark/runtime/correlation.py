@@ -14,7 +14,7 @@ otherwise nothing of it comes to the driver.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -35,12 +35,12 @@ from clinker_spark.plan.correlation import (
     total_stratum,
 )
 from clinker_spark.plan.needs import needs
-from clinker_spark.plan.nodes import SourcePlan, StreamRef
+from clinker_spark.plan.nodes import OutputPlan, SourcePlan, StreamRef
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.progress import FINDING
 from clinker_spark.runtime.retracted import Retracted
 from clinker_spark.runtime.saved_letters import FEW_LETTERS, Saved, last_clean_row, save, save_table
-from clinker_spark.runtime.source_letters import SourceLetters
+from clinker_spark.runtime.source_letters import SourceLetters, settled_at
 from clinker_spark.spark.operators import correlated as ops
 from clinker_spark.spark.operators.build import SetAside
 from clinker_spark.spark.operators.letters import letters
@@ -124,13 +124,20 @@ class Groups:
             if self.handling.retraction_scope == "group":
                 builder.left_out = self._groups(as_failed=(), as_read=[*self.triggers, *self.taken])
 
-    def _letters_builder(self, *, dirty: bool) -> Builder:
+    def _letters_builder(self, ends: Iterable[str], *, dirty: bool) -> Builder:
+        """A pass that keeps what is set aside on the way to some outputs, or up to some nodes."""
         builder = self.state.new_builder(letters=True)
         self._prepared(builder)
         if not dirty:
             builder.dirty = None
-        for node in self.plan.outputs:
-            prepare_output(builder, node)
+        for name in ends:
+            node = self.plan[name]
+            if isinstance(node, OutputPlan):
+                prepare_output(builder, node)
+            else:
+                for port in self.plan.read_ports(name):
+                    builder.stream(StreamRef(name, port))
+        self.offsets |= {name: scan.row_offsets for name, scan in builder.scans.items()}
         return builder
 
     def _groups(self, *, as_failed: Sequence[Saved], as_read: Sequence[Saved]) -> DirtyGroups:
@@ -161,10 +168,9 @@ class Groups:
 
     def _find(self, turn: int) -> bool:
         """The failures that are judged first, and everything that is retracted because of them. Was there any?"""
-        builder = self._letters_builder(dirty=False)
+        builder = self._letters_builder(self._ends(turn), dirty=False)
         if turn == 0:
             self._keep_numbers(builder)
-        self.offsets = {name: scan.row_offsets for name, scan in builder.scans.items()}
         found = letters(builder, self._suspected(builder, turn))
         first = None if found is None else self._first(self._save(self._with_strata(found), f"failures-{turn}"), turn)
         if self.oversize and (first is None or first[0] > 0):
@@ -177,6 +183,23 @@ class Groups:
         taken = self._behind(builder, first[1], turn)
         self._retract([first[1]], taken)
         return True
+
+    def _ends(self, turn: int) -> list[str]:
+        """How far a pass must go that looks for failures: to the nodes at which the last one counted some, and to the
+        outputs that it did not write."""
+        counted = self.state.builder
+        outputs = [node.name for node in self.plan.outputs]
+        if self.state.unsure or self.oversize or (turn == 0 and self.kept_bad is None):
+            return outputs
+        found = {name for name in counted.counts if counted.counted(name).get("failed")}
+        if turn == 0 and self.kept_bad is not None:
+            settled = settled_at(self.state, self.kept_bad)
+            if settled is None:
+                return outputs
+            found |= settled
+        found |= {name for name in outputs if name not in counted.counts}
+        named = {name.partition(".")[0] for name in found}  # no name of a node has a dot
+        return [node.name for node in self.plan.nodes if node.name in named]
 
     def _suspected(self, builder: Builder, turn: int) -> Callable[[SetAside], bool]:
         """Where failures are looked for: not where the last pass counted none, and not behind totals that are made
@@ -311,7 +334,9 @@ class Groups:
         scoped = self.handling.retraction_scope == "group" and relaxed_aggregates(self.plan)
         if not scoped and not any(self.plan.keys[node.inputs[0].node].own for node in self.plan.outputs):
             return None
-        builder = self._letters_builder(dirty=True)
+        ends = [node.name for node in self.plan.outputs if self.plan.keys[node.inputs[0].node].own]
+        ends += [node.name for node in relaxed_aggregates(self.plan)] if scoped else []
+        builder = self._letters_builder(ends, dirty=True)
         found = ops.held_records(builder)
         if found is None:
             return None

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from clinker_spark.plan.nodes import OutputPlan, PlanNode
 from clinker_spark.runtime import assemble, thresholds
 from clinker_spark.runtime.commit.manifest import Round
 from clinker_spark.runtime.correlation import Groups, has_large_groups
@@ -17,7 +16,7 @@ from clinker_spark.runtime.report import LetterReport
 from clinker_spark.runtime.reservations import letter_key, letter_place, letter_places, located
 from clinker_spark.runtime.row_groups import RowGroups, can_settle_rows
 from clinker_spark.runtime.saved_letters import FEW_LETTERS, Saved, count_saved, save
-from clinker_spark.runtime.source_letters import SourceLetters, kept_by_readers
+from clinker_spark.runtime.source_letters import SourceLetters, kept_by_readers, settled_at
 from clinker_spark.runtime.state import RunState
 from clinker_spark.runtime.unreadable_keys import check_keys
 from clinker_spark.spark.operators.combine import MISS
@@ -116,16 +115,10 @@ class DeadLetters:
         """The nodes at which a second pass finds failures; None when nobody knows."""
         if found is None or self.state.unsure:
             return None
-        names = {name for name in self.state.builder.counts if self.state.builder.counted(name).get("failed")}
-        for count in found.counts:
-            assert count.source is not None
-            node: PlanNode = self.state.plan.sources[count.source]
-            while node.name not in self.state.builder.settled and not isinstance(node, OutputPlan):
-                readers = self.state.plan.readers(node.name)
-                if len(readers) != 1:
-                    return None
-                node = readers[0]
-            names.add(node.name)
+        settled = settled_at(self.state, found)
+        if settled is None:
+            return None
+        names = {name for name in self.state.builder.counts if self.state.builder.counted(name).get("failed")} | settled
         return frozenset(names)
 
     def _check_letters(self, counts: list[LetterCount], first: Callable[[], Any]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinker_spark.plan.nodes import Plan, SourcePlan
+from clinker_spark.plan.nodes import OutputPlan, Plan, PlanNode, SourcePlan
 from clinker_spark.runtime.assemble import Made
 from clinker_spark.runtime.letter_lines import text_column, write_lines
 from clinker_spark.runtime.replay_files import Feed
@@ -151,3 +151,18 @@ def _engine_columns(source: SourcePlan, split: KeptSplit, batch: pa.RecordBatch,
         "route": text_column(None, rows),
         "trigger": text_column("true", rows),
     }
+
+
+def settled_at(state: RunState, found: SourceLetters) -> set[str] | None:
+    """The nodes at which a pass sets aside the records that readers of the first one kept; None: nobody knows."""
+    names: set[str] = set()
+    for count in found.counts:
+        assert count.source is not None
+        node: PlanNode = state.plan.sources[count.source]
+        while node.name not in state.builder.settled and not isinstance(node, OutputPlan):
+            readers = state.plan.readers(node.name)
+            if len(readers) != 1:
+                return None
+            node = readers[0]
+        names.add(node.name)
+    return names

@@ -116,6 +116,17 @@ def replayed(folder: Path, spark: Any) -> Counter[Letter] | str:
     return read_letters(folder / "dead-replay.csv")[0]
 
 
+def may_refuse(graph: Graph) -> bool:
+    """Is a source looked up in whose records go to outputs themselves? A replay could not feed both."""
+    plan = streams_of(graph)
+    driven: dict[str, frozenset[str]] = {source.name: frozenset({source.name}) for source in graph.sources}
+    for node in graph.nodes:
+        reads = [driven[ref.split(".")[0]] for ref in node.reads]
+        driven[node.name] = reads[0] if node.kind == "combine" else frozenset().union(*reads)
+    ends = frozenset().union(*(driven[node.name] for node in graph.outputs))
+    return any(ends & plan[node.reads[1]].sources for node in graph.nodes if node.kind == "combine")
+
+
 def can_replay(graph: Graph, letters: Counter[Letter]) -> bool:
     """Do the letters alone fail in the same way? Asked of the model: totals and windows see only what is fed."""
     plan = streams_of(graph)

@@ -166,11 +166,11 @@ class Evaluation:
         carried = self.plan[node.name].keys
         propagate = node.options["propagate"]
         keys = []
-        for record in (driver, build) if propagate != "driver" else (driver,):
-            for key in record.keys if record else ():
-                mine = tuple((name, value) for name, value in key.values if name in carried)
-                if record is build:
-                    mine = tuple((name, value) for name, value in mine if name not in self.plan[node.reads[0]].keys)
+        drivers = self.plan[node.reads[0]].keys
+        builds = build.keys if build is not None and propagate != "driver" else ()
+        for passed, theirs in ((driver.keys, False), (builds, True)):
+            for key in passed:
+                mine = tuple(pair for pair in key.values if pair[0] in carried and not (theirs and pair[0] in drivers))
                 if mine:
                     keys.append(Key(key.of, mine, carried[mine[0][0]]))
         return Record(values, driver.origin, None, driver.members, tuple(keys))

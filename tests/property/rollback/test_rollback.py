@@ -23,6 +23,7 @@ from tests.property.rollback.metamorphic import (
     can_replay,
     everything_of,
     is_new,
+    may_refuse,
     replayed,
     with_clean_group,
     without,
@@ -114,7 +115,8 @@ def test_the_model_is_its_own_inverse_where_the_rules_allow() -> None:
     assert asked > 10
 
 
-PLAIN = (1, 2, 4, 6, 7, 14, 15, 16, 17, 18, 19, 21)
+PLAIN = (6, 9, 13, 26, 29, 36, 79, 86, 118, 130, 136, 145)
+"""Together they have every shape, key and level."""
 
 
 @pytest.mark.parametrize("seed", range(GRAPHS) if EVERYTHING else PLAIN)
@@ -176,8 +178,13 @@ def test_partitions_change_no_byte(spark: Any, tmp_path: Path, seed: int, monkey
     assert found[0] == found[1] == found[2], graph.yaml()
 
 
-@pytest.mark.parametrize("seed", chosen(lambda graph, result: can_replay(graph, result.letters), 1))
+def is_replayed(graph: Graph, result: Result) -> bool:
+    return can_replay(graph, result.letters) and (EVERYTHING or not may_refuse(graph))
+
+
+@pytest.mark.parametrize("seed", chosen(is_replayed, 1))
 def test_unedited_letters_fail_again(spark: Any, tmp_path: Path, seed: int) -> None:
-    found = execute(generated(seed), tmp_path, spark)
+    graph = generated(seed)
+    found = execute(graph, tmp_path, spark)
     again = replayed(tmp_path, spark)
-    assert again in (found.letters, "E458"), generated(seed).yaml()
+    assert again == found.letters or (again == "E458" and may_refuse(graph)), graph.yaml()

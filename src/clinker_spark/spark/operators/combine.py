@@ -54,7 +54,15 @@ SKIPPED = "on_miss: skip"
 """Why a record without a match is left out."""
 MISS = "combine_miss"
 """The kind of error of a record without a match, where that is one."""
-HINTS = {"broadcast": "broadcast", "grace_hash": "shuffle_hash", "sort_merge": "merge", "nested_loop": "broadcast"}
+ONE_TASK = "one_task"
+"""Both sides of a join are in one task: a hash table of the build is made there, and the left side keeps its order."""
+HINTS = {
+    "broadcast": "broadcast",
+    "grace_hash": "shuffle_hash",
+    "sort_merge": "merge",
+    "nested_loop": "broadcast",
+    ONE_TASK: "shuffle_hash",
+}
 
 
 def build_combine(builder: Builder, node: CombinePlan) -> Stream:
@@ -125,7 +133,7 @@ def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, 
     elif strategy == "range":
         joined = join_range(builder, node, sides)
     else:
-        joined = _plain(sides, "adaptive" if builder.small and builder.forced_join is None else strategy)
+        joined = _plain(sides, strategy)
     if node.on_miss == "error":
         joined = _fail_misses(joined, node, step)
     elif node.on_miss == "skip" and node.match == "collect":
@@ -151,6 +159,8 @@ def _matched(builder: Builder, node: CombinePlan, step: CombineStep, left: Strea
 def _strategy(builder: Builder, step: CombineStep) -> str:
     """That of the plan, unless another one is forced and possible."""
     forced = builder.forced_join
+    if builder.small and forced is None and step.equalities and step.strategy in HINTS | {"adaptive": ""}:
+        return ONE_TASK
     possible = {"nested_loop"}
     if step.equalities:
         possible |= {"broadcast", "grace_hash", "sort_merge", "adaptive"}
