@@ -2,7 +2,8 @@
 
 * `docs/cxl-reference.md`, every operator, method and function, comes from the builtin table.
 * `docs/diagnostics.md`, the index of the diagnostic codes, comes from the registry.
-* `docs/pictures/*.svg`, what becomes of each record of some examples, comes from their files.
+* `docs/pictures/*.svg`, what becomes of each record of some examples, comes from their files;
+  `docs/pictures/rules/*.svg`, the rules of correlation groups, from the examples that test them.
 * In the pages of the codes, the output in each `console` block comes from running its command: a block named
   `yaml orders.yaml` or `cxl total.cxl` above it is the content of that file.
 """
@@ -26,6 +27,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
 
 from cxl_reference import reference  # noqa: E402 (the paths above must come first)
 from record_pictures import pictures  # noqa: E402
+from rule_pictures import rule_pictures  # noqa: E402
 
 from clinker_spark.core.registry import ENTRIES, Entry  # noqa: E402
 
@@ -39,6 +41,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "cxl-reference.md", reference()
     yield ROOT / "docs" / "diagnostics.md", diagnostics_index()
     yield from pictures().items()
+    yield from rule_pictures().items()
     for path in sorted(PAGES.glob("*.md")):
         yield path, with_output(path.read_text(encoding="utf-8"))
 
