@@ -92,7 +92,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "plan/bind.py: output: node.config",
         "plan/nodes.py: shows_keys: output.config",
         "spark/operators/output.py: *: *config",
-        "spark/operators/correlated.py: with_held: node.config",
+        "spark/operators/withheld.py: with_held: node.config",
         "spark/outputs/*.py: *: config",
         "runtime/*output*.py: *: *config",
         "runtime/*path*.py: *: *config",

@@ -35,7 +35,7 @@ from clinker_spark.plan.correlation import (
     total_stratum,
 )
 from clinker_spark.plan.needs import needs
-from clinker_spark.plan.nodes import OutputPlan, SourcePlan, StreamRef
+from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, SourcePlan, StreamRef
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.progress import FINDING
 from clinker_spark.runtime.retracted import Retracted
@@ -226,9 +226,12 @@ class Groups:
 
     def _range(self, place: SetAside) -> tuple[int, int]:
         """The strata of the failures that are set aside at a place."""
-        nodes = place.stream.carried
-        first = min((self.strata[name] for name in nodes), default=0)
-        return first, max((total_stratum(self.plan, self.strata, name) for name in nodes), default=first)
+        found = [0] if not place.stream.carried else []
+        for name in place.stream.carried:
+            # The records that a total cannot be made of are set aside before it; what goes on from there are totals.
+            total = isinstance(self.plan[name], AggregatePlan) and place.name != f"{name}.rows"
+            found.append(total_stratum(self.plan, self.strata, name) if total else self.strata[name])
+        return min(found), max(found)
 
     def _with_strata(self, found: Any) -> Any:
         """Failures with the stratum in which they are judged; that of a failed total is one higher than that of the
@@ -251,7 +254,7 @@ class Groups:
             if stratum is not None and stratum in counts
             for name in [f"failures-{turn}-{'untraced' if stratum < 0 else 'first'}"]
         }
-        self.untraced = parts.pop(-1, None)
+        self.untraced = parts.pop(-1, None) if counts else saved  # it has the columns of letters, if nothing else
         return next(iter(parts.items()), None)
 
     def _behind(self, builder: Builder, failed: Saved, turn: int) -> list[Saved]:

@@ -97,9 +97,8 @@ class Evaluation:
             values: dict[str, Any] | None = dict(record.values)
             try:
                 for step in node.options["steps"]:
-                    values = _step(step, values, seen)
-                    if values is None:
-                        break
+                    if values is not None:
+                        values = _step(step, values, seen)
             except Failed as error:
                 self._fails(node, record, error.category)
                 continue
@@ -114,7 +113,7 @@ class Evaluation:
         inclusive = node.options["mode"] == "inclusive"
         for record in records:
             try:
-                taken = []
+                taken: list[str] = []
                 for port, test in node.options["conditions"].items():
                     if (inclusive or not taken) and _holds(test, record.values):
                         taken.append(port)
@@ -142,7 +141,8 @@ class Evaluation:
                 values = {**driver.values, "b": [b.values["v"] for b in matches]}
                 found.append(self._pair(node, driver, matches[0] if matches else None, values))
                 continue
-            for build in matches[:1] if options["match"] == "first" else matches or [None]:
+            none: list[Record | None] = [None]
+            for build in matches[:1] if options["match"] == "first" else matches or none:
                 found += self._made(node, driver, build)
             if not matches and options["match"] == "first":
                 found += self._made(node, driver, None)
@@ -289,7 +289,8 @@ def _holds(test: list[Any], values: dict[str, Any]) -> bool:
     if value is None:
         return False
     if kind == "divides":
-        return bool(_divide(value - number) > 0)
+        quotient = _divide(value - number)
+        return quotient is not None and quotient > 0
     return bool(value < number if kind == "<" else value > number)
 
 

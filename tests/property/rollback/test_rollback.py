@@ -116,7 +116,7 @@ def test_the_model_is_its_own_inverse_where_the_rules_allow() -> None:
     assert asked > 10
 
 
-PLAIN = (6, 9, 13, 26, 29, 36, 79, 86, 118, 130, 136, 145)
+PLAIN = (26, 36, 79, 86, 118, 130, 136, 145)
 """Together they have every shape, key and level."""
 
 
