@@ -96,6 +96,8 @@ class Groups:
                 traceable = self._find(turn)
             # What a query made cannot be traced to its records: it fails again, and is left out as it is.
             if turn and not traceable and not self.oversize:
+                if not self.outputs.complete:
+                    raise self._lost()
                 return self._all_letters()
             if self.outputs.write_again(self._prepared) == 0 and not self.state.unsure and not self.oversize:
                 return self._all_letters()
@@ -322,7 +324,7 @@ class Groups:
         held = self._held()
         others += [] if held is None else [held]
         if not triggers:
-            raise DataError([self.plan.outputs[0].diagnostic("E411", "records failed that are not found again")])
+            raise self._lost()
         names = [name for name in triggers[0].frame.columns if name != STRATUM]
         if sum(found.rows() for found in (*triggers, *others)) <= FEW_LETTERS:
             failed = _together([found.table(*names) for found in triggers])
@@ -332,6 +334,10 @@ class Groups:
         every = _union([found.frame.select(*names) for found in triggers])
         once = [ops.once_each(_union([found.frame for found in others]), every)] if others else []
         return self._save(_union([every, *once]), "letters")
+
+    def _lost(self) -> DataError:
+        """Records fail in a pass that writes, and not in the one that looks for them: nothing is published."""
+        return DataError([self.plan.outputs[0].diagnostic("E411", "records failed that are not found again")])
 
     def _held(self) -> Saved | None:
         scoped = self.handling.retraction_scope == "group" and relaxed_aggregates(self.plan)

@@ -58,6 +58,8 @@ class Outputs:
         """Those of which there are only parts."""
         self.again = False
         """Are they written once more, without what was taken back?"""
+        self.complete = True
+        """Were all of them written the last time that they were written again?"""
 
     @cached_property
     def targets(self) -> dict[str, Target]:
@@ -292,6 +294,7 @@ class Outputs:
                 if self.state.failed() and not self.state.plan.of_kind(QueryPlan):
                     # What fails after a query fails each time, and is left out: all outputs are written then.
                     break
+            self.complete = len(self.state.report.outputs) == len(self.state.plan.outputs)
             return self.state.failed()
         finally:
             builder.let_go()
