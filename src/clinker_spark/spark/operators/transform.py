@@ -37,6 +37,12 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     tap = Tap(builder, node, stream)
     texts = builder.texts and not builder.writes
     frame = apply(node.program, frame, context=context, window=window, counter=tap, texts=texts)
+    if builder.letters and not builder.texts and ERROR_COLUMN in frame.columns:
+        # Only failures are kept: Spark would compute every error within that filter, and with it what the error is
+        # about, once for each time it is mentioned. It moves no filter through what is not the same for each call.
+        # (With texts, what is made of a record costs more than that: these are made of failures only.)
+        once = F.expr(f"IF(monotonically_increasing_id() >= 0, {quote(ERROR_COLUMN)}, NULL)")
+        frame = frame.withColumn(ERROR_COLUMN, once)
     helpers = [ir.lookup_column(i) for i in range(len(node.program.typed.lookups))]
     if builder.values_of != node.name:
         shared = [f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED]
