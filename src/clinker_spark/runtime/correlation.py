@@ -115,9 +115,9 @@ class Groups:
 
     # ------------------------------------------------------------ builders
 
-    def _prepared(self, builder: Builder) -> None:
+    def _prepared(self, builder: Builder, *, later: bool = False) -> None:
         """A builder that leaves out what was retracted, and withholds groups with a failure."""
-        self.retracted.leave_out(builder)
+        self.retracted.leave_out(builder, later=later)
         builder.few = self.few
         builder.indexes = self.indexes
         self.state.again = "removed"
@@ -126,10 +126,12 @@ class Groups:
             if self.handling.retraction_scope == "group":
                 builder.left_out = self._groups(as_failed=(), as_read=[*self.triggers, *self.taken])
 
-    def _letters_builder(self, ends: Iterable[str], *, dirty: bool) -> Builder:
-        """A pass that keeps what is set aside on the way to some outputs, or up to some nodes."""
+    def _letters_builder(self, ends: Iterable[str], *, dirty: bool = False, later: bool = False) -> Builder:
+        """A pass that keeps what is set aside on the way to some outputs, or up to some nodes, or, `later`, of
+        everything that reaches outputs, when more was retracted."""
         builder = self.state.new_builder(letters=True)
-        self._prepared(builder)
+        self._prepared(builder, later=later)
+        builder.all_held = later
         if not dirty:
             builder.dirty = None
         for name in ends:
@@ -325,12 +327,11 @@ class Groups:
         others += [] if held is None else [held]
         if not triggers:
             raise self._lost()
-        names = [name for name in triggers[0].frame.columns if name != STRATUM]
+        names = [name for name in triggers[0].columns if name != STRATUM]
         if sum(found.rows() for found in (*triggers, *others)) <= FEW_LETTERS:
             failed = _together([found.table(*names) for found in triggers])
             rest = [_once_each(_together([found.table(*names) for found in others]), failed)] if others else []
-            like = Saved(triggers[0].place, triggers[0].frame.select(*names))
-            return save_table(_together([failed, *rest]), self.folder / "letters", like)
+            return save_table(_together([failed, *rest]), self.folder / "letters", self.state.spark)
         every = _union([found.frame.select(*names) for found in triggers])
         once = [ops.once_each(_union([found.frame for found in others]), every)] if others else []
         return self._save(_union([every, *once]), "letters")

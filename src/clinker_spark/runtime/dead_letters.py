@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from clinker_spark.runtime.report import LetterReport
 from clinker_spark.runtime.reservations import letter_key, letter_place, letter_places, located
 from clinker_spark.runtime.row_groups import RowGroups, can_settle_rows
 from clinker_spark.runtime.saved_letters import FEW_LETTERS, Saved, count_saved, save
+from clinker_spark.runtime.small_groups import SmallGroups, TooMuch, are_small
 from clinker_spark.runtime.source_letters import SourceLetters, kept_by_readers, settled_at
 from clinker_spark.runtime.state import RunState
 from clinker_spark.runtime.unreadable_keys import check_keys
@@ -101,15 +103,23 @@ class DeadLetters:
             return
         with self.state.timed("dead letters"):
             self.state.tell("dead_letters_started", {})
-            if not oversize and can_settle_rows(self.state, kept_bad):
-                groups: RowGroups | Groups = RowGroups(self.state, self.outputs)
-            else:
-                groups = Groups(self.state, self.outputs, kept_bad, oversize=oversize)
-            stored = groups.settle()
+            groups, stored = self._settled(kept_bad, oversize=oversize)
             check_keys(self.state, stored)
             self._deliver(stored)
             self.state.report.rollback_cursors = groups.cursors(stored)
             self.state.report.retraction = groups.counters
+
+    def _settled(self, kept_bad: SourceLetters | None, *, oversize: bool) -> tuple[RowGroups | Groups, Saved]:
+        """In the way that suits what there is: all of them withhold the same."""
+        if are_small(self.state, kept_bad, oversize=oversize):
+            small = SmallGroups(self.state, self.outputs, kept_bad, oversize=False)
+            with contextlib.suppress(TooMuch):
+                return small, small.settle()
+        if not oversize and can_settle_rows(self.state, kept_bad):
+            rows = RowGroups(self.state, self.outputs)
+            return rows, rows.settle()
+        groups = Groups(self.state, self.outputs, kept_bad, oversize=oversize)
+        return groups, groups.settle()
 
     def _suspects(self, found: SourceLetters | None) -> frozenset[str] | None:
         """The nodes at which a second pass finds failures; None when nobody knows."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from clinker_spark.plan.correlation import FEW
+from clinker_spark.plan.nodes import SourcePlan
 from clinker_spark.runtime.saved_letters import FEW_LETTERS, Saved, save
 from clinker_spark.spark.session import is_local
 from clinker_spark.spark.sources.chosen import Chosen, save_chosen
@@ -36,6 +37,8 @@ class Retracted:
         self.counts: Counter[int] = Counter()
         """By source."""
         self.turn = 0
+        self._told = -1
+        """The turn up to which readers know them."""
         self._known: set[tuple[int, int, int]] | None = set()
         """The places while they are few."""
         self._saved: Saved | None = None
@@ -61,27 +64,42 @@ class Retracted:
         self._known, self._saved = None, everything
         self.counts = Counter({source: count for (source,), count in everything.tally("source").items()})
 
-    def leave_out(self, builder: Builder) -> None:
-        """A pass without them."""
+    def leave_out(self, builder: Builder, *, later: bool = False) -> None:
+        """A pass without them; `later`: also without what is retracted before it runs, as far as readers can do it."""
         removed: dict[str, Any] = {}
         chosen: dict[str, Chosen] = {}
         for node in self.state.plan.sources:
             count = self.counts[node.index]
-            if not count:
-                continue
-            builder.facts[f"{node.name}: left out"] = count
-            if node.config.type == "csv" and count <= FEW and is_local(self.state.spark):
-                place = self.folder / f"left-out-{node.index}-{self.turn}"
-                if not place.exists():
-                    save_chosen(place, self._places(node.index))
-                chosen[node.name] = Chosen(str(place), (), keep=False)
-            elif self._known is not None and count <= _LISTED:
+            if count:
+                builder.facts[f"{node.name}: left out"] = count
+            if self._by_reader(node) and (count or later):
+                chosen[node.name] = Chosen(str(self._folder(node)), (), keep=False)
+            elif count and self._known is not None and count <= _LISTED:
                 removed[node.name] = sorted((f, row) for source, f, row in self._known if source == node.index)
-            else:
+            elif count:
                 removed[node.name] = self._frame().where(f"source = {node.index}")
         builder.removed, builder.chosen = removed, chosen
+        self.tell_readers()
         if chosen:
             builder.progress = None  # the readers' counts are those of all records, and stay so
+
+    def by_readers(self) -> bool:
+        """Is everything left out by readers? Then a pass that was built before leaves out what was retracted since."""
+        return all(self._by_reader(node) for node in self.state.plan.sources)
+
+    def tell_readers(self) -> None:
+        """Jobs that run from now on read what was retracted up to now no more."""
+        if self._told != self.turn:
+            self._told = self.turn
+            for node in self.state.plan.sources:
+                if self._by_reader(node):
+                    save_chosen(self._folder(node), self._places(node.index))
+
+    def _by_reader(self, node: SourcePlan) -> bool:
+        return node.config.type == "csv" and self.counts[node.index] <= FEW and is_local(self.state.spark)
+
+    def _folder(self, node: SourcePlan) -> Path:
+        return self.folder / f"left-out-{node.index}"
 
     def _places(self, source: int) -> pa.Table:
         if self._saved is not None:

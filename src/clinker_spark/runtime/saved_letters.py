@@ -10,6 +10,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from clinker_spark.runtime.assemble import Made
 from clinker_spark.runtime.letter_lines import write_lines
 from clinker_spark.runtime.replay_files import Feed
 from clinker_spark.spark.operators.letters import MERGED, LetterCount, letter_header
-from clinker_spark.spark.parts import part_writer
+from clinker_spark.spark.parts import DataFrame, part_writer, read_parts
+from clinker_spark.spark.session import SparkSession
 from clinker_spark.spark.sources.request import LINE_COLUMN, SourceFile
 
 FEW_LETTERS = 50_000
@@ -35,10 +37,19 @@ _ORDER = ("source", "file", "row", "stage", "tie")
 
 @dataclass(frozen=True)
 class Saved:
-    """A DataFrame over the files in `place`."""
+    """Letters that lie in files."""
 
     place: Path
-    frame: Any
+    spark: SparkSession
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The same as a DataFrame; its schema is that of the files, which costs no job."""
+        return read_parts(self.spark, str(self.place), pads.dataset(self.place, format="parquet").schema)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(pads.dataset(self.place, format="parquet").schema.names)
 
     def batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
         yield from pads.dataset(self.place, format="parquet").to_batches(columns=list(columns))
@@ -54,7 +65,7 @@ class Saved:
         """Those that fulfil a condition, in files of their own; without a Spark job, batch by batch."""
         found = pads.dataset(self.place, format="parquet")
         pads.write_dataset(found.scanner(filter=condition, use_threads=False), place, format="parquet")
-        return Saved(place, self.frame.sparkSession.read.schema(self.frame.schema).parquet(str(place)))
+        return Saved(place, self.spark)
 
     def tally(self, *columns: str) -> Counter[tuple[Any, ...]]:
         """How often each combination of values occurs: for columns that have few."""
@@ -176,17 +187,17 @@ def _texts(column: pa.ChunkedArray) -> pa.Array:
     return pc.cast(column, pa.string()).combine_chunks()
 
 
-def save_table(table: pa.Table, place: Path, like: Saved) -> Saved:
+def save_table(table: pa.Table, place: Path, spark: SparkSession) -> Saved:
     """Letters that are in memory, as files like those of others."""
     place.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, place / "part-0.parquet")
-    return Saved(place, like.frame.sparkSession.read.schema(like.frame.schema).parquet(str(place)))
+    return Saved(place, spark)
 
 
-def save(frame: Any, place: Path) -> Saved:
+def save(frame: DataFrame, place: Path) -> Saved:
     """Run the job."""
     part_writer(frame, str(place)).parquet(str(place))
-    return Saved(place, frame.sparkSession.read.schema(frame.schema).parquet(str(place)))
+    return Saved(place, frame.sparkSession)
 
 
 def count_saved(letters: Saved) -> list[LetterCount]:

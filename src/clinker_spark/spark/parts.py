@@ -12,9 +12,11 @@ import shutil
 from contextlib import suppress
 from typing import Any
 
-from pyspark.sql import DataFrame, DataFrameWriter
+import pyarrow as pa
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
-__all__ = ["part_writer", "without_checksum_files"]
+__all__ = ["DataFrame", "part_writer", "read_parts", "without_checksum_files"]
 
 _MARK = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 _WORKPLACE = os.path.join("_temporary", "0", "_temporary")
@@ -29,6 +31,11 @@ def part_writer(frame: DataFrame, folder: str) -> DataFrameWriter:
         shutil.rmtree(folder)
     os.makedirs(os.path.join(folder, _WORKPLACE))
     return frame.write.mode("append").option(_MARK, "false")
+
+
+def read_parts(spark: SparkSession, folder: str, schema: pa.Schema) -> DataFrame:
+    """Parts in Parquet files, of which the schema is known: Spark would run a job to find it."""
+    return spark.read.schema(from_arrow_schema(schema)).parquet(folder)
 
 
 def without_checksum_files(context: Any) -> None:

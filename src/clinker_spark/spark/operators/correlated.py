@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 CORRELATED = "correlated"
 OVERSIZE = "group_size_exceeded"
+TAKEN_MESSAGE = "correlated with failure in group: taken back with a record of '{}'"
+HELD_MESSAGE = "correlated with failure in group {}"
 
 
 def contributions(builder: Builder, totals: Mapping[str, Sequence[str] | DataFrame]) -> DataFrame | None:
@@ -94,11 +96,16 @@ def retracted_message(plan: Plan) -> Column:
     """Why a record was taken back: which aggregate failed."""
     names = F.array(*[F.lit(node.name) for node in plan.nodes])
     name = F.element_at(names, F.col("stage") + 1)
-    return F.concat(F.lit("correlated with failure in group: taken back with a record of '"), name, F.lit("'"))
+    return _said(TAKEN_MESSAGE, name)
 
 
 def held_message() -> Column:
-    return F.concat(F.lit("correlated with failure in group "), group_text(F.col("keys")))
+    return _said(HELD_MESSAGE, group_text(F.col("keys")))
+
+
+def _said(message: str, what: Column) -> Column:
+    before, after = message.split("{}")
+    return F.concat(F.lit(before), what, F.lit(after))
 
 
 def correlated_letters(frame: DataFrame, message: Column, category: str = CORRELATED) -> DataFrame:

@@ -7,7 +7,7 @@ without a key is a group of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType
 
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.correlation import PREFIX, blamed, carried_fields, key_columns
+from clinker_spark.plan.correlation import PREFIX, Keys, blamed, carried_fields, key_columns
 from clinker_spark.plan.ledger import WITHHELD_FROM, count
 from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, Plan, SourcePlan
 from clinker_spark.spark.operators.stream import FROM_COLUMN, Stream
@@ -48,30 +48,29 @@ class DirtyGroups:
     ) -> tuple[DataFrame, Column | None]:
         """Which rows belong to groups of a source, by the fields `own` of its key that they have; None: surely none.
         `also` are keys that must be those of the failed record besides. The rows may get columns to know it by."""
-        found: list[Column] = []
-        for number, fields in enumerate(carried_fields(self.plan, source)):
-            shared = [name for name in own if name in fields]
-            if not shared:
-                continue
-            columns = list(dict.fromkeys((*shared, *also)))
-            if self.frame is None:
-                texts = self._texts(source, fields, shared, columns)
-                if texts:
-                    found.append(_joined([key_text(rows, name) for name in columns]).isin(texts))
-            else:
-                rows, mark = self._by_join(rows, source, fields, shared, columns, f"{HELD}.{source.index}.{number}")
-                found.append(mark)
+        if self.frame is None:
+            found = [
+                _joined([key_text(rows, name) for name in columns]).isin(sorted(texts))
+                for columns, texts in self.texts(source, own, also)
+            ]
+            return rows, reduce(Column.__or__, found) if found else None
+        found = []
+        for number, (fields, shared, columns) in enumerate(_shapes(self.plan, source, own, also)):
+            rows, mark = self._by_join(rows, source, fields, shared, columns, f"{HELD}.{source.index}.{number}")
+            found.append(mark)
         return rows, reduce(Column.__or__, found) if found else None
 
-    def _texts(
-        self, source: SourcePlan, fields: Sequence[str], shared: Sequence[str], columns: Sequence[str]
-    ) -> list[str]:
+    def texts(self, source: SourcePlan, own: Sequence[str], also: Sequence[str]) -> list[tuple[list[str], set[str]]]:
+        """For groups that are listed: key columns, and which texts of them together (`joined_text`) are dirty."""
         assert self.listed is not None
         mine = set(key_columns(source))
-        groups = [keys for keys in self.listed.get(source.index, ()) if mine & keys.keys() == set(fields)]
-        there = [keys for keys in groups if any(keys[name] is not None for name in shared)]
-        values = ([keys.get(name) for name in columns] for keys in there)
-        return sorted({SEPARATOR.join(NULL if text is None else text for text in texts) for texts in values})
+        found = []
+        for fields, shared, columns in _shapes(self.plan, source, own, also):
+            groups = [keys for keys in self.listed.get(source.index, ()) if mine & keys.keys() == set(fields)]
+            there = [keys for keys in groups if any(keys[name] is not None for name in shared)]
+            texts = {joined_text(keys.get(name) for name in columns) for keys in there}
+            found += [(columns, texts)] if texts else []
+        return found
 
     def _by_join(
         self,
@@ -105,7 +104,27 @@ def key_text(frame: DataFrame, name: str) -> Column:
     return column.cast("string")
 
 
+def _shapes(
+    plan: Plan, source: SourcePlan, own: Sequence[str], also: Sequence[str]
+) -> Iterator[tuple[Sequence[str], list[str], list[str]]]:
+    """The fields of a source's key that a failed record can have, those that it shares with records which have `own`,
+    and everything that is compared."""
+    for fields in carried_fields(plan, source):
+        if shared := [name for name in own if name in fields]:
+            yield fields, shared, list(dict.fromkeys((*shared, *also)))
+
+
+def joined_text(texts: Iterable[str | None]) -> str:
+    """The texts of several keys as one.
+
+    >>> joined_text(["O1", None])
+    'O1\\x1f\\x00'
+    """
+    return SEPARATOR.join(NULL if text is None else text for text in texts)
+
+
 def _joined(texts: Sequence[Column]) -> Column:
+    """`joined_text` on Spark."""
     there = [F.coalesce(text, F.lit(NULL)) for text in texts]
     return F.concat_ws(SEPARATOR, *there) if len(there) > 1 else there[0]
 
@@ -128,6 +147,21 @@ def own_groups(letters: DataFrame) -> DataFrame:
     return letters.where(F.col("source").isNotNull()).select("source", keys)
 
 
+def concerned(plan: Plan, keys: Keys) -> Iterator[tuple[SourcePlan, list[str]]]:
+    """The sources whose groups records with such keys belong to, and by which columns."""
+    for source in plan.sources:
+        own = [name for name in key_columns(source) if name in keys.own]
+        if source.name in keys.sources and own:
+            yield source, own
+
+
+def also_compared(plan: Plan, node: OutputPlan) -> tuple[str, ...]:
+    """The keys that must be those of the failed record, for one of an output to be withheld: by its policy."""
+    policy = node.config.correlation_fanout_policy or plan.file.error_handling.correlation_fanout_policy
+    own = plan.keys[node.inputs[0].node].own
+    return {"any": (), "all": own, "primary": own[:1]}[policy]
+
+
 def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
     """The records of an output with `$held`: does one of their groups have a failure?
 
@@ -139,15 +173,10 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
         return stream.over(stream.frame.withColumn(HELD, F.lit(True)))
     if builder.dirty is None or not keys.own:
         return stream
-    policy = node.config.correlation_fanout_policy or builder.plan.file.error_handling.correlation_fanout_policy
-    also = {"any": (), "all": keys.own, "primary": keys.own[:1]}[policy]
     frame, names = stream.frame, stream.frame.columns
     held: list[Column] = []
-    for source in builder.plan.sources:
-        own = [name for name in key_columns(source) if name in keys.own]
-        if source.name not in keys.sources or not own:
-            continue
-        frame, mark = builder.dirty.marked(frame, source, own, also)
+    for source, own in concerned(builder.plan, keys):
+        frame, mark = builder.dirty.marked(frame, source, own, also_compared(builder.plan, node))
         if mark is not None and keys.single and len(keys.sources) > 1:
             mark = mark & (F.col(quote(FROM_COLUMN)) == source.index)
         held += [] if mark is None else [mark]
@@ -164,10 +193,7 @@ def without_left_out(builder: Builder, node: AggregatePlan, stream: Stream) -> S
         return stream
     frame, names = stream.frame, stream.frame.columns
     gone: list[Column] = []
-    for source in builder.plan.sources:
-        own = [name for name in key_columns(source) if name in keys.own]
-        if source.name not in keys.sources or not own:
-            continue
+    for source, own in concerned(builder.plan, keys):
         frame, mark = groups.marked(frame, source, own)
         if mark is not None and FROM_COLUMN in names:  # what was read, or driven by what was read, has one source
             mark = mark & (F.col(quote(FROM_COLUMN)) == source.index)

@@ -6,6 +6,7 @@ so that a pass over them costs little more than parsing. What is chosen lies in 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
@@ -30,7 +31,8 @@ class Chosen:
 
     def stay(self, file: int, rows: np.ndarray, keys: Mapping[str, pa.Array]) -> np.ndarray:
         """Which of some neighbouring records stay: their rows, and the values of their keys."""
-        places, groups = _sets(self.folder)
+        now = os.stat(os.path.join(self.folder, PLACES))
+        places, groups = _sets(self.folder, (now.st_ino, now.st_mtime_ns))
         found = np.zeros(len(rows), dtype=bool)
         mine = places.get(file)
         if mine is not None and len(rows):
@@ -60,15 +62,18 @@ def save_chosen(folder: Path, table: pa.Table) -> None:
     """Choose the records of a table with `file`, `row` and, if whole groups are chosen, a column for each key."""
     folder.mkdir(parents=True, exist_ok=True)
     places = table.select(["file", "row"]).sort_by([("file", "ascending"), ("row", "ascending")])
-    feather.write_feather(places, str(folder / PLACES), compression="uncompressed")
     keys = [column.combine_chunks() for column in table.columns[2:]]
     groups = group_texts(keys).unique() if keys else pa.array([], pa.string())
     there = groups.filter(pc.is_valid(groups))
     feather.write_feather(pa.table({"group": there}), str(folder / GROUPS), compression="uncompressed")
+    # Last, and as a new file: readers that know this folder see that others are chosen now.
+    beside = folder / f"{PLACES}.new"
+    feather.write_feather(places, str(beside), compression="uncompressed")
+    beside.replace(folder / PLACES)
 
 
 @lru_cache(maxsize=8)
-def _sets(folder: str) -> tuple[dict[int, np.ndarray], pa.Array]:
+def _sets(folder: str, version: tuple[int, int]) -> tuple[dict[int, np.ndarray], pa.Array]:
     places = feather.read_table(str(Path(folder) / PLACES))
     files, rows = (places.column(name).to_numpy() for name in ("file", "row"))
     by_file = {int(file): rows[files == file] for file in np.unique(files)}
