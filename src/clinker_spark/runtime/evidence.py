@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -174,9 +175,9 @@ def _take(rows: pa.Table, numbers: Sequence[int]) -> pa.Table:
 
 def correlated_letters(rows: pa.Table, messages: Sequence[str]) -> pa.Table:
     """Source records that did not fail themselves, as dead letters: `correlated.correlated_letters`."""
-    count, empty = rows.num_rows, {"tie": [], "built": [], "groups": []}
-    made = {"category": [CORRELATED] * count, "message": list(messages), "trigger": [False] * count}
-    made |= {name: [value] * count for name, value in empty.items()}
+    count = rows.num_rows
+    made: dict[str, list[Any]] = {"category": [CORRELATED] * count, "message": list(messages)}
+    made |= {"trigger": [False] * count} | {name: [[]] * count for name in ("tie", "built", "groups")}
     columns = [
         pa.array(made[name], rows.schema.field(name).type) if name in made else rows[name] for name in rows.column_names
     ]

@@ -76,7 +76,7 @@ class Result:
 
 
 class Model:
-    def __init__(self, graph: Graph, readings: Readings = Readings()) -> None:  # noqa: B008
+    def __init__(self, graph: Graph, readings: Readings = Readings()) -> None:
         self.graph = graph
         self.readings = readings
         levels = {"window", "distinct"} if readings.window_levels else set()
