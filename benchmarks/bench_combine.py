@@ -26,11 +26,11 @@ from pyspark.sql import functions as F
 
 from clinker_spark.plan.nodes import StreamRef
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.discovery import discover
-from clinker_spark.runtime.options import Options, contexts
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.discover.sources import discover
+from clinker_spark.runtime.run.options import Options, contexts
+from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.session import session
+from clinker_spark.spark.session.sessions import session
 
 EQUI = """
 pipeline: {{ name: bench }}

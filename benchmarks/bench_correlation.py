@@ -19,8 +19,8 @@ import pyarrow.csv as pacsv
 from bench_pipeline import timed
 
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.run import run
-from clinker_spark.spark.session import session
+from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.spark.session.sessions import session
 
 PIPELINE = """
 pipeline: {{ name: bench }}

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from clinker_spark.config.model.output import CsvOutput
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.spark.outputs.rendering import OutColumn, render
-from clinker_spark.spark.session import session
-from clinker_spark.spark.types import schema_of
+from clinker_spark.spark.columns.types import schema_of
+from clinker_spark.spark.render.rendering import OutColumn, render
+from clinker_spark.spark.session.sessions import session
 
 COLUMNS = (
     "id",

@@ -25,10 +25,10 @@ from pyspark.sql import functions as F
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import CsvRead
 from clinker_spark.cxl.builtins.physical import physical
-from clinker_spark.spark.session import session
-from clinker_spark.spark.sources.csv_plan import make_plan
-from clinker_spark.spark.sources.csv_source import read_csv
-from clinker_spark.spark.sources.request import ReadRequest, SourceFile
+from clinker_spark.spark.scan.csv.plan import make_plan
+from clinker_spark.spark.scan.csv.source import read_csv
+from clinker_spark.spark.scan.request import ReadRequest, SourceFile
+from clinker_spark.spark.session.sessions import session
 
 TYPES = {
     "id": "int",

@@ -80,7 +80,7 @@ def main() -> int:
         os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(Path(folder, "cache"))
         compileall.compile_dir(Path(clinker_spark.__file__).parent, quiet=1)
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the first run fills the cache for the standard library
-        check = [sys.executable, "-c", "from clinker_spark.cli.cxl import main; main()", "check"]
+        check = [sys.executable, "-c", "from clinker_spark.cli.cxl.main import main; main()", "check"]
         long, short = Path(folder, "long.cxl"), Path(folder, "short.cxl")
         long.write_text(program(args.lines))
         short.write_text("emit a = 1\n")

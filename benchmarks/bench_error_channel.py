@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.program import compile
-from clinker_spark.spark.session import session
-from clinker_spark.spark.types import schema_of
+from clinker_spark.spark.columns.types import schema_of
+from clinker_spark.spark.session.sessions import session
 
 PROGRAM = """
 emit total = price * qty

@@ -26,8 +26,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.run import run
-from clinker_spark.spark.session import session
+from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.spark.session.sessions import session
 
 SCHEMA = "id BIGINT, customer STRING, city STRING, qty BIGINT, price DOUBLE, rate DOUBLE, ordered DATE"
 PIPELINE = """

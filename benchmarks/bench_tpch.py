@@ -24,8 +24,8 @@ from benchmarks.tpch.suite import NUMBERS, TABLES, duckdb_runner, generate, prog
 
 from clinker_spark.query.program import compile_query, run  # noqa: E402
 from clinker_spark.query.values import Dataset  # noqa: E402
-from clinker_spark.runtime.query import QueryEngine, prepare  # noqa: E402
-from clinker_spark.spark.session import session  # noqa: E402
+from clinker_spark.runtime.query.engine import QueryEngine, prepare  # noqa: E402
+from clinker_spark.spark.session.sessions import session  # noqa: E402
 
 Way = Callable[[int], Any]
 

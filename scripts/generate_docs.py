@@ -32,7 +32,7 @@ from rule_pictures import rule_pictures  # noqa: E402
 from clinker_spark.core.registry import ENTRIES, Entry  # noqa: E402
 
 PAGES = ROOT / "src" / "clinker_spark" / "core" / "pages"
-COMMANDS = {"clinker": "clinker_spark.cli.main", "cxl": "clinker_spark.cli.cxl"}
+COMMANDS = {"clinker": "clinker_spark.cli.clinker.main", "cxl": "clinker_spark.cli.cxl.main"}
 _FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -49,7 +49,9 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from clinker_spark.spark.session import session  # most tests need no Java, and should not wait for the import
+    from clinker_spark.spark.session.sessions import (
+        session,  # most tests need no Java, and should not wait for the import
+    )
 
     settings = {
         "spark.driver.memory": "2g",

@@ -26,7 +26,7 @@ def test_workers_are_forked_with_what_they_need(spark) -> None:  # type: ignore[
         import gc
 
         for _ in batches:
-            found = ["clinker_spark.spark.sources.csv_source" in sys.modules, gc.get_freeze_count() > 10_000]
+            found = ["clinker_spark.spark.scan.csv.source" in sys.modules, gc.get_freeze_count() > 10_000]
             yield pa.RecordBatch.from_pydict({"fine": found})
 
     rows = spark.range(0, 1, 1, 1).mapInArrow(loaded, "fine boolean").collect()

@@ -11,7 +11,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 
 from clinker_spark import cxl
-from clinker_spark.spark.session import session
+from clinker_spark.spark.session.sessions import session
 
 HERE = Path(__file__).parent
 ERROR = "$error"

@@ -34,14 +34,14 @@ class CallableQueries(ModuleType):
     """The package `clinker_spark.query`, which can be called."""
 
     def __call__(self, text: str, **sources: Any) -> Any:
-        """A query program over DataFrames, tables, lists and files; see `clinker_spark.runtime.query_api.query`.
+        """A query program over DataFrames, tables, lists and files; see `clinker_spark.runtime.query.api.query`.
 
         `sources` are its names: DataFrames, lists of records, tables (`Table("sales")`) or plain values. Rows come
         back as a DataFrame, a single value as itself.
         """
         import importlib
 
-        return importlib.import_module("clinker_spark.runtime.query_api").query(text, sources)
+        return importlib.import_module("clinker_spark.runtime.query.api").query(text, sources)
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from clinker_spark.cli import app
-from clinker_spark.cli.cxl import cxl as group
+from clinker_spark.cli.cxl.main import cxl as group
 
 
 class Done(NamedTuple):

@@ -14,7 +14,7 @@ import pytest
 
 import clinker_spark
 from clinker_spark.cli import app
-from clinker_spark.cli.main import COMMANDS, clinker
+from clinker_spark.cli.clinker.main import COMMANDS, clinker
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.core.registry import ENTRIES, page
@@ -53,14 +53,14 @@ def test_help_lists_the_commands() -> None:
 
 def test_help_loads_neither_commands_nor_heavy_packages() -> None:
     code = (
-        "import sys\nfrom clinker_spark.cli.main import main\nsys.argv = ['clinker', '--help']\n"
+        "import sys\nfrom clinker_spark.cli.clinker.main import main\nsys.argv = ['clinker', '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print('LOADED', *(m for m in sys.modules if m.startswith('clinker_spark.cli.')"
         " or m in ('pyspark', 'rich', 'pydantic', 'yaml')))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.partition("LOADED ")[2].split()
-    assert set(loaded) == {"clinker_spark.cli.main", "clinker_spark.cli.app"}
+    assert set(loaded) == {"clinker_spark.cli.clinker", "clinker_spark.cli.clinker.main", "clinker_spark.cli.app"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

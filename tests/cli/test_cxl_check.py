@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from clinker_spark.cli.cxl import COMMANDS
-from clinker_spark.cli.schemas import load_schema
+from clinker_spark.cli.cxl.main import COMMANDS
+from clinker_spark.cli.cxl.schemas import load_schema
 from clinker_spark.core.errors import InputError
 
 
@@ -54,7 +54,7 @@ def test_unknown_command(cxl: Callable[..., Any]) -> None:
 def test_check_as_a_process_loads_nothing_heavy(program: Path) -> None:
     code = (
         "import sys, runpy\nsys.argv = ['cxl', 'check', sys.argv[1]]\n"
-        "try:\n    runpy.run_module('clinker_spark.cli.cxl', run_name='__main__')\n"
+        "try:\n    runpy.run_module('clinker_spark.cli.cxl.main', run_name='__main__')\n"
         "except SystemExit as end:\n    print('EXIT', end.code)\n"
         "heavy = ('pyspark', 'py4j', 'pandas', 'pyarrow', 'pydantic', 'rich', 'prompt_toolkit', 'yaml')\n"
         "print('HEAVY', [m for m in heavy if m in sys.modules])"

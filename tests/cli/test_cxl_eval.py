@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clinker_spark.cli.jsontext import dump
-from clinker_spark.cli.records import fit_record, infer_schema, read_record
-from clinker_spark.cli.typed_text import Guessed, Unfit, fit_value
+from clinker_spark.cli.cxl.jsontext import dump
+from clinker_spark.cli.cxl.records import fit_record, infer_schema, read_record
+from clinker_spark.cli.cxl.typed_text import Guessed, Unfit, fit_value
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import parse_type
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from clinker_spark.cli.cxl_repl import fields
-from clinker_spark.cli.repl_completion import complete, needs_more, receiver_text
-from clinker_spark.cli.repl_help import topic, topics
-from clinker_spark.cli.repl_session import Session
-from clinker_spark.cli.repl_terminal import state_file
+from clinker_spark.cli.cxl.repl import fields
+from clinker_spark.cli.repl.completion import complete, needs_more, receiver_text
+from clinker_spark.cli.repl.help import topic, topics
+from clinker_spark.cli.repl.session import Session
+from clinker_spark.cli.repl.terminal import state_file
 from clinker_spark.core.errors import InputError
 from clinker_spark.cxl.builtins import all_builtins
 from clinker_spark.cxl.builtins.collections import HIGHER_ORDER, HigherOrderMethod
@@ -436,7 +436,7 @@ class Terminal:
 def test_a_real_terminal(tmp_path: Path) -> None:
     pytest.importorskip("prompt_toolkit")
     env = {**os.environ, "TERM": "xterm", "XDG_STATE_HOME": str(tmp_path), "NO_COLOR": "1"}
-    terminal = Terminal([sys.executable, "-m", "clinker_spark.cli.cxl", "repl", "--record", RECORD], env)
+    terminal = Terminal([sys.executable, "-m", "clinker_spark.cli.cxl.main", "repl", "--record", RECORD], env)
     terminal.expect(b"cxl>")
     terminal.send(b"qty * (2 +\r", b"...>")
     terminal.send(b"3)\r", b"20 : Int", b"cxl>")

@@ -8,8 +8,8 @@ import click
 import pytest
 
 from clinker_spark.cli import app
-from clinker_spark.cli.cxl import cxl
-from clinker_spark.cli.main import clinker
+from clinker_spark.cli.clinker.main import clinker
+from clinker_spark.cli.cxl.main import cxl
 
 DEEP = {
     "brackets": "(" * 1000 + "v" + ")" * 1000,

@@ -17,8 +17,8 @@ from jsonschema.exceptions import best_match
 
 from clinker_spark.config.json_schema import DIALECT, field_docs, json_schema, json_schema_text
 from clinker_spark.config.model.pipeline import Memory
-from clinker_spark.config.scalars import resolve
-from clinker_spark.config.yaml_tree import parse_yaml
+from clinker_spark.config.tree.scalars import resolve
+from clinker_spark.config.tree.yaml import parse_yaml
 from clinker_spark.core.span import Source
 from tests.config.golden_cases import cases, findings, kind, split
 

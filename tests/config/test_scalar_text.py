@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinker_spark.config.errors import ConfigError
-from clinker_spark.config.scalar_text import ScalarText
-from clinker_spark.config.yaml_tree import parse_yaml
+from clinker_spark.config.tree.scalar_text import ScalarText
+from clinker_spark.config.tree.yaml import parse_yaml
 from clinker_spark.core.diagnostics import Diagnostic, Label
 from clinker_spark.core.render import render_text
 from clinker_spark.core.span import Source, Span

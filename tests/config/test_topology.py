@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clinker_spark.config.topology import Graph, build_graph
-from clinker_spark.config.yaml_tree import parse_yaml
+from clinker_spark.config.tree.yaml import parse_yaml
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic_core import PydanticCustomError
 
-from clinker_spark.config.scalars import Plain, as_bool, as_float, as_int, resolve
+from clinker_spark.config.tree.scalars import Plain, as_bool, as_float, as_int, resolve
 from clinker_spark.config.values import (
     read_bool,
     read_duration,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinker_spark.config.errors import ConfigError
-from clinker_spark.config.toml_tree import parse_toml
+from clinker_spark.config.tree.toml import parse_toml
 from clinker_spark.config.workspace import find_workspace, parse_workspace
 from clinker_spark.core.span import Source
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import yaml
 
-from clinker_spark.config import yaml_tree
 from clinker_spark.config.errors import ConfigError
-from clinker_spark.config.scalars import Plain
-from clinker_spark.config.yaml_tree import Document, parse_yaml
+from clinker_spark.config.tree import yaml as yaml_tree
+from clinker_spark.config.tree.scalars import Plain
+from clinker_spark.config.tree.yaml import Document, parse_yaml
 from clinker_spark.core.span import Source
 
 

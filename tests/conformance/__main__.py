@@ -20,7 +20,7 @@ def main() -> int:
     if options.engine in ("interpreter", "both"):
         failures += [(f"{i} [interpreter]", d) for i, d in run_interpreter(cases)]
     if options.engine in ("spark", "both"):
-        from clinker_spark.spark.session import session
+        from clinker_spark.spark.session.sessions import session
 
         failures += [(f"{i} [spark]", d) for i, d in run_spark(cases, session("local[2]"))]
     for name, problem in failures:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from clinker_spark.core.types import Type, parse_type
-from clinker_spark.cxl.coerce import coerce_record
 from clinker_spark.cxl.errors import EvalError
-from clinker_spark.cxl.execution import Outcome
+from clinker_spark.cxl.interpret.coerce import coerce_record
+from clinker_spark.cxl.interpret.statements import Outcome
 from clinker_spark.cxl.ir import TDistinct, TEach, has_statement
 from clinker_spark.cxl.program import Program
 from tests.conformance.cases import Case, Got, compile_case, context, difference, plain, same
@@ -140,8 +140,8 @@ def _run_together(batch: list[tuple[Case, Program]], spark: Any) -> Failures:
 
 
 def _run_alone(case: Case, program: Program, spark: Any) -> str | None:
-    from clinker_spark.spark.columns import Window, apply, apply_aggregate
-    from clinker_spark.spark.values import from_row
+    from clinker_spark.spark.columns.programs import Window, apply, apply_aggregate
+    from clinker_spark.spark.columns.values import from_row
     from tests.support.batch import frame
 
     schema = _schema(case)

@@ -194,7 +194,7 @@ def several_files(n: int) -> dict[str, str]:
 def query(root: Path, n: int, files: Any) -> Attempt:
     """The code that writes results of queries; its attempt is made with the given files."""
     from clinker_spark.query.failures import Failed
-    from clinker_spark.runtime import query_files
+    from clinker_spark.runtime.query import files as query_files
 
     made: list[Attempt] = []
 

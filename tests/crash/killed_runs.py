@@ -42,8 +42,8 @@ def run_pipeline(folder: str, port: int, secret: str, at: int | None) -> None:
     attempt.SYSTEM = StoppingFiles(at, log)  # type: ignore[assignment]
     spark = attached(port, secret)
     from clinker_spark.plan.prepare import prepare
-    from clinker_spark.runtime.options import Options
-    from clinker_spark.runtime.run import run
+    from clinker_spark.runtime.run.options import Options
+    from clinker_spark.runtime.run.pipeline import run
 
     with open(log, "a", encoding="utf-8") as out:
         print("BEGIN", file=out)

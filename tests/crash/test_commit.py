@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from clinker_spark.cli.main import clinker
+from clinker_spark.cli.clinker.main import clinker
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.commit.claims import Claim

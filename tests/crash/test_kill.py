@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from clinker_spark.cli.main import clinker
+from clinker_spark.cli.clinker.main import clinker
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 from tests.crash.killed_runs import run_pipeline
 from tests.support.sessions import quick
 
@@ -49,7 +49,7 @@ class Killing:
         self.base = base
         self.spark = spark
         self.processes = multiprocessing.get_context("forkserver")
-        self.processes.set_forkserver_preload(["tests.crash.killed_runs", "clinker_spark.runtime.run"])
+        self.processes.set_forkserver_preload(["tests.crash.killed_runs", "clinker_spark.runtime.run.pipeline"])
         self.count = 0
         data = base / "template" / "data"
         (data / "out").mkdir(parents=True)

@@ -6,8 +6,8 @@ import datetime
 from typing import Any
 
 from clinker_spark.core.span import Source
-from clinker_spark.cxl import ast
-from clinker_spark.cxl.parser import parse, parse_expression
+from clinker_spark.cxl.syntax import ast
+from clinker_spark.cxl.syntax.parser import parse, parse_expression
 
 
 def tree(text: str) -> str:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl.dateformats import check_format, format_value, parse_or, parse_text
-from clinker_spark.cxl.dateformats_sql import sql_format, sql_parse
+from clinker_spark.cxl.dates.formats import check_format, format_value, parse_or, parse_text
+from clinker_spark.cxl.dates.formats_sql import sql_format, sql_parse
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
 MOMENT = dt.datetime(2024, 3, 5, 14, 7, 9, 250_000)  # a Tuesday

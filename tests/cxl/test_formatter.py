@@ -7,10 +7,10 @@ from textwrap import dedent
 import pytest
 
 from clinker_spark.core.span import Source
-from clinker_spark.cxl.format_expressions import quote_string
-from clinker_spark.cxl.formatter import WIDTH, format_expression, format_source
-from clinker_spark.cxl.lexer import tokenize
-from clinker_spark.cxl.parser import parse_expression
+from clinker_spark.cxl.format.expressions import quote_string
+from clinker_spark.cxl.format.formatter import WIDTH, format_expression, format_source
+from clinker_spark.cxl.syntax.lexer import tokenize
+from clinker_spark.cxl.syntax.parser import parse_expression
 from tests.cxl.syntax_trees import tree
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clinker_spark.core.span import Source
-from clinker_spark.cxl.formatter import format_source
-from clinker_spark.cxl.lexer import tokenize
-from clinker_spark.cxl.parser import parse, parse_expression
+from clinker_spark.cxl.format.formatter import format_source
+from clinker_spark.cxl.syntax.lexer import tokenize
+from clinker_spark.cxl.syntax.parser import parse, parse_expression
 from tests.cxl.syntax_trees import show
 
 FAST = settings(max_examples=150, deadline=None)

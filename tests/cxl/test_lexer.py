@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from clinker_spark.cxl.lexer import Token, tokenize
+from clinker_spark.cxl.syntax.lexer import Token, tokenize
 
 
 def kinds(text: str) -> list[str]:

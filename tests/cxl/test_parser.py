@@ -8,8 +8,9 @@ import time
 import pytest
 
 from clinker_spark.core.span import Source
-from clinker_spark.cxl import ast, limits
-from clinker_spark.cxl.parser import parse, parse_expression
+from clinker_spark.cxl import limits
+from clinker_spark.cxl.syntax import ast
+from clinker_spark.cxl.syntax.parser import parse, parse_expression
 from tests.cxl.syntax_trees import expression, messages, tree
 
 EXPRESSIONS = [

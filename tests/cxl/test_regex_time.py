@@ -11,12 +11,12 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl.program import compile as compile_program
-from clinker_spark.cxl.regex_alphabet import alphabet_of
-from clinker_spark.cxl.regex_matcher import Matcher
-from clinker_spark.cxl.regex_parser import parse
-from clinker_spark.cxl.regex_threads import Threads
-from clinker_spark.cxl.regexes import compile_regex
-from clinker_spark.spark.columns import apply
+from clinker_spark.cxl.regex.alphabet import alphabet_of
+from clinker_spark.cxl.regex.matcher import Matcher
+from clinker_spark.cxl.regex.parser import parse
+from clinker_spark.cxl.regex.patterns import compile_regex
+from clinker_spark.cxl.regex.threads import Threads
+from clinker_spark.spark.columns.programs import apply
 
 # pattern, what a text repeats, how it ends: a search that fails only after everything was tried
 EVIL = [

@@ -15,7 +15,7 @@ from clinker_spark.core.types import INT, STRING
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.stringops import capture_sql, find_sql, matches_sql
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, SqlCall
-from clinker_spark.cxl.regexes import Regex, RegexError, compile_regex
+from clinker_spark.cxl.regex.patterns import Regex, RegexError, compile_regex
 
 REFUSED = [
     # pattern, where, a word of the message

@@ -12,7 +12,7 @@ import pytest
 from clinker_spark.core.span import Source
 from clinker_spark.cxl import limits
 from clinker_spark.cxl.errors import CxlError, EvalError
-from clinker_spark.cxl.formatter import format_source
+from clinker_spark.cxl.format.formatter import format_source
 from clinker_spark.cxl.lower.plan import LoweredProgram, Project, Where
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import compile

@@ -9,9 +9,9 @@ import pytest
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.core.registry import lookup
+from clinker_spark.plan.bind.scopes import named_sources
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.plan.scopes import named_sources
 
 TWO = """\
 pipeline: { name: demo }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from clinker_spark.spark.session import session
+from clinker_spark.spark.session.sessions import session
 from tests.property import campaign
 from tests.support.sessions import quick
 

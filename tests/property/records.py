@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clinker_spark.core.types import Type
-from clinker_spark.cxl.coerce import coerce_record
+from clinker_spark.cxl.interpret.coerce import coerce_record
 from clinker_spark.cxl.program import read_schema
 
 COLUMNS: Mapping[str, str] = {

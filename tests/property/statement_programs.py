@@ -10,7 +10,7 @@ from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.windows import WINDOWS
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import compile
-from clinker_spark.spark.columns import Window
+from clinker_spark.spark.columns.programs import Window
 from tests.property import statements as st
 from tests.property.programs import Generator
 from tests.property.trees import Node

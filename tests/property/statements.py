@@ -16,14 +16,14 @@ from pyspark.sql.types import ArrayType
 
 from clinker_spark.core.types import INT, Type
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.coerce import coerce_record
 from clinker_spark.cxl.errors import EvalError
-from clinker_spark.cxl.execution import Outcome
-from clinker_spark.cxl.interpreter import Frame, compile_expr
-from clinker_spark.cxl.keys import partition_key
+from clinker_spark.cxl.interpret.coerce import coerce_record
+from clinker_spark.cxl.interpret.expressions import Frame, compile_expr
+from clinker_spark.cxl.interpret.keys import partition_key
+from clinker_spark.cxl.interpret.statements import Outcome
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.cxl.program import Program, read_schema
-from clinker_spark.spark.columns import Window, apply, apply_aggregate
+from clinker_spark.spark.columns.programs import Window, apply, apply_aggregate
 from tests.property.agreement import crash, error_of, identical, shown
 from tests.property.batches import entries_sql, frame, from_entries, scoped_types
 from tests.property.campaign import CONTEXT

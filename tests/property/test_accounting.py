@@ -13,8 +13,8 @@ import pytest
 
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.stages import can_fail
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.spark.operators.build import Builder
 from tests.property.accounting_graphs import FORMATS, Graph, count_file, generated
 

@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
 from clinker_spark.plan.nodes import CombinePlan, StreamRef
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.options import Options, contexts
+from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.stream import Stream
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 
 EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
 Origin = tuple[str, int]

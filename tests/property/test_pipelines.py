@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.run import run
-from clinker_spark.spark.sources import csv_source
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.spark.scan.csv import source as csv_source
 
 Record = dict[str, Any]
 BAD_INTS = ("", "x7", "1.5", "99999999999999999999")

@@ -20,7 +20,7 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.windows import WINDOWS
 from clinker_spark.cxl.program import Program, compile
-from clinker_spark.spark.columns import Window
+from clinker_spark.spark.columns.programs import Window
 from tests.property import statements as st
 from tests.property.statement_programs import group_cases, row_cases, window_cases
 from tests.support.sessions import quick

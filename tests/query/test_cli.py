@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clinker_spark.cli.main import clinker as command
+from clinker_spark.cli.clinker.main import clinker as command
 from clinker_spark.query.failures import QueryError
 
 

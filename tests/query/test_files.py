@@ -18,7 +18,7 @@ from clinker_spark.plan.query.files import file_source
 from clinker_spark.plan.query.guesses import guessed
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.program import compile_query, run
-from clinker_spark.runtime.query import QueryEngine, prepare
+from clinker_spark.runtime.query.engine import QueryEngine, prepare
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.query.program import compile_query, run
 from clinker_spark.query.types import ListType
-from clinker_spark.runtime.query import QueryEngine, SparkDataset, prepare
+from clinker_spark.runtime.query.engine import QueryEngine, SparkDataset, prepare
 
 PROGRAM = """
 from r in rows

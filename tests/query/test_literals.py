@@ -15,7 +15,7 @@ import clinker_spark
 from clinker_spark.plan.query.pieces import STEP, has_query, nested, render, view
 from clinker_spark.query.program import compile_query, run
 from clinker_spark.query.types import ListType
-from clinker_spark.runtime.query import QueryEngine, SparkDataset, prepare
+from clinker_spark.runtime.query.engine import QueryEngine, SparkDataset, prepare
 
 SOURCE = Path(clinker_spark.__file__).parent
 

@@ -134,7 +134,7 @@ def test_failures_that_nobody_counted_are_found_all_the_same(
 ) -> None:
     """Spark Connect does not bring back what was counted behind the views that a query reads."""
     counted = Builder.counted
-    monkeypatch.setattr("clinker_spark.runtime.state.is_connect", lambda spark: True)
+    monkeypatch.setattr("clinker_spark.runtime.run.state.is_connect", lambda spark: True)
 
     def counted_after_the_query(self: Builder, name: str, patience: float = 2.0) -> dict[str, int]:
         return counted(self, name, patience) if name == "report" else {}
@@ -147,7 +147,7 @@ def test_failures_that_nobody_counted_are_found_all_the_same(
 def test_where_nothing_can_fail_nothing_is_found(
     quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
-    monkeypatch.setattr("clinker_spark.runtime.state.is_connect", lambda spark: True)
+    monkeypatch.setattr("clinker_spark.runtime.run.state.is_connect", lambda spark: True)
     pq.write_table(pa.table({"id": [1, 2], "city": ["Ulm", "Bonn"], "total": [1.5, 2.5]}), tmp_path / "orders.parquet")
     text = PIPELINE.format(query="from o in orders select {id: o.id}") + LETTERS
     text = text.replace("type: csv, path: orders.csv, ", f"type: parquet, path: orders.parquet, {key}")

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinker_spark.query.failures import Failed
-from clinker_spark.runtime.query_files import write_dataset
+from clinker_spark.runtime.query.files import write_dataset
 from tests.support.sessions import quick
 
 

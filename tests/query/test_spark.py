@@ -16,7 +16,7 @@ from clinker_spark.query.failures import QueryError
 from clinker_spark.query.program import compile_query, located, run
 from clinker_spark.query.types import ListType
 from clinker_spark.query.values import Dataset
-from clinker_spark.runtime.query import QueryEngine, SparkDataset, prepare
+from clinker_spark.runtime.query.engine import QueryEngine, SparkDataset, prepare
 
 from .programs import CASES, ORDERS, PEOPLE
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.query.program import compile_query, run
 from clinker_spark.query.values import Dataset
-from clinker_spark.runtime.query import QueryEngine, prepare
+from clinker_spark.runtime.query.engine import QueryEngine, prepare
 
 SCALE = 0.005
 EVERYTHING = os.environ.get("CLINKER_CASES") == "all"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.report import RunReport
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.runtime.run.report import RunReport
 from tests.support.sessions import quick
 
 

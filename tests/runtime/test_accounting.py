@@ -17,12 +17,13 @@ from clinker_spark.plan.nodes import StreamRef, TransformPlan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.stages import Letters, stages
 from clinker_spark.report.summary import print_summary
-from clinker_spark.runtime import accounting, dead_letters, source_letters, state
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.run import run
-from clinker_spark.runtime.state import RunState
+from clinker_spark.runtime.reject import dead_letters, source_letters
+from clinker_spark.runtime.run import accounting, state
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.operators import build
-from clinker_spark.spark.sources.request import SourceFile
+from clinker_spark.spark.scan.request import SourceFile
 
 LETTERS = "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
 PARQUET = """

@@ -10,9 +10,9 @@ import pytest
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.errors import DataError
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.run import run
-from clinker_spark.runtime.state import RunState
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.runtime.run.state import RunState
 
 PIPELINE = """
 pipeline: {{ name: demo }}
@@ -151,7 +151,7 @@ def test_every_way_to_join_gives_the_same_bytes(shop: Any, match: str, monkeypat
             object.__setattr__(step, "strategy", "sort_merge")
             from dataclasses import replace
 
-            from clinker_spark.plan.needs import needs
+            from clinker_spark.plan.passes.required import needs
 
             plan = replace(plan, needs=needs(plan))
         run(plan, shop.spark, Options())

@@ -12,8 +12,8 @@ import pytest
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
-from clinker_spark.runtime import outputs
-from clinker_spark.runtime.assemble import cut_lines
+from clinker_spark.runtime.run import outputs
+from clinker_spark.runtime.run.assemble import cut_lines
 
 HEAD = "pipeline: { name: demo }\nnodes:\n"
 
@@ -107,7 +107,7 @@ def test_large_groups_are_noticed_while_records_are_read(
     def counted(*_: Any) -> bool:
         raise AssertionError("no group comes near the limit, and yet they are counted")
 
-    monkeypatch.setattr("clinker_spark.runtime.correlation.ops.has_large_group", counted)
+    monkeypatch.setattr("clinker_spark.runtime.rollback.groups.ops.has_large_group", counted)
     bench.file(f"staff.{kind}", header + "".join(pattern.format(f"A{i // 10}", i) for i in range(30_100)))
     report = bench.run(text)
     assert report.exit_code == 0 and report.outputs[0].records == 30_100
@@ -178,7 +178,7 @@ def test_what_fails_after_the_totals_takes_back_what_they_were_made_of(
     assert kinds(letters) == {("type_coercion_failure", "true"): 3, ("correlated", "false"): 3}
     assert {r["order_id"] for r in letters if r["_cxl_dlq_trigger"] == "false"} == {"O1", 'O2, "x"', "O6"}
     written = [line.split(",", 2)[2] for line in bench.text("dead.csv").splitlines()]
-    monkeypatch.setattr("clinker_spark.runtime.dead_letters.FEW_LETTERS", 0)  # more are written by Spark
+    monkeypatch.setattr("clinker_spark.runtime.reject.dead_letters.FEW_LETTERS", 0)  # more are written by Spark
     bench.run(text + handling())
     assert [line.split(",", 2)[2] for line in bench.text("dead.csv").splitlines()] == written
 
@@ -283,7 +283,7 @@ def test_streaming_does_not_go_with_retraction(tmp_path: Any) -> None:
 def test_where_records_go_their_own_way_lines_are_cut_out_of_the_output(
     bench: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clinker_spark.runtime.outputs.Outputs.write_again", None)  # nothing is written twice
+    monkeypatch.setattr("clinker_spark.runtime.run.outputs.Outputs.write_again", None)  # nothing is written twice
     rows = "".join(f"{'ABCD'[i % 4]},{'bad' if i == 6 else i},n{i}\n" for i in range(12))
     bench.file("staff.csv", "employee_id,amount,note\n" + rows + "E\n,bad,x\n,13,y\n")
     text = HEAD + source("staff", "employee_id", "employee_id: string, amount: string, note: string")
@@ -327,7 +327,7 @@ def test_lines_are_only_cut_where_records_are_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 64])
 def test_lines_are_cut_whatever_the_blocks_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr("clinker_spark.runtime.assemble._BLOCK", block)
+    monkeypatch.setattr("clinker_spark.runtime.run.assemble._BLOCK", block)
     lines = [b"one\n", b"\n", b"three\n", b"4\n", b"five\n"]
     for dropped in ([], [0], [1, 2], [0, 1, 2, 3, 4], [2, 4], [3]):
         part = tmp_path / "part"
@@ -353,7 +353,7 @@ error_handling: { strategy: continue, dlq: { path: dead.csv } }
 
 
 def test_a_failure_that_makes_the_next_one_ends_somewhere(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clinker_spark.runtime.correlation.MOST_TURNS", 2)
+    monkeypatch.setattr("clinker_spark.runtime.rollback.groups.MOST_TURNS", 2)
     bench.file("in.csv", "id,shop,amount\n1,a,1\n2,b,2\n3,c,3\n4,d,4\n")
     with pytest.raises(ClinkerError) as caught:
         bench.run(ENDLESS)

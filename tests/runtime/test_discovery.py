@@ -11,7 +11,7 @@ import pytest
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.discovery import Found, discover
+from clinker_spark.runtime.discover.sources import Found, discover
 
 NODES = """
 pipeline: {{ name: test }}

@@ -17,8 +17,8 @@ import psutil
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from clinker_spark.runtime.spark_failures import engine_failure
-from clinker_spark.spark import jvm
+from clinker_spark.runtime.run.engine_failures import engine_failure
+from clinker_spark.spark.session import jvm
 
 PIPELINE = """
 pipeline: { name: test }
@@ -40,7 +40,7 @@ SCRIPT = """
 import os, sys
 import clinker_spark
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.run.pipeline import run
 from pyspark import SparkContext
 
 def kill(event, details):

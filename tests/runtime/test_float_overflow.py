@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clinker_spark.query.failures import QueryError
-from clinker_spark.runtime.query_api import query
+from clinker_spark.runtime.query.api import query
 
 HEAD = """
 pipeline: { name: test }

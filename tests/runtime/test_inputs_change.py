@@ -16,10 +16,10 @@ import pytest
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.discovery import discover
-from clinker_spark.runtime.input_changes import changed_inputs
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.discover.input_changes import changed_inputs
+from clinker_spark.runtime.discover.sources import discover
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 
 FIXED = "[{ name: id, type: int, start: 0, width: 2 }, { name: name, type: string, start: 2, width: 2 }]"
 COLUMNS = "{ id: int, name: string }"

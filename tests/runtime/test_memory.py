@@ -9,7 +9,7 @@ import pytest
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.nodes import Plan
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.memory import memory_settings
+from clinker_spark.runtime.run.memory import memory_settings
 
 
 def plan(folder: Path, memory: str) -> Plan:

@@ -14,8 +14,8 @@ import pytest
 import clinker_spark
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.api import Pipeline
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 
 ROWS = [{"id": 1, "ID": 10, "v": "x"}, {"id": 2, "ID": 20, "v": "y"}, {"id": 1, "ID": 10, "v": "x"}]
 SOURCES = {

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.passes.pass_through import source_runs, typed_columns
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.plan.ready_cells import source_runs, typed_columns
-from clinker_spark.runtime import state
+from clinker_spark.runtime.run import state
 
 SOURCE = """
 pipeline: { name: test }

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from clinker_spark.cli import app
-from clinker_spark.cli.main import clinker
+from clinker_spark.cli.clinker.main import clinker
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.file_identity import Identities, Identity, ignores_capitals
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.path_checks import _may_meet, check_paths, listed_files
-from clinker_spark.runtime.paths import PartNames
-from clinker_spark.runtime.places import places
-from clinker_spark.runtime.replay import replay_plan
+from clinker_spark.runtime.discover.file_identity import Identities, Identity, ignores_capitals
+from clinker_spark.runtime.paths.checks import _may_meet, check_paths, listed_files
+from clinker_spark.runtime.paths.outputs import PartNames
+from clinker_spark.runtime.paths.places import places
+from clinker_spark.runtime.reject.replay import replay_plan
+from clinker_spark.runtime.run.options import Options
 
 SOURCE = "  - {{ type: source, name: s, config: {{ type: csv, {files}, schema: {{ id: int, name: string }} }} }}\n"
 OUTPUT = "  - {{ type: output, name: {name}, input: {reads}, config: {{ type: {kind}, path: {path} {more} }} }}\n"
@@ -450,7 +450,7 @@ def test_dry_run_without_inputs_checks_what_it_can(desk: Desk, capsys: pytest.Ca
 
 def test_dry_run_needs_neither_spark_nor_java(desk: Desk) -> None:
     code = (
-        "import sys\nfrom clinker_spark.cli.main import main\n"
+        "import sys\nfrom clinker_spark.cli.clinker.main import main\n"
         f"sys.argv = ['clinker', 'run', '--dry-run', {str(desk.pipeline('o.csv'))!r}]\n"
         "try:\n    main()\nexcept SystemExit as end:\n    print('CODE', end.code)\n"
         "print('LOADED', *(m for m in ('pyspark', 'py4j', 'pyarrow', 'numpy') if m in sys.modules))"

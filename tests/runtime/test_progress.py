@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime import progress
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.progress import Passes
-from clinker_spark.runtime.run import run
-from clinker_spark.spark.sources import scans
-from clinker_spark.spark.sources.meter import read_so_far
-from clinker_spark.spark.sources.text_streams import open_binary
+from clinker_spark.runtime.run import progress
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.runtime.run.progress import Passes
+from clinker_spark.spark.scan import scans
+from clinker_spark.spark.scan.meter import read_so_far
+from clinker_spark.spark.scan.text.streams import open_binary
 
 CONTENT = b"id,name\n" * 20_000
 COMPRESSED = {

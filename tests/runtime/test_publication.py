@@ -14,9 +14,9 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.commit.manifest import load
 from clinker_spark.runtime.commit.seam import SYSTEM, PosixFiles
 from clinker_spark.runtime.errors import IoError
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.run import run
-from clinker_spark.runtime.spark_failures import explained
+from clinker_spark.runtime.run.engine_failures import explained
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 
 ROWS = "id,kind\n1,a\n2,a\n3,b\n4,b\n5,c\n"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.runtime import remote_copies
 from clinker_spark.runtime.api import Pipeline
+from clinker_spark.runtime.discover import remote_copies
 
 PIPELINE = """
 pipeline: { name: test }

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from clinker_spark.cli.main import clinker
+from clinker_spark.cli.clinker.main import clinker
 from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.commit.manifest import load
 from clinker_spark.runtime.commit.seam import SYSTEM
-from clinker_spark.runtime.letter_files import read_letters, reasons
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.places import places
-from clinker_spark.runtime.replay import replay_plan
-from clinker_spark.runtime.replay_files import replay_files
-from clinker_spark.runtime.replay_rounds import free_round
-from clinker_spark.runtime.reservations import replayed_before
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.paths.places import places
+from clinker_spark.runtime.paths.reservations import replayed_before
+from clinker_spark.runtime.reject.letter_files import read_letters, reasons
+from clinker_spark.runtime.reject.replay import replay_plan
+from clinker_spark.runtime.reject.replay_files import replay_files
+from clinker_spark.runtime.reject.replay_rounds import free_round
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 
 PIPELINE = """
 pipeline: { name: test }

@@ -9,14 +9,14 @@ import pytest
 
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.letter_files import Letter
-from clinker_spark.runtime.replay import parts, replay_plan
-from clinker_spark.runtime.replay_files import Feed, replay_files
-from clinker_spark.spark.operators.letters import source_hash
-from clinker_spark.spark.sources.csv_plan import make_plan
-from clinker_spark.spark.sources.csv_records import read_split
-from clinker_spark.spark.sources.request import ReadRequest, SourceFile
-from clinker_spark.spark.sources.source_lines import line_text, shown_line
+from clinker_spark.runtime.reject.letter_files import Letter
+from clinker_spark.runtime.reject.replay import parts, replay_plan
+from clinker_spark.runtime.reject.replay_files import Feed, replay_files
+from clinker_spark.spark.rejects.letters import source_hash
+from clinker_spark.spark.scan.csv.plan import make_plan
+from clinker_spark.spark.scan.csv.records import read_split
+from clinker_spark.spark.scan.lines import line_text, shown_line
+from clinker_spark.spark.scan.request import ReadRequest, SourceFile
 from tests.spark.test_csv_unclosed import texts
 
 SOURCE = """

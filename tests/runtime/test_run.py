@@ -10,8 +10,8 @@ import pytest
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.spark.operators import record_log
 from tests.property.test_pipelines import engine
 

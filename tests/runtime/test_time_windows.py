@@ -9,7 +9,7 @@ import pytest
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
-from clinker_spark.runtime.replay import replay_plan
+from clinker_spark.runtime.reject.replay import replay_plan
 
 HEAD = """
 pipeline: { name: test }

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from clinker_spark.runtime.api import Pipeline
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.preview import preview
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.preview import preview
 
 PIPELINE = """
 pipeline: { name: test }

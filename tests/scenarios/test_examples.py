@@ -36,7 +36,7 @@ class Outcome:
 
 def run_example(name: str, spark: SparkSession, folder: Path) -> Outcome:
     """What a run of a copy of the example gives: the exit code, and the files by their names."""
-    from clinker_spark.runtime.run import run
+    from clinker_spark.runtime.run.pipeline import run
 
     copy = folder / name
     shutil.copytree(EXAMPLES / name, copy, ignore=shutil.ignore_patterns("out", "expected"))
@@ -106,7 +106,7 @@ CASES = (
 @pytest.fixture
 def cut(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, bool], None]]:
     """Sets the number of pieces of every CSV file and of every shuffle, and whether Spark may join the latter."""
-    from clinker_spark.spark.sources import csv_plan
+    from clinker_spark.spark.scan.csv import plan as csv_plan
 
     keys = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
     before = {key: spark.conf.get(key) for key in keys}
@@ -136,8 +136,8 @@ def test_example(
 
 def test_files_are_cut_into_pieces(cut: Callable[[int, bool], None], spark: SparkSession, tmp_path: Path) -> None:
     """Or else the test above would prove nothing."""
-    from clinker_spark.spark.sources import csv_plan
-    from clinker_spark.spark.sources.csv_dialect import CsvDialect
+    from clinker_spark.spark.scan.csv import plan as csv_plan
+    from clinker_spark.spark.scan.csv.dialect import CsvDialect
 
     cut(7, True)
     file = tmp_path / "lines.csv"

@@ -16,8 +16,8 @@ import yaml
 
 from clinker_spark import cxl
 from clinker_spark.cli import app
-from clinker_spark.cli.cxl import cxl as cxl_command
-from clinker_spark.cli.main import clinker as clinker_command
+from clinker_spark.cli.clinker.main import clinker as clinker_command
+from clinker_spark.cli.cxl.main import cxl as cxl_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.core.types import Type, parse_type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
+from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl.builtins.stringops import lower, upper
-from clinker_spark.cxl.charclasses import _CASED_BLOCKS, later_case_pairs
 from clinker_spark.cxl.program import compile as compile_program
-from clinker_spark.spark.columns import apply
+from clinker_spark.cxl.regex.charclasses import _CASED_BLOCKS, later_case_pairs
+from clinker_spark.spark.columns.programs import apply
 
 PROGRAM = """
 emit upper = t.upper()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from clinker_spark.core.types import BOOL, DATE, FLOAT, INT, STRING, Type
 from clinker_spark.cxl.builtins.text import to_text
-from clinker_spark.spark.sources.cell_texts import cell_text, joined_cells
-from clinker_spark.spark.sources.text_values import TextColumn
+from clinker_spark.spark.scan.text.cells import cell_text, joined_cells
+from clinker_spark.spark.scan.text.values import TextColumn
 
 SIGN = st.sampled_from(["", "", "-", "+"])
 DIGITS = st.text("0123456789", min_size=1, max_size=18) | st.sampled_from(["0", "00", "007", "10", "100"])

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from clinker_spark.spark import class_archive
-from clinker_spark.spark.class_archive import SETTING, archive_options
+from clinker_spark.spark.session import class_archive
+from clinker_spark.spark.session.class_archive import SETTING, archive_options
 
 USE, MAKE = "-XX:SharedArchiveFile=", "-XX:ArchiveClassesAtExit="
 

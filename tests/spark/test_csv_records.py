@@ -13,10 +13,10 @@ import pytest
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import CsvRead
 from clinker_spark.core.errors import InputError
-from clinker_spark.spark.sources.csv_plan import make_plan
-from clinker_spark.spark.sources.csv_records import read_split
-from clinker_spark.spark.sources.group_sizes import ONE_IN, largest_group
-from clinker_spark.spark.sources.request import ReadRequest, SourceFile
+from clinker_spark.spark.scan.csv.plan import make_plan
+from clinker_spark.spark.scan.csv.records import read_split
+from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
+from clinker_spark.spark.scan.request import ReadRequest, SourceFile
 
 ID, NAME = Column(name="id", type="int"), Column(name="name", type="string")
 QTY = Column(name="qty", type="nullable(int)")
@@ -270,9 +270,9 @@ def test_readers_guess_how_large_groups_are(tmp_path: Path, pieces: int, monkeyp
     largest = largest_group(prefix, len(plan.splits))
     assert largest is not None and 1000 <= largest <= 3000
     # With room for a few groups only, the guess may grow but never shrink.
-    monkeypatch.setattr("clinker_spark.spark.sources.group_sizes.MOST_COMPARED", 80)
+    monkeypatch.setattr("clinker_spark.spark.scan.group_sizes.MOST_COMPARED", 80)
     assert largest <= (largest_group(prefix, len(plan.splits)) or 0) <= largest + pieces * 10 * ONE_IN
-    monkeypatch.setattr("clinker_spark.spark.sources.group_sizes.MOST_NAMED", 80)
+    monkeypatch.setattr("clinker_spark.spark.scan.group_sizes.MOST_NAMED", 80)
     for split in plan.splits:
         assert sum(batch.num_rows for batch in read_split(plan, split)) > 0
     assert largest <= (largest_group(prefix, len(plan.splits)) or 0) <= largest + pieces * 10 * ONE_IN

@@ -36,8 +36,8 @@ GOOD = '1,2.5,3.10,4.50,true,"x\ny",2024-03-05,2024-03-05T14:07:09Z,any,,extra\n
 
 
 def read(spark: SparkSession, files: list[Path], columns: tuple[Column, ...] = COLUMNS, pieces: int = 1, **more: Any):  # type: ignore[no-untyped-def]
-    from clinker_spark.spark.sources.csv_source import read_csv
-    from clinker_spark.spark.sources.request import ReadRequest, SourceFile
+    from clinker_spark.spark.scan.csv.source import read_csv
+    from clinker_spark.spark.scan.request import ReadRequest, SourceFile
 
     named = tuple(SourceFile(str(path), path.name) for path in files)
     target = -(-sum(path.stat().st_size for path in files) // pieces)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clinker_spark.spark.sources.csv_dialect import CsvDialect
-from clinker_spark.spark.sources.csv_splits import byte_ranges
+from clinker_spark.spark.scan.csv.dialect import CsvDialect
+from clinker_spark.spark.scan.csv.splits import byte_ranges
 
 DIALECT = CsvDialect(",", '"')
 

@@ -15,10 +15,11 @@ import pytest
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import CsvRead
 from clinker_spark.core.errors import ClinkerError, InputError
-from clinker_spark.spark.sources import csv_pieces, csv_splits
-from clinker_spark.spark.sources.csv_plan import count_records, make_plan
-from clinker_spark.spark.sources.csv_records import read_split
-from clinker_spark.spark.sources.request import ReadRequest, SourceFile
+from clinker_spark.spark.scan.csv import pieces as csv_pieces
+from clinker_spark.spark.scan.csv import splits as csv_splits
+from clinker_spark.spark.scan.csv.plan import count_records, make_plan
+from clinker_spark.spark.scan.csv.records import read_split
+from clinker_spark.spark.scan.request import ReadRequest, SourceFile
 
 COLUMNS = (Column(name="id", type="string"), Column(name="name", type="string"))
 

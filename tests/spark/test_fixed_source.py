@@ -13,9 +13,9 @@ import pytest
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import FixedWidthRead
 from clinker_spark.core.errors import InputError
-from clinker_spark.spark.sources.fixed_source import fixed_plan
-from clinker_spark.spark.sources.record_batches import read_batches
-from clinker_spark.spark.sources.request import ReadRequest, SourceFile
+from clinker_spark.spark.scan.fixed.source import fixed_plan
+from clinker_spark.spark.scan.record_batches import read_batches
+from clinker_spark.spark.scan.request import ReadRequest, SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -161,7 +161,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_through_spark(spark: SparkSession, tmp_path: Path) -> None:
-    from clinker_spark.spark.sources.formats import read
+    from clinker_spark.spark.scan.formats import read
 
     files = (
         write(tmp_path, "".join(f"{i:4}{'n':6}\n" for i in range(20)), "b.dat"),

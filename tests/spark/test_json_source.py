@@ -16,11 +16,11 @@ import pytest
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import JsonRead
 from clinker_spark.core.errors import InputError
-from clinker_spark.spark.sources.json_documents import records
-from clinker_spark.spark.sources.json_source import json_plan
-from clinker_spark.spark.sources.record_batches import read_batches
-from clinker_spark.spark.sources.record_plan import RecordFile
-from clinker_spark.spark.sources.request import ReadRequest, SourceFile
+from clinker_spark.spark.scan.json.documents import records
+from clinker_spark.spark.scan.json.source import json_plan
+from clinker_spark.spark.scan.record_batches import read_batches
+from clinker_spark.spark.scan.record_plan import RecordFile
+from clinker_spark.spark.scan.request import ReadRequest, SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -186,7 +186,7 @@ def test_types(tmp_path: Path, kind: str, text: str, expected: Any, around: str)
 
 
 def test_any_takes_everything(tmp_path: Path) -> None:
-    from clinker_spark.spark.python_columns import from_arrow
+    from clinker_spark.spark.columns.python_calls import from_arrow
 
     texts = ["1", "1.5", '"x"', "null", '{"b":[1,{"a":null}]}', "99999999999999999999", "true"]
     file = write(tmp_path, "".join(f'{{"v": {text}}}\n' for text in texts) + "{}\n")
@@ -285,7 +285,7 @@ def test_row_offsets(tmp_path: Path) -> None:
 
 
 def test_through_spark(spark: SparkSession, tmp_path: Path) -> None:
-    from clinker_spark.spark.sources.formats import read
+    from clinker_spark.spark.scan.formats import read
 
     lines = "".join(f'{{"id": {i}, "name": null, "v": [{i}], "extra": {i}}}\n' for i in range(10))
     files = (write(tmp_path, lines, "b.json"), write(tmp_path, '[{"id": 10, "v": {"k": 1.5}}, {"id": "x"}]', "a.json"))

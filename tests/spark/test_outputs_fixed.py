@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clinker_spark.spark.outputs.rendering import render
+from clinker_spark.spark.render.rendering import render
 from tests.spark.output_tools import framed, out_columns, output, write
 
 if TYPE_CHECKING:

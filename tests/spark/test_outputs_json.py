@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clinker_spark.core.errors import InputError
-from clinker_spark.spark.outputs.rendering import render
+from clinker_spark.spark.render.rendering import render
 from tests.spark.output_tools import framed, out_columns, output, write
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from pyspark.sql import types as st
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import ParquetRead
 from clinker_spark.core.errors import InputError
-from clinker_spark.spark.sources.parquet_columns import column_problem, resolve
-from clinker_spark.spark.sources.request import ReadRequest, SourceFile
+from clinker_spark.spark.scan.parquet.columns import column_problem, resolve
+from clinker_spark.spark.scan.request import ReadRequest, SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from clinker_spark.spark.sources.request import Scan
+    from clinker_spark.spark.scan.request import Scan
 
 ID = Column(name="id", type="int")
 
@@ -39,7 +39,7 @@ def request(files: Any, columns: tuple[Column, ...] = (ID,), **more: Any) -> Rea
 
 
 def scan_of(spark: SparkSession, req: ReadRequest) -> Scan:
-    from clinker_spark.spark.sources.formats import read
+    from clinker_spark.spark.scan.formats import read
 
     return read(spark, "parquet", req)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from clinker_spark.spark.small_inputs import SMALL, TINY, settings
+from clinker_spark.spark.session.small_inputs import SMALL, TINY, settings
 
 NAMES = ("spark.sql.adaptive.enabled", "spark.sql.shuffle.partitions", "spark.sql.codegen.factoryMode")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from clinker_spark.core.errors import InputError
-from clinker_spark.spark.sources.text_streams import open_binary
+from clinker_spark.spark.scan.text.streams import open_binary
 
 DATA = b"".join(b"%d,%d\n" % (i, i * i) for i in range(1000))
 PACKED = {

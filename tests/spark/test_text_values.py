@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.spark.sources.text_values import TextColumn
+from clinker_spark.spark.scan.text.values import TextColumn
 
 D, T = dt.date, dt.datetime
 
@@ -136,7 +136,7 @@ def test_the_formats_of_the_pipeline_come_after_iso() -> None:
 
 
 def test_any_holds_texts() -> None:
-    from clinker_spark.spark.variants import decode
+    from clinker_spark.spark.columns.variants import decode
 
     values, failed = converted(column("any"), ["a", "", "x" * 100])
     assert [decode(v["value"], v["metadata"]) for v in values] == ["a", "", "x" * 100]

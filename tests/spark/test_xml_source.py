@@ -12,9 +12,9 @@ import pytest
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import XmlRead
 from clinker_spark.core.errors import InputError
-from clinker_spark.spark.sources.record_batches import read_batches
-from clinker_spark.spark.sources.request import ReadRequest, SourceFile
-from clinker_spark.spark.sources.xml_source import xml_plan
+from clinker_spark.spark.scan.record_batches import read_batches
+from clinker_spark.spark.scan.request import ReadRequest, SourceFile
+from clinker_spark.spark.scan.xml.source import xml_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -191,7 +191,7 @@ def test_encodings_compression_positions_and_limits(tmp_path: Path) -> None:
 
 
 def test_through_spark(spark: SparkSession, tmp_path: Path) -> None:
-    from clinker_spark.spark.sources.formats import read
+    from clinker_spark.spark.scan.formats import read
 
     text = "<r>" + "".join(f"<i n='{i}'><id>{i}</id><t>a</t><t>b</t></i>" for i in range(5)) + "<i><id>x</id></i></r>"
     columns = (ID, Column(name="t", type="array(string)"), Column(name="a", type="any", source_name="@n"))

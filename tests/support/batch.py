@@ -19,8 +19,8 @@ from clinker_spark.cxl.lower.plan import Project, PythonColumn, Where, quote
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context
-from clinker_spark.spark.python_columns import python_column
-from clinker_spark.spark.values import from_row, to_row
+from clinker_spark.spark.columns.python_calls import python_column
+from clinker_spark.spark.columns.values import from_row, to_row
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from clinker_spark.spark.small_inputs import SETTING
+from clinker_spark.spark.session.small_inputs import SETTING
 
 _QUICK = {
     "spark.sql.codegen.wholeStage": "false",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clinker_spark.config.errors import ConfigError
     from clinker_spark.config.load import CompositionFile, PipelineFile, load_composition, load_pipeline
-    from clinker_spark.config.scalar_text import ScalarText
+    from clinker_spark.config.tree.scalar_text import ScalarText
     from clinker_spark.config.workspace import Workspace, find_workspace
 
 __all__ = [
@@ -30,7 +30,7 @@ _HOME = {
     "CompositionFile": "load",
     "ConfigError": "errors",
     "PipelineFile": "load",
-    "ScalarText": "scalar_text",
+    "ScalarText": "tree.scalar_text",
     "Workspace": "workspace",
     "find_workspace": "workspace",
     "load_composition": "load",

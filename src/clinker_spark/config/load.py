@@ -13,6 +13,7 @@ from typing import Any
 from clinker_spark.config.checks import check_pipeline
 from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.files import read_source
+from clinker_spark.config.findings.translate import finding_at, key_name, owner, validate, value_span
 from clinker_spark.config.model.base import Model
 from clinker_spark.config.model.composition import Interface
 from clinker_spark.config.model.nodes import (
@@ -26,13 +27,12 @@ from clinker_spark.config.model.output import OutputNode
 from clinker_spark.config.model.pipeline import ErrorHandling, Settings
 from clinker_spark.config.model.source import SourceNode
 from clinker_spark.config.model.transform import TransformNode
-from clinker_spark.config.scalar_text import ScalarText
 from clinker_spark.config.schemas import DeclaredSchema, declared_schema
 from clinker_spark.config.topology import Graph, Ref, build_graph, vertices
-from clinker_spark.config.translate import finding_at, key_name, owner, validate, value_span
+from clinker_spark.config.tree.scalar_text import ScalarText
+from clinker_spark.config.tree.yaml import Document, Items, KeyPath, Mapping, parse_yaml
 from clinker_spark.config.values import shown
 from clinker_spark.config.variables import variable_types
-from clinker_spark.config.yaml_tree import Document, Items, KeyPath, Mapping, parse_yaml
 from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.span import Source, Span
 from clinker_spark.core.suggest import did_you_mean

@@ -104,7 +104,7 @@ def glob_matches(pattern: str, name: str) -> bool:
 
 def regex_problem(pattern: str) -> str | None:
     """What is wrong with a regular expression, or None. The dialect is that of CXL."""
-    from clinker_spark.cxl.regexes import RegexError, compile_regex  # few pipelines select files this way
+    from clinker_spark.cxl.regex.patterns import RegexError, compile_regex  # few pipelines select files this way
 
     try:
         compile_regex(pattern)

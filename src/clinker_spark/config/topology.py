@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from clinker_spark.config.yaml_tree import Document, Items, KeyPath, Mapping, Scalar
+from clinker_spark.config.tree.yaml import Document, Items, KeyPath, Mapping, Scalar
 from clinker_spark.core.diagnostics import Diagnostic, Label, Severity
 from clinker_spark.core.suggest import nearest
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from clinker_spark.config.scalars import NO, YES, Plain, as_bool, as_float, as_int, resolve
+from clinker_spark.config.tree.scalars import NO, YES, Plain, as_bool, as_float, as_int, resolve
 
 _SIZE = re.compile(r"([0-9]+)\s*(?:([KMGT])(i?B)?|B)?", re.ASCII | re.IGNORECASE)
 _DURATION = re.compile(r"([0-9]+)\s*(ms|s|m|h|d)", re.ASCII)

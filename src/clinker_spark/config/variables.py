@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from clinker_spark.config.errors import ConfigError
-from clinker_spark.config.scalars import Plain, as_bool, as_float, as_int
+from clinker_spark.config.tree.scalars import Plain, as_bool, as_float, as_int
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source, Span
 from clinker_spark.core.suggest import did_you_mean

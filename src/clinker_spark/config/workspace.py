@@ -7,11 +7,11 @@ from pathlib import Path
 
 from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.files import read_source
+from clinker_spark.config.findings.shape import keys
+from clinker_spark.config.findings.translate import validate
 from clinker_spark.config.model.workspace import WorkspaceConfig
-from clinker_spark.config.shape import keys
-from clinker_spark.config.toml_tree import parse_toml
-from clinker_spark.config.translate import validate
-from clinker_spark.config.yaml_tree import Mapping
+from clinker_spark.config.tree.toml import parse_toml
+from clinker_spark.config.tree.yaml import Mapping
 from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.span import Source
 from clinker_spark.core.suggest import nearest

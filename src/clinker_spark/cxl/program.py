@@ -16,19 +16,19 @@ from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.span import Source
 from clinker_spark.core.types import Type, parse_type
-from clinker_spark.cxl.environment import Environment
+from clinker_spark.cxl.check.environment import Environment
+from clinker_spark.cxl.check.modules import Loader, ModuleError, ModuleTable, directory_loader, mapping_loader
+from clinker_spark.cxl.check.resolve import resolve
+from clinker_spark.cxl.check.typecheck import typecheck
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.ir import TypedProgram
-from clinker_spark.cxl.modules import Loader, ModuleError, ModuleTable, directory_loader, mapping_loader
-from clinker_spark.cxl.parser import parse
-from clinker_spark.cxl.resolve import resolve
+from clinker_spark.cxl.syntax.parser import parse
 from clinker_spark.cxl.system import Context, default_context
-from clinker_spark.cxl.typecheck import typecheck
 
 if TYPE_CHECKING:  # `cxl check` needs neither the interpreter nor paths
     from pathlib import Path
 
-    from clinker_spark.cxl.execution import Execution, Outcome, Tracer
+    from clinker_spark.cxl.interpret.statements import Execution, Outcome, Tracer
 
 SchemaLike = Mapping[str, str | Type]
 
@@ -62,13 +62,13 @@ class Program:
 
     def read_record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """A record as the program's schema types it. Raises `EvalError` when a value is of another type."""
-        from clinker_spark.cxl.coerce import coerce_record
+        from clinker_spark.cxl.interpret.coerce import coerce_record
 
         return coerce_record(record, self.typed.schema)
 
     def execution(self, context: Context | None = None, trace: Tracer | None = None) -> Execution:
         """For many records in a row: it remembers what `distinct` has seen."""
-        from clinker_spark.cxl.execution import Execution
+        from clinker_spark.cxl.interpret.statements import Execution
 
         return Execution(self.typed, context or default_context(self.typed.source.name), trace)
 
@@ -78,9 +78,9 @@ class Program:
 
     def apply(self, df: Any, **options: Any) -> Any:
         """The program over a Spark DataFrame, as native expressions: its columns, the emitted ones, and `$error`, which
-        is null where the record is fine. See `clinker_spark.spark.columns.apply_with_errors`."""
+        is null where the record is fine. See `clinker_spark.spark.columns.programs.apply_with_errors`."""
         # The one place where the language hands over to the engine above it; pyspark loads only now.
-        return importlib.import_module("clinker_spark.spark.columns").apply_with_errors(self, df, **options)
+        return importlib.import_module("clinker_spark.spark.columns.programs").apply_with_errors(self, df, **options)
 
 
 def compile(

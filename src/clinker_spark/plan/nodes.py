@@ -13,18 +13,18 @@ from clinker_spark.config.model.aggregate import Hopping, Session, Tumbling
 from clinker_spark.config.model.order import SortField
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.transform import Declaration, LogRule
-from clinker_spark.config.yaml_tree import KeyPath
+from clinker_spark.config.tree.yaml import KeyPath
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.lower.python_calls import python_reason
 from clinker_spark.cxl.program import Program
-from clinker_spark.plan.conjuncts import Equality, Range
+from clinker_spark.plan.bind.conjuncts import Equality, Range
 
 if TYPE_CHECKING:
-    from clinker_spark.plan.correlation import Keys
-    from clinker_spark.plan.estimates import Estimate
-    from clinker_spark.plan.remembered import Remembered
+    from clinker_spark.plan.passes.correlation import Keys
+    from clinker_spark.plan.passes.estimates import Estimate
+    from clinker_spark.plan.run_statistics import Remembered
 
 Schema = Mapping[str, Type]
 
@@ -378,7 +378,7 @@ class Plan:
     warnings: tuple[Diagnostic, ...] = ()
     vars: Mapping[str, Any] = field(default_factory=dict)
     needs: Mapping[str, Any] = field(default_factory=dict)
-    """What each node must provide for those after it (`plan.needs.Need`), by name."""
+    """What each node must provide for those after it (`plan.passes.required.Need`), by name."""
     estimates: Mapping[str, Estimate | None] = field(default_factory=dict)
     """How many records each source probably has; None where nobody knows."""
     keys: Mapping[str, Keys] = field(default_factory=dict)

@@ -10,10 +10,10 @@ from typing import Any
 from clinker_spark.config.load import load_pipeline
 from clinker_spark.config.variables import parse_overrides, variable_values
 from clinker_spark.config.workspace import Workspace, find_workspace
-from clinker_spark.plan.bind import bind
-from clinker_spark.plan.needs import needs
+from clinker_spark.plan.bind.pipeline import bind
 from clinker_spark.plan.nodes import Plan
-from clinker_spark.plan.remembered import recall
+from clinker_spark.plan.passes.required import needs
+from clinker_spark.plan.run_statistics import recall
 
 
 def prepare(

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from clinker_spark.config.model.order import SortField
 from clinker_spark.config.model.schema import Column
 from clinker_spark.core.types import Kind
-from clinker_spark.plan.correlation import is_correlated
-from clinker_spark.plan.needs import orders, per_file
+from clinker_spark.plan.bind.scopes import SHARED, shared_writers
 from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
+from clinker_spark.plan.passes.correlation import is_correlated
+from clinker_spark.plan.passes.required import orders, per_file
 from clinker_spark.plan.query.node import QueryPlan
-from clinker_spark.plan.scopes import SHARED, shared_writers
 
 
 @dataclass(frozen=True)

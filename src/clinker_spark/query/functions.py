@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clinker_spark.core.types import Kind
-from clinker_spark.query import runs, values
+from clinker_spark.query import values
+from clinker_spark.query.evaluate import functions as runs
 from clinker_spark.query.types import (
     ANY,
     BOOL,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from clinker_spark.core.tree import field_names
-from clinker_spark.cxl import ast as cxl
-from clinker_spark.query import ast
+from clinker_spark.cxl.syntax import ast as cxl
+from clinker_spark.query.syntax import ast
 
 
 def children(node: Any) -> Iterator[Any]:
@@ -34,7 +34,7 @@ def free_names(node: Any) -> frozenset[str]:
     """The variables that `node` reads and does not bind itself. Names of called functions are among them.
 
     >>> from clinker_spark.core.span import Source
-    >>> from clinker_spark.query.parser import parse
+    >>> from clinker_spark.query.syntax.parser import parse
     >>> program, _ = parse(Source("q", "from x in xs where x.a == y select f(x)"))
     >>> sorted(free_names(program[0]))
     ['f', 'xs', 'y']

@@ -15,13 +15,13 @@ from typing import Any, TextIO
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source
-from clinker_spark.query import ast
-from clinker_spark.query.check import Checked, LoadType, check
-from clinker_spark.query.evaluate import NOTHING, Engine, Evaluator
+from clinker_spark.query.check.programs import Checked, LoadType, check
+from clinker_spark.query.evaluate.programs import NOTHING, Engine, Evaluator
 from clinker_spark.query.failures import Failed, QueryError
 from clinker_spark.query.names import walk
-from clinker_spark.query.parser import parse
 from clinker_spark.query.scopes import Scope
+from clinker_spark.query.syntax import ast
+from clinker_spark.query.syntax.parser import parse
 from clinker_spark.query.types import QType
 
 _MAX_FRAMES = 20_000

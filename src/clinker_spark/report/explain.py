@@ -6,7 +6,6 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from clinker_spark.plan.needs import orders
 from clinker_spark.plan.nodes import (
     AggregatePlan,
     CombinePlan,
@@ -18,7 +17,8 @@ from clinker_spark.plan.nodes import (
     SourcePlan,
     TransformPlan,
 )
-from clinker_spark.plan.sorted_streams import sorted_by
+from clinker_spark.plan.passes.required import orders
+from clinker_spark.plan.passes.sorted_streams import sorted_by
 from clinker_spark.plan.stages import (
     CheckOrder,
     Find,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clinker_spark.plan.conjuncts import Comparison, parts
-from clinker_spark.plan.estimates import EXEC_SKETCH, Estimate
+from clinker_spark.plan.bind.conjuncts import Comparison, parts
 from clinker_spark.plan.nodes import CombinePlan, CombineStep, Plan
-from clinker_spark.plan.remembered import MOST_SHOWN
+from clinker_spark.plan.passes.estimates import EXEC_SKETCH, Estimate
+from clinker_spark.plan.run_statistics import MOST_SHOWN
 
 SAYS = {
     "broadcast": "in-memory hash (broadcast: every task holds the input)",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clinker_spark.cxl import ir
-from clinker_spark.plan.correlation import (
+from clinker_spark.plan.nodes import AggregatePlan, Plan, TransformPlan
+from clinker_spark.plan.passes.correlation import (
     AGGREGATE,
     FEW,
     MOST_FAILURES,
@@ -14,8 +15,7 @@ from clinker_spark.plan.correlation import (
     relaxed_aggregates,
     writes_every_record,
 )
-from clinker_spark.plan.kept_results import kept_results
-from clinker_spark.plan.nodes import AggregatePlan, Plan, TransformPlan
+from clinker_spark.plan.passes.materialized import kept_results
 
 REVERSIBLE = ("sum", "count", "collect", "any")
 
@@ -42,7 +42,7 @@ def key_lines(plan: Plan) -> list[str]:
 
 
 def _dirty_lines(plan: Plan) -> list[str]:
-    """What a run does when records fail: the rule of `runtime.row_groups`, as far as it is known before."""
+    """What a run does when records fail: the rule of `runtime.rollback.row_groups`, as far as it is known before."""
     if by_rows(plan):
         finish = "cut their lines out of the output" if writes_every_record(plan) else "write again without them"
         return [

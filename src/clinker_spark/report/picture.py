@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from clinker_spark.plan.nodes import OutputPlan, Plan, PlanNode, SourcePlan, StreamRef
 from clinker_spark.plan.stages import pattern_of
 from clinker_spark.report.explain import display
-from clinker_spark.runtime.report import RunReport
+from clinker_spark.runtime.run.report import RunReport
 
 if TYPE_CHECKING:
     from rich.tree import Tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clinker_spark.query.check import Checked
+from clinker_spark.query.check.programs import Checked
 
 
 def explain(program: Checked, engine: Any) -> str:

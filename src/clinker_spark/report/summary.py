@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clinker_spark.runtime.report import RunReport
+from clinker_spark.runtime.run.report import RunReport
 
 if TYPE_CHECKING:
     from rich.console import Console

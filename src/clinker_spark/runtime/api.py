@@ -13,19 +13,19 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.needs import needs
 from clinker_spark.plan.nodes import OutputPlan, Plan, RoutePlan, StreamRef
+from clinker_spark.plan.passes.required import needs
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.memory import memory_settings
-from clinker_spark.runtime.options import Options, contexts
-from clinker_spark.runtime.remote_copies import found_files
-from clinker_spark.runtime.report import RunReport
-from clinker_spark.runtime.run import run
-from clinker_spark.runtime.source_order import with_known_order
-from clinker_spark.runtime.spark_failures import explained
-from clinker_spark.runtime.variables import give_values, settle_values
+from clinker_spark.runtime.discover.remote_copies import found_files
+from clinker_spark.runtime.discover.source_order import with_known_order
+from clinker_spark.runtime.run.engine_failures import explained
+from clinker_spark.runtime.run.memory import memory_settings
+from clinker_spark.runtime.run.options import Options, contexts
+from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.runtime.run.report import RunReport
+from clinker_spark.runtime.run.variables import give_values, settle_values
 from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.session import SparkSession, session, working_session
+from clinker_spark.spark.session.sessions import SparkSession, session, working_session
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ def main() -> None:
     parser.add_argument("--large", action="store_true", help="plan as for large inputs")
     parser.add_argument("--usual", action="store_true", help="in a session as users have it, for times")
     given = parser.parse_args()
-    from clinker_spark.spark.session import session
-    from clinker_spark.spark.small_inputs import SETTING, SMALL
+    from clinker_spark.spark.session.sessions import session
+    from clinker_spark.spark.session.small_inputs import SETTING, SMALL
     from tests.support.sessions import quick
 
     folder = tempfile.mkdtemp(prefix="rollback-")

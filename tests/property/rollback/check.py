@@ -11,8 +11,8 @@ from typing import Any
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 from tests.property.rollback.graph import Graph
 from tests.property.rollback.model import Letter, Model, Readings, Result
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from clinker_spark.spark.small_inputs import SETTING, SMALL
+from clinker_spark.spark.session.small_inputs import SETTING, SMALL
 from tests.support.sessions import quick
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.letter_files import read_letters as letters_in
-from clinker_spark.runtime.options import Options
-from clinker_spark.runtime.replay import replay_plan
-from clinker_spark.runtime.replay_files import replay_files
-from clinker_spark.runtime.run import run
+from clinker_spark.runtime.reject.letter_files import read_letters as letters_in
+from clinker_spark.runtime.reject.replay import replay_plan
+from clinker_spark.runtime.reject.replay_files import replay_files
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 from tests.property.rollback.check import read_letters
 from tests.property.rollback.graph import Graph
 from tests.property.rollback.model import Letter, Model

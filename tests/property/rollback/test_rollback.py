@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from clinker_spark.spark.small_inputs import SETTING
-from clinker_spark.spark.sources import csv_source
+from clinker_spark.spark.scan.csv import source as csv_source
+from clinker_spark.spark.session.small_inputs import SETTING
 from tests.property.rollback.check import compare, execute, report
 from tests.property.rollback.graph import Graph
 from tests.property.rollback.graphs import generated

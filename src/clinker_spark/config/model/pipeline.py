@@ -10,7 +10,7 @@ from pydantic import Field
 from clinker_spark.config.model.base import Also, Finding, Gone, Model, without_effect
 from clinker_spark.config.values import Bool, Count, Float, Fraction, Natural, Rate, Size, Text, Words, shown
 from clinker_spark.config.variables import NAME, VarType, read_value
-from clinker_spark.cxl.dateformats import check_format
+from clinker_spark.cxl.dates.formats import check_format
 
 FanoutPolicy = Literal["any", "all", "primary"]
 

@@ -15,7 +15,7 @@ from clinker_spark.config.column_types import read_type
 from clinker_spark.config.model.base import Finding, Model, not_yet
 from clinker_spark.config.values import Bool, Count, FlagText, Natural, Text, Words, problem, read_text
 from clinker_spark.core.types import MAX_SCALE, Kind, Type
-from clinker_spark.cxl.dateformats import check_format
+from clinker_spark.cxl.dates.formats import check_format
 
 _DECIMAL_DIGITS = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*[0-9]+\s*\)", re.ASCII)
 MAX_PRECISION = 38

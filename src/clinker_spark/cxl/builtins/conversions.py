@@ -26,7 +26,7 @@ from clinker_spark.core.types import (
     Type,
     decimal,
 )
-from clinker_spark.cxl import dateformats, values
+from clinker_spark.cxl import values
 from clinker_spark.cxl.builtins.numbers import saturating_sql
 from clinker_spark.cxl.builtins.numbertext import (
     TEXT_TO_FLOAT,
@@ -39,7 +39,8 @@ from clinker_spark.cxl.builtins.numbertext import (
 )
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Failure, Overload, SqlCall
 from clinker_spark.cxl.builtins.text import sql_text, to_text
-from clinker_spark.cxl.dateformats_sql import ISO_DATE, ISO_DATETIME, sql_parse
+from clinker_spark.cxl.dates import formats as dateformats
+from clinker_spark.cxl.dates.formats_sql import ISO_DATE, ISO_DATETIME, sql_parse
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
 # ---------------------------------------------------------------- single conversions

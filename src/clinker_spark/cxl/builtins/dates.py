@@ -9,8 +9,8 @@ from typing import Any
 
 from clinker_spark.core.types import DATE, DATETIME, INT, STRING, Kind, Type
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Failure, Overload, SqlCall
-from clinker_spark.cxl.dateformats import check_format, format_value
-from clinker_spark.cxl.dateformats_sql import sql_format
+from clinker_spark.cxl.dates.formats import check_format, format_value
+from clinker_spark.cxl.dates.formats_sql import sql_format
 from clinker_spark.cxl.errors import ErrorKind
 from clinker_spark.cxl.values import div_trunc
 

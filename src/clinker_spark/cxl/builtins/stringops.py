@@ -11,10 +11,10 @@ from clinker_spark.core.types import ANY, STRING, Type
 from clinker_spark.cxl.builtins.sqltext import MAX_INT, NULL_STRING, clamped, regex_quote, sql_string
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, SqlCall
 from clinker_spark.cxl.builtins.text import sql_text, to_text
-from clinker_spark.cxl.charclasses import later_case_pairs
 from clinker_spark.cxl.errors import ErrorKind, Fail
 from clinker_spark.cxl.limits import MAX_STRING_BYTES
-from clinker_spark.cxl.regexes import Regex, RegexError, compile_regex
+from clinker_spark.cxl.regex.charclasses import later_case_pairs
+from clinker_spark.cxl.regex.patterns import Regex, RegexError, compile_regex
 
 # Unicode's White_Space. Python's own strip() also takes the separators U+001C to U+001F.
 BLANKS = "\t\n\v\f\r \x85\xa0\u1680" + "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"

@@ -7,7 +7,7 @@ from clinker_spark.cxl.builtins import stringops as ops
 from clinker_spark.cxl.builtins.table import Builtin, Failure, Nulls, Overload
 from clinker_spark.cxl.builtins.text import sql_text, to_text
 from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.regexes import compile_regex
+from clinker_spark.cxl.regex.patterns import compile_regex
 
 
 def _method(

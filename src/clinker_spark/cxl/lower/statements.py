@@ -8,6 +8,7 @@ from dataclasses import replace
 from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.types import NULL
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.check.overloads import shown_as, widen
 from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering, WindowSpec
@@ -23,7 +24,6 @@ from clinker_spark.cxl.lower.plan import (
     quote,
     without_dead,
 )
-from clinker_spark.cxl.overloads import shown_as, widen
 from clinker_spark.cxl.system import Context
 
 Named = tuple[Failing, str | None]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.builtins.floatsums import array_sum
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.plan.query.base import Env
 from clinker_spark.plan.query.expressions import ExpressionLowering
 from clinker_spark.plan.query.groups import aggregate_sql
@@ -27,9 +27,9 @@ from clinker_spark.plan.query.values import (
     wide,
     widened,
 )
-from clinker_spark.query import ast
 from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.scopes import Scope
+from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
     BOOL,
     FLOAT,

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from clinker_spark.core.span import Span
-from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.plan.query.guards import Guarding
 from clinker_spark.plan.query.literals import literal
 from clinker_spark.plan.query.values import (
@@ -19,11 +19,11 @@ from clinker_spark.plan.query.values import (
     Rows,
     Value,
 )
-from clinker_spark.query import ast
-from clinker_spark.query.declared import TypeTable
-from clinker_spark.query.evaluate_expressions import FunctionValue
+from clinker_spark.query.check.declared import TypeTable
+from clinker_spark.query.evaluate.expressions import FunctionValue
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.scopes import Scope
+from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
     ANY,
     ListType,

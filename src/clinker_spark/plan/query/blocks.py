@@ -11,8 +11,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.plan.query.arrays import ArrayLowering
 from clinker_spark.plan.query.base import Env
 from clinker_spark.plan.query.bindings import Binding, Block
@@ -33,11 +33,11 @@ from clinker_spark.plan.query.values import (
     Value,
     columns_of,
 )
-from clinker_spark.query import ast
-from clinker_spark.query.declared import TypeTable
+from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.names import key_name, scalar_aggregate
 from clinker_spark.query.scopes import Scope
+from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
     INT,
     GroupType,

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl import ast as cxl
+from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.plan.query.base import Env, LoweringBase
 from clinker_spark.plan.query.literals import literal
 from clinker_spark.plan.query.pieces import nested

@@ -16,8 +16,8 @@ from typing import Any
 
 from clinker_spark.core.span import Span
 from clinker_spark.core.tree import field_names
-from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.plan.query.base import local_scope
 from clinker_spark.plan.query.blocks import QueryLowering
 from clinker_spark.plan.query.files import PLACE, PLACES, FileSource, file_source
@@ -25,15 +25,15 @@ from clinker_spark.plan.query.guards import Reasons
 from clinker_spark.plan.query.order import ARRIVAL
 from clinker_spark.plan.query.pieces import render, view
 from clinker_spark.plan.query.values import Column, OrderTerm, Relation, Rendered, Rows
-from clinker_spark.query import ast
-from clinker_spark.query.check import Checked, check
-from clinker_spark.query.declared import TypeTable
-from clinker_spark.query.evaluate import Evaluator
-from clinker_spark.query.evaluate_expressions import Env, FunctionValue
+from clinker_spark.query.check.declared import TypeTable
+from clinker_spark.query.check.programs import Checked, check
+from clinker_spark.query.evaluate.expressions import Env, FunctionValue
+from clinker_spark.query.evaluate.programs import Evaluator
 from clinker_spark.query.failures import Failed, QueryError
 from clinker_spark.query.names import children, free_names
 from clinker_spark.query.program import deep_trees, located
 from clinker_spark.query.scopes import Scope
+from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import ANY, NULL, ListType, QType, RecordType, is_any, is_null, type_of_value, unify
 from clinker_spark.query.values import Dataset
 

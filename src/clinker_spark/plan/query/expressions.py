@@ -12,10 +12,10 @@ from contextlib import ExitStack
 
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.plan.query.base import Env, local_scope
 from clinker_spark.plan.query.calls import call_method, call_template
 from clinker_spark.plan.query.conditions import ConditionLowering
@@ -31,12 +31,12 @@ from clinker_spark.plan.query.values import (
     wide,
     widened,
 )
-from clinker_spark.query import ast
-from clinker_spark.query.declared import TypeTable
-from clinker_spark.query.evaluate_expressions import FunctionValue
+from clinker_spark.query.check.declared import TypeTable
+from clinker_spark.query.evaluate.expressions import FunctionValue
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.scopes import Scope
+from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
     ANY,
     BOOL,

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from clinker_spark.core import types
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.floatsums import array_sum, filled, or_stop
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.order import ascending
 from clinker_spark.plan.query.values import Column, GroupRef, OrderTerm, Value, wide, widened
-from clinker_spark.query import ast
 from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.scopes import Scope
+from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
     ANY,
     BOOL,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from clinker_spark.cxl import ast as cxl
-from clinker_spark.query import ast
+from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.names import key_name
+from clinker_spark.query.syntax import ast
 
 
 def groups_in_order(q: ast.Query) -> bool:
@@ -18,7 +18,7 @@ def sorts_by_whole_key(q: ast.Query) -> bool:
     """Do the sort keys name every part of the group key? Then no two groups tie, and first appearances are not needed.
 
     >>> from clinker_spark.core.span import Source
-    >>> from clinker_spark.query.parser import parse
+    >>> from clinker_spark.query.syntax.parser import parse
     >>> def example(sort):
     ...     return parse(Source("q", f"from x in xs group by x.a, x.b into g {sort} select g.key"))[0][0].value
     >>> sorts_by_whole_key(example("sort by g.key.b desc, g.key.a")), sorts_by_whole_key(example("sort by g.key.a"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from clinker_spark.cxl import ast as cxl
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.order import aggregate_step, first_places, united
 from clinker_spark.plan.query.pieces import STEP, nested

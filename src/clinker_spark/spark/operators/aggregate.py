@@ -10,9 +10,9 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
-from clinker_spark.plan.correlation import AGGREGATE
 from clinker_spark.plan.nodes import AggregatePlan
-from clinker_spark.spark.columns import group
+from clinker_spark.plan.passes.correlation import AGGREGATE
+from clinker_spark.spark.columns.programs import group
 from clinker_spark.spark.operators.counting import Tap
 from clinker_spark.spark.operators.stream import (
     DOCUMENT_COLUMN,
@@ -24,7 +24,7 @@ from clinker_spark.spark.operators.stream import (
     Stream,
 )
 from clinker_spark.spark.operators.time_windows import WINDOW_COLUMN, in_window_order, with_windows
-from clinker_spark.spark.operators.withheld import without_left_out
+from clinker_spark.spark.rejects.withheld import without_left_out
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder

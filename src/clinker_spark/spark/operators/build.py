@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
 from clinker_spark.cxl.system import Context
-from clinker_spark.plan.correlation import is_correlated
+from clinker_spark.plan.bind.scopes import default_value, named_sources
 from clinker_spark.plan.ledger import End, Ledger, count
 from clinker_spark.plan.nodes import (
     AggregatePlan,
@@ -31,8 +31,8 @@ from clinker_spark.plan.nodes import (
     StreamRef,
     TransformPlan,
 )
+from clinker_spark.plan.passes.correlation import is_correlated
 from clinker_spark.plan.query.node import QueryPlan
-from clinker_spark.plan.scopes import default_value, named_sources
 from clinker_spark.spark.operators.aggregate import build_aggregate
 from clinker_spark.spark.operators.combine import build_combine
 from clinker_spark.spark.operators.merge import build_merge
@@ -42,10 +42,10 @@ from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.operators.stream import DOCUMENT_BITS, DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
-from clinker_spark.spark.operators.withheld import DirtyGroups
 from clinker_spark.spark.plan_cuts import counted_behind, cut
-from clinker_spark.spark.sources.chosen import Chosen
-from clinker_spark.spark.sources.request import SourceFile
+from clinker_spark.spark.rejects.withheld import DirtyGroups
+from clinker_spark.spark.scan.request import SourceFile
+from clinker_spark.spark.scan.row_filter import Chosen
 
 Ports = dict[str | None, Stream]
 CHAIN = 16

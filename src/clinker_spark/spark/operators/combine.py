@@ -20,13 +20,15 @@ from clinker_spark.core.types import ANY
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
-from clinker_spark.plan.combine import COLLECT_LIMIT
-from clinker_spark.plan.correlation import PREFIX
+from clinker_spark.plan.bind.combine import COLLECT_LIMIT
 from clinker_spark.plan.ledger import Flow, count
 from clinker_spark.plan.nodes import CombinePlan, CombineStep
-from clinker_spark.spark import undeclared
-from clinker_spark.spark.columns import apply
-from clinker_spark.spark.operators.combine_keys import (
+from clinker_spark.plan.passes.correlation import PREFIX
+from clinker_spark.spark.columns import undeclared
+from clinker_spark.spark.columns.programs import apply
+from clinker_spark.spark.joins.as_of import join_latest
+from clinker_spark.spark.joins.range import join_range
+from clinker_spark.spark.joins.sides import (
     BUILD,
     HIT,
     LEFT,
@@ -39,11 +41,9 @@ from clinker_spark.spark.operators.combine_keys import (
     with_left_keys,
     with_residual,
 )
-from clinker_spark.spark.operators.combine_latest import join_latest
-from clinker_spark.spark.operators.combine_range import join_range
 from clinker_spark.spark.operators.output import widened_names
 from clinker_spark.spark.operators.stream import BUILT_COLUMN, ORIGIN_COLUMN, Stream
-from clinker_spark.spark.sources.request import WIDENED_COLUMN
+from clinker_spark.spark.scan.request import WIDENED_COLUMN
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder

@@ -15,15 +15,15 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
-from clinker_spark.plan.needs import per_file
 from clinker_spark.plan.nodes import OutputPlan, SourcePlan
-from clinker_spark.plan.ready_cells import CELLS_COLUMN, output_runs, source_of, source_runs
-from clinker_spark.spark import undeclared
+from clinker_spark.plan.passes.pass_through import CELLS_COLUMN, output_runs, source_of, source_runs
+from clinker_spark.plan.passes.required import per_file
+from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, direction, failed
-from clinker_spark.spark.operators.withheld import HELD, with_held
-from clinker_spark.spark.outputs.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.parts import part_writer
-from clinker_spark.spark.sources.request import WIDENED_COLUMN
+from clinker_spark.spark.rejects.withheld import HELD, with_held
+from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
+from clinker_spark.spark.scan.request import WIDENED_COLUMN
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder

@@ -16,9 +16,9 @@ from pyspark.sql.types import ArrayType
 from clinker_spark.core.types import Type
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.plan.bind.record_logs import LOG_COLUMN
 from clinker_spark.plan.nodes import RecordLog, TransformPlan
-from clinker_spark.plan.record_logs import LOG_COLUMN
-from clinker_spark.spark.columns import apply
+from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.operators.stream import failed
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
-from clinker_spark.plan.correlation import PREFIX
 from clinker_spark.plan.ledger import NONE, WITHHELD_FROM, Flow, count
-from clinker_spark.plan.needs import source_columns
 from clinker_spark.plan.nodes import SourcePlan
-from clinker_spark.plan.ready_cells import source_runs, typed_columns
+from clinker_spark.plan.passes.correlation import PREFIX
+from clinker_spark.plan.passes.pass_through import source_runs, typed_columns
+from clinker_spark.plan.passes.required import source_columns
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import (
@@ -33,10 +33,10 @@ from clinker_spark.spark.operators.stream import (
     Stream,
 )
 from clinker_spark.spark.operators.time_windows import event_time
-from clinker_spark.spark.operators.withheld import key_text
-from clinker_spark.spark.sources.formats import read
-from clinker_spark.spark.sources.group_sizes import ONE_IN, largest_group
-from clinker_spark.spark.sources.request import (
+from clinker_spark.spark.rejects.withheld import key_text
+from clinker_spark.spark.scan.formats import read
+from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
+from clinker_spark.spark.scan.request import (
     FILE_COLUMN,
     LINE_COLUMN,
     RECORD_COLUMN,
@@ -46,7 +46,7 @@ from clinker_spark.spark.sources.request import (
     Scan,
     SourceFile,
 )
-from clinker_spark.spark.sources.scans import meter_path, progress_path
+from clinker_spark.spark.scan.scans import meter_path, progress_path
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder

@@ -21,8 +21,8 @@ from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.plan.nodes import SourcePlan
 from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import direction
-from clinker_spark.spark.sources.formats import read
-from clinker_spark.spark.sources.request import FILE_COLUMN, ROW_COLUMN
+from clinker_spark.spark.scan.formats import read
+from clinker_spark.spark.scan.request import FILE_COLUMN, ROW_COLUMN
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder

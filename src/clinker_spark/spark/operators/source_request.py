@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clinker_spark.plan.nodes import SourcePlan
-from clinker_spark.spark.sources.request import ReadRequest
+from clinker_spark.spark.scan.request import ReadRequest
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder

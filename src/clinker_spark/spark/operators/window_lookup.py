@@ -11,7 +11,7 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.nodes import TransformPlan, WindowLookup
-from clinker_spark.spark.columns import Window, apply
+from clinker_spark.spark.columns.programs import Window, apply
 from clinker_spark.spark.operators.stream import Stream, order_text
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
 from clinker_spark.plan.query.files import BROKEN, PLACE, FileSource
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.query.types import STRING, QType, Scalar, is_kind
-from clinker_spark.spark.sources.csv_source import read_csv
-from clinker_spark.spark.sources.request import FILE_COLUMN, ROW_COLUMN, ReadRequest, Scan, SourceFile
+from clinker_spark.spark.scan.csv.source import read_csv
+from clinker_spark.spark.scan.request import FILE_COLUMN, ROW_COLUMN, ReadRequest, Scan, SourceFile
 
 _TYPES = {Kind.BOOL: "bool", Kind.INT: "int", Kind.FLOAT: "float", Kind.DATE: "date", Kind.DATETIME: "date_time"}
 

@@ -12,7 +12,7 @@ from clinker_spark.plan.query.engine import ListSource
 from clinker_spark.plan.query.files import FILE_PLACES, PLACE, FileSource
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.values import VALUE, columns_of
-from clinker_spark.query.casts import cast
+from clinker_spark.query.evaluate.casts import cast
 from clinker_spark.query.types import STRING, QType, RecordType, is_kind
 from clinker_spark.spark.query.csv_frames import csv_frame
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from clinker_spark.cxl.regexes import compile_regex
+from clinker_spark.cxl.regex.patterns import compile_regex
 from clinker_spark.plan.query.patterns import PatternCall, functions_in
-from clinker_spark.spark.regex_columns import over_texts
+from clinker_spark.spark.columns.regexes import over_texts
 
 
 def sql_with_patterns(spark: SparkSession, text: str) -> Any:

@@ -1,0 +1,1 @@
+"""The `clinker` command: pipelines and queries."""

@@ -1,0 +1,88 @@
+"""The Spark session of a run: the command line, then clinker.toml, then the embedded default."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clinker_spark.config.workspace import find_workspace
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import ClinkerError
+
+if TYPE_CHECKING:
+    from clinker_spark.plan.nodes import Plan
+    from clinker_spark.spark.session.sessions import SparkSession
+
+
+_SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Without the JVM's optimising compiler, but with the room for compiled code that it has with it: else that is a fifth
+of it, which the plan of a large pipeline fills however few its records are."""
+_SHORT_BYTES = 8 << 20
+"""Input that is read in less time than it takes to compile Spark twice (compressed files grow by a few times)."""
+
+
+def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSession:
+    """A session as the options ask for it. Raises `ClinkerError` when Spark cannot start."""
+    from clinker_spark.runtime.run.memory import memory_settings
+    from clinker_spark.spark.session.class_archive import archive_options
+    from clinker_spark.spark.session.sessions import session
+
+    spark = find_workspace(pipeline).config.spark
+    conf = dict(spark.conf)
+    for given in options["conf"]:
+        key, equals, value = given.partition("=")
+        if not equals or not key:
+            raise ClinkerError(
+                [
+                    Diagnostic(
+                        "E018",
+                        f"'{given}' is not of the form key=value",
+                        help="write --conf spark.sql.shuffle.partitions=8",
+                    )
+                ]
+            )
+        conf[key.strip()] = value
+    threads = plan.file.settings.concurrency.threads
+    default = f"local[{threads}]" if threads else "local[*]"
+    start = [_SHORT_RUN] if _is_short(plan, options) else []
+    if "Archive" not in conf.get("spark.driver.extraJavaOptions", ""):  # the user has an archive of their own
+        start.append(archive_options())
+    remote = options["remote"] or (None if options["master"] else spark.remote)
+    master = options["master"] or spark.master or default
+    if remote is None:
+        conf |= memory_settings(plan, master, conf)
+    if not options["verbose"]:
+        logging.disable(logging.CRITICAL)  # Py4J would tell of every call that a lost JVM does not answer
+    return session(
+        master,
+        app_name=f"clinker: {plan.file.settings.name}",
+        conf=conf,
+        verbose=options["verbose"],
+        remote=remote,
+        java_options=" ".join(start),
+    )
+
+
+def _is_short(plan: Plan, options: dict[str, Any]) -> bool:
+    """Is there so little to read that the JVM's optimising compiler would cost more than it saves?"""
+    from clinker_spark.runtime.discover.sources import discover
+
+    base = Path(options.get("base_dir") or plan.file.folder)
+    now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    try:
+        files = [file for source in plan.sources for file in discover(source, base, now).files]
+    except (ClinkerError, OSError):  # the run will say what is wrong
+        return False
+    return all("://" not in file.path for file in files) and sum(file.size for file in files) <= _SHORT_BYTES
+
+
+def stop_on_sigterm() -> None:
+    """A polite request to end is handled like Ctrl-C: jobs are cancelled, attempts removed, exit 130."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)

@@ -1,0 +1,1 @@
+"""The `cxl` command: single programs, without Spark."""

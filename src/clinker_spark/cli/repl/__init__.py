@@ -1,0 +1,1 @@
+"""The interactive loop behind `cxl repl`."""

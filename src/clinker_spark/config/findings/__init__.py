@@ -1,0 +1,1 @@
+"""What pydantic and the models found, as diagnostics at their places in the file."""

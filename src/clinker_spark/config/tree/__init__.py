@@ -1,0 +1,1 @@
+"""YAML and TOML as one kind of tree that remembers where everything stands."""

@@ -1,0 +1,1 @@
+"""Names and types: from a syntax tree to a typed program."""

@@ -1,0 +1,1 @@
+"""Date formats in the style of strftime, in Python and as Spark SQL."""

@@ -1,0 +1,1 @@
+"""The interpreter: typed programs over records in pure Python."""

@@ -1,0 +1,1 @@
+"""From CXL text to a syntax tree."""

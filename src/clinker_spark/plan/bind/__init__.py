@@ -1,0 +1,1 @@
+"""From checked configuration to plan nodes: schemas along the graph, programs compiled against them."""

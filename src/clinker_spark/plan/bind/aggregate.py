@@ -1,0 +1,79 @@
+"""Binding aggregates: the program, the windows over time, and how groups are found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from clinker_spark.config.model.aggregate import AggregateNode
+from clinker_spark.plan.bind.composition import Streams
+from clinker_spark.plan.nodes import AggregatePlan
+from clinker_spark.plan.passes.correlation import AGGREGATE, correlation
+from clinker_spark.plan.passes.event_time import event_sources
+from clinker_spark.plan.passes.sorted_streams import are_neighbours, sorted_by
+
+if TYPE_CHECKING:
+    from clinker_spark.plan.bind.pipeline import _NodeBinder
+
+
+def bind_aggregate(binder: _NodeBinder, node: AggregateNode) -> Streams | None:
+    """The streams of an aggregate; None when it is wrong, which is noted then."""
+    schema = binder.inputs[0].schema
+    config = node.config
+    if not binder.known(schema, config.group_by, "config", "group_by"):
+        return None
+    program = binder.compile("config", "cxl", schema=schema, mode="aggregate", group_by=config.group_by)
+    if program is None:
+        return None
+    if config.time_window is not None and not _has_times(binder):
+        return None
+    after = dict(program.output)
+    plan = AggregatePlan(
+        **binder.common(after, tuple(after)),
+        program=program,
+        group_by=tuple(config.group_by),
+        strategy="hash",
+        per_document=any(bound.documents for bound in binder.inputs),
+        window=None if config.time_window is None else config.time_window.window,
+    )
+    made = binder.made(plan)
+    problem = _not_streaming(binder, node, plan)
+    if problem is None and config.strategy != "hash":
+        binder.binder.nodes[-1] = replace(plan, strategy="streaming")
+    elif problem is not None and config.strategy == "streaming":
+        code, message, help_text = problem
+        binder.problem(code, message, "config", "strategy", help=help_text)
+        return None
+    return made
+
+
+def _has_times(binder: _NodeBinder) -> bool:
+    """Does every record that comes in have a time? Notes it if not."""
+    sources, timeless = event_sources(binder.binder.nodes, binder.inputs[0].ref.node)
+    for source in (source for source in sources if source.config.watermark is None):
+        help_text = f"add watermark: {{ column: ... }} to '{source.name}': the date or date_time of its records"
+        message = f"the records of '{source.name}' have no time to make windows of"
+        binder.problem("E156", message, "config", "time_window", help=help_text, key=True)
+    for node in timeless:
+        message = f"'{node.name}' makes records of several others: they have no time to make windows of"
+        help_text = f"put the windows before '{node.name}'"
+        binder.problem("E156", message, "config", "time_window", help=help_text, key=True)
+    return not timeless and all(source.config.watermark is not None for source in sources)
+
+
+def _not_streaming(binder: _NodeBinder, node: AggregateNode, plan: AggregatePlan) -> tuple[str, str, str] | None:
+    """Why its groups cannot be finished one after the other: code, message and help; None when they can."""
+    nodes = binder.binder.nodes
+    if any(name.startswith(AGGREGATE) for name in correlation(nodes)[plan.name].columns):
+        message = f"'{node.name}' retracts records: strategy: streaming does not go with that"
+        return "E15Y", message, "write strategy: auto"
+    if plan.window is not None:
+        message = f"'{node.name}' has windows over time: they are complete only at the end"
+        return "E451", message, "write strategy: auto"
+    sorting = sorted_by(nodes)[plan.inputs[0].node]
+    if are_neighbours(plan.group_by, sorting):
+        return None
+    known = f"sorted by {', '.join(item.field for item in sorting)}" if sorting else "in no known order"
+    message = f"the records that '{node.name}' reads are {known}, not by {', '.join(plan.group_by)}"
+    columns = ", ".join(plan.group_by)
+    return "E451", message, f"write strategy: auto, or give the source sort_order: [{columns}] if its files are sorted"

@@ -1,0 +1,180 @@
+"""Compositions: the body of a reusable part takes the place of its call, sealed but for its ports and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clinker_spark.config.errors import ConfigError
+from clinker_spark.config.load import CompositionFile, LoadedFile, load_composition
+from clinker_spark.config.model.composition import CompositionNode
+from clinker_spark.config.variables import read_value
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.types import Type, parse_type, unify
+from clinker_spark.plan.nodes import Schema, StreamRef
+
+if TYPE_CHECKING:
+    from clinker_spark.plan.bind.pipeline import Binder
+
+MAX_DEPTH = 16
+"""How deep compositions may use each other."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A stream whose columns are known."""
+
+    ref: StreamRef
+    schema: Schema
+    emitted: tuple[str, ...]
+    documents: bool = False
+    """Does it carry records of several files, each a document of its own?"""
+
+
+Streams = dict[str | None, Bound]
+"""The streams of a node, by port."""
+Declared = Mapping[str, Mapping[str, Type]]
+"""Declared variables: scope -> name -> type."""
+
+
+def expand(
+    binder: Binder, file: LoadedFile, node: CompositionNode, inputs: list[Bound], prefix: str, declared: Declared
+) -> Streams | None:
+    """Put the body of a composition in the place of its call. `declared` are the variables of the file around it."""
+    path = (file.folder / node.use).absolute()
+    at = file.path_of(node.name, "use")
+    if path in binder.using:
+        binder.found.append(
+            file.diagnostic("E107", f"composition '{node.use}' uses itself", at, "let it end somewhere")
+        )
+        return None
+    if len(binder.using) >= MAX_DEPTH:
+        message = f"compositions are nested more than {MAX_DEPTH} deep"
+        binder.found.append(file.diagnostic("E112", message, at, "put the nodes of some of them in one file"))
+        return None
+    try:
+        body = load_composition(path)
+    except ConfigError as error:
+        if any(d.source is None for d in error.diagnostics):
+            reason = error.diagnostics[0].message
+            binder.found.append(file.diagnostic("E103", reason, at, error.diagnostics[0].help))
+        else:
+            binder.found += error.diagnostics
+        return None
+    ports = _ports(binder, file, node, body, inputs)
+    config = _parameters(binder, file, node, body)
+    asked = _scoped_variables(binder, file, node, body, declared)
+    if ports is None or config is None or asked is None:
+        return None
+    binder.using.append(path)
+    streams = binder.body(body, ports, f"{prefix}{node.name}/", config, asked, declared)
+    binder.using.pop()
+    result: Streams = {}
+    for port, target in body.interface.outputs.items():
+        name, _, branch = target.partition(".")
+        made = streams.get(name)
+        if made is None:
+            return None
+        found = made.get(branch or None) or (next(iter(made.values())) if len(made) == 1 else None)
+        if found is None:
+            at = ("_compose", "outputs", port)
+            binder.found.append(
+                body.diagnostic("E102", f"'{name}' has no port '{branch}'", at, "name one of its ports")
+            )
+            return None
+        result[port] = found
+    return result
+
+
+def _ports(
+    binder: Binder, file: LoadedFile, node: CompositionNode, body: CompositionFile, inputs: list[Bound]
+) -> dict[str, Bound] | None:
+    declared = body.interface.inputs
+    given = node.inputs or {}
+    names = list(given) if given else list(declared)[:1]
+    found: list[Diagnostic] = []
+    for name in names:
+        if name not in declared:
+            at = file.path_of(node.name, "inputs", name)
+            help_text = did_you_mean(name, declared) or f"the ports are {', '.join(declared)}"
+            found.append(
+                file.diagnostic("E103", f"the composition has no input port '{name}'", at, help_text, key=True)
+            )
+    missing = [name for name in declared if name not in names]
+    if missing or (not given and len(declared) != len(inputs)):
+        lacking = missing or list(declared)
+        at = file.path_of(node.name, "inputs" if given else "use")
+        help_text = "write inputs: { " + ", ".join(f"{name}: node" for name in declared) + " }"
+        found.append(file.diagnostic("E104", f"nothing feeds the input port '{lacking[0]}'", at, help_text))
+    bound = dict(zip(names, inputs, strict=False))
+    for name, stream in bound.items():
+        schema = body.schemas.get(("_compose", "inputs", name, "schema"))
+        for column in schema.columns if schema else ():
+            have = stream.schema.get(column.name)
+            if have is None or unify(column.data_type, have) is None:
+                what = "has no column" if have is None else f"has {have} in column"
+                message = f"input port '{name}' {what} '{column.name}', and the composition wants {column.data_type}"
+                at = file.path_of(node.name, "inputs" if given else "input", *([name] if given else []))
+                help_text = did_you_mean(column.name, stream.schema) or f"it has {', '.join(stream.schema)}"
+                found.append(file.diagnostic("E104", message, at, help_text))
+    binder.found += found
+    return None if found else bound
+
+
+def _scoped_variables(
+    binder: Binder, file: LoadedFile, node: CompositionNode, body: CompositionFile, declared: Declared
+) -> Declared | None:
+    """The variables of the caller that the body asks for; None when the caller does not have them, which is noted."""
+    wanted = body.interface.scoped_vars
+    asked: dict[str, dict[str, Type]] = {}
+    found: list[Diagnostic] = []
+    for scope, variables in (("pipeline", wanted.pipeline), ("source", wanted.source), ("record", wanted.record)):
+        asked[scope] = {}
+        for name, spec in variables.items():
+            have, want = declared.get(scope, {}).get(name), parse_type(spec.type)
+            assert want is not None
+            at = file.path_of(node.name, "use")
+            if have is None:
+                message = f"the composition reads ${scope}.{name}, and no transform of this file declares it"
+                close = did_you_mean(name, declared.get(scope, {}))
+                help_text = close or f"add declares: [{{ name: {name}, scope: {scope}, type: {spec.type} }}] to one"
+                found.append(file.diagnostic("E174", message, at, help_text))
+            elif have.unwrap() != want.unwrap():
+                message = f"the composition reads ${scope}.{name} as {want.unwrap()}, and it is {have.unwrap()} here"
+                found.append(file.diagnostic("E174", message, at, "declare both with the same type"))
+            else:
+                asked[scope][name] = have
+    binder.found += found
+    return None if found else asked
+
+
+def _parameters(
+    binder: Binder, file: LoadedFile, node: CompositionNode, body: CompositionFile
+) -> dict[str, Any] | None:
+    declared = body.interface.config_schema
+    values: dict[str, Any] = {name: parameter.value for name, parameter in declared.items()}
+    found: list[Diagnostic] = []
+    for name, given in node.config.items():
+        at = file.path_of(node.name, "config", name)
+        parameter = declared.get(name)
+        if parameter is None:
+            help_text = did_you_mean(name, declared) or f"the parameters are {', '.join(declared) or 'none'}"
+            found.append(file.diagnostic("E103", f"the composition has no parameter '{name}'", at, help_text, key=True))
+            continue
+        try:
+            values[name] = read_value(parameter.type, given)
+        except ValueError as error:
+            found.append(file.diagnostic("E104", f"parameter '{name}' is no {parameter.type}", at, str(error)))
+            continue
+        reason = parameter.refuses(values[name])
+        if reason is not None:
+            found.append(file.diagnostic("E104", f"parameter '{name}' {reason}", at, "choose one that is allowed"))
+    for name, parameter in declared.items():
+        if parameter.is_required and values[name] is None and name not in node.config:
+            at = file.path_of(node.name, "use")
+            help_text = f"write config: {{ {name}: ... }}"
+            found.append(file.diagnostic("E104", f"the composition needs the parameter '{name}'", at, help_text))
+    binder.found += found
+    return None if found else values

@@ -1,0 +1,1 @@
+"""What is known about a plan before it runs: one file for each pass."""

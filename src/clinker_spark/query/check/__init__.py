@@ -1,0 +1,1 @@
+"""Names and types of query programs, before anything runs."""

@@ -1,0 +1,1 @@
+"""Query programs over plain values, in pure Python."""

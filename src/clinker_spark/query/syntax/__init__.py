@@ -1,0 +1,1 @@
+"""From query text to a syntax tree."""

@@ -1,0 +1,65 @@
+"""Sources that declare an order: their files are checked before anything relies on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.plan.nodes import Plan, SourcePlan
+from clinker_spark.plan.passes.required import needs
+from clinker_spark.plan.stages import sort_words
+from clinker_spark.runtime.errors import DataError
+from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.source_order import Inversion, Points, inversions, split_points
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Unsorted:
+    """A source that must be sorted: what there is to say, and where to cut its records for that."""
+
+    warning: Diagnostic
+    points: Points
+
+
+def settle_order(builder: Builder, source: str) -> tuple[Plan, Unsorted | None]:
+    """Compare the files of a source with its order. If they must be sorted, the plan is another one afterwards; raises
+    `DataError` if the source does not want them sorted."""
+    plan = builder.plan
+    node = plan[source]
+    assert isinstance(node, SourcePlan)
+    found = inversions(builder, node)
+    if not found:
+        return plan, None
+    message = _message(node, found, [file.name for file in builder.files[source]])
+    if node.config.on_unsorted == "error":
+        help_text = "sort the file, correct sort_order, or write on_unsorted: warn to have it sorted here"
+        raise DataError([node.diagnostic("E450", message, "config", "sort_order", help=help_text)])
+    help_text = "the records were sorted; correct sort_order, or sort the files to save that"
+    warning = node.diagnostic("W307", message, "config", "sort_order", help=help_text)
+    # Records no longer stay where they were read: outputs sort them.
+    return replace(plan, needs=needs(plan, moved=True)), Unsorted(warning, split_points(builder, node))
+
+
+def with_known_order(plan: Plan, build: Callable[[Plan], Builder]) -> Builder:
+    """A builder that sorts what must be sorted, for those who run no stages."""
+    unsorted: dict[str, Points] = {}
+    for node in plan.sources:
+        if node.config.sort_order:
+            plan, found = settle_order(build(plan), node.name)
+            unsorted |= {} if found is None else {node.name: found.points}
+    builder = build(plan)
+    builder.unsorted = unsorted
+    return builder
+
+
+def _message(node: SourcePlan, found: Sequence[Inversion], names: Sequence[str]) -> str:
+    order = ", ".join(sort_words(item) for item in node.config.sort_order)
+    places = [
+        f"'{names[i.file]}' has ({i.keys}) in row {i.row} after ({i.keys_before}) in row {i.row_before}"
+        for i in found[:_SHOWN]
+    ]
+    more = f", and {len(found) - _SHOWN} more files" if len(found) > _SHOWN else ""
+    return f"not sorted by {order}: {'; '.join(places)}{more}"

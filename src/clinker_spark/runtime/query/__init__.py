@@ -1,0 +1,1 @@
+"""Running query programs: sources as rows on Spark, results as files."""

@@ -1,0 +1,161 @@
+"""The engine of query programs: files, lists and DataFrames as rows on Spark, which starts when they are needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.query.csv_files import shown_path
+from clinker_spark.plan.query.engine import PlanningEngine, SparkDataset, element_type, plan, prepare
+from clinker_spark.plan.query.files import FileSource, format_of
+from clinker_spark.plan.query.pieces import render
+from clinker_spark.plan.query.values import Column
+from clinker_spark.query.failures import Failed
+from clinker_spark.query.syntax import ast
+from clinker_spark.query.values import Dataset
+from clinker_spark.runtime.errors import IoError
+from clinker_spark.runtime.query.failures import failure
+
+__all__ = ["QueryEngine", "SparkDataset", "element_type", "plan", "prepare"]
+
+_PREVIEW = 101
+
+
+class QueryEngine(PlanningEngine):
+    """Everything between a program and Spark. `spark` is called when the first job starts."""
+
+    def __init__(self, spark: Callable[[], Any]) -> None:
+        super().__init__()
+        self._spark = spark
+        self._views: dict[str, str] = {}
+        self.planning = False
+
+    def frame(self, name: str, frame: Any) -> SparkDataset:
+        """A DataFrame of the caller. Its rows have no order of their own."""
+        from clinker_spark.spark.query.types import row_type
+
+        return self.source(name, row_type(frame.schema), frame, ())
+
+    # ----------------------------------------------------------------- results
+
+    def sql(self, text: str) -> Any:
+        """A DataFrame of lowered text; the views it reads are made first."""
+        from clinker_spark.spark.query.patterns import sql_with_patterns
+        from clinker_spark.spark.query.views import view_of
+
+        spark = self._spark()
+
+        def view(number: int, ordered: bool) -> str:
+            scan = self.scans[number]
+            name = scan.name(ordered)
+            if name not in self._views:
+                self._views[name] = view_of(spark, name, scan.content, ordered)
+            return quote(self._views[name])
+
+        return sql_with_patterns(spark, render(text, view))
+
+    def dataframe(self, value: SparkDataset) -> Any:
+        """The rows in order, as a DataFrame."""
+        return self.sql(self.ordered(value))
+
+    def scalar(self, column: Column) -> Any:
+        from clinker_spark.spark.query.results import value_of
+
+        with self._explained():
+            return value_of(self.sql(column.query or f"SELECT {column.text} AS value").collect()[0][0])
+
+    def rows(self, value: Dataset) -> list[Any]:
+        from clinker_spark.spark.query.results import collect
+
+        if self.planning:
+            return super().rows(value)
+        assert isinstance(value, SparkDataset)
+        with self._explained():
+            return collect(self.dataframe(value), value.relation.row)
+
+    def preview(self, value: SparkDataset) -> list[Any]:
+        """The first rows, and one more to show that there are more."""
+        from clinker_spark.spark.query.results import collect
+
+        with self._explained():
+            return collect(self.dataframe(value).limit(_PREVIEW), value.relation.row)
+
+    def stream(self, value: SparkDataset) -> Iterator[Any]:
+        """All rows, without holding them all."""
+        from clinker_spark.spark.query.results import stream
+
+        with self._explained():
+            yield from stream(self.dataframe(value), value.relation.row)
+
+    # -------------------------------------------------------------------- save
+
+    def save(self, e: ast.Save, value: Any, path: str | None, options: dict[str, Any]) -> None:
+        try:
+            self.write(value, path or "", options)
+        except Failed as failed:
+            failed.span = failed.span or e.span
+            raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """What Spark says about a value it cannot go on with, as a failure of the query."""
+        try:
+            yield
+        except Failed:
+            raise
+        except Exception as error:
+            found = failure(error, self.origins)
+            if found is not None:
+                raise self._located(found) from None
+            from clinker_spark.runtime.run.engine_failures import engine_failure
+
+            engine = engine_failure(error)
+            if engine is None:
+                raise
+            raise IoError([engine]) from error
+
+    def _located(self, found: Failed) -> Failed:
+        """The failure, with the file and the record that it is about if it is about one."""
+        from clinker_spark.spark.query.csv_frames import first_broken
+
+        if found.code != "E712":
+            return found
+        for scan in self.scans:
+            read = any(scan.name(ordered) in self._views for ordered in (False, True))
+            if read and isinstance(scan.content, FileSource) and scan.content.format in ("csv", "tsv"):
+                broken = first_broken(self._spark(), scan.content)
+                if broken is not None:
+                    message = f"record {broken.row} of '{shown_path(broken.file)}' cannot be used: {broken.reason}"
+                    return Failed(message, found.help, code="E712")
+        return found
+
+    def _check_target(self, path: str) -> None:
+        """Rows are read when they are needed: a file that is loaded must not become another one. Raises `Failed`."""
+        target = os.path.realpath(path)
+        for scan in self.scans:
+            for loaded in scan.content.paths if isinstance(scan.content, FileSource) else ():
+                read = os.path.realpath(loaded)
+                with suppress(OSError):  # what is not there cannot be the same
+                    read = target if os.path.samefile(path, read) else read
+                if read == target or Path(target) in Path(read).parents:
+                    message = f"'{path}' would replace '{shown_path(loaded)}', which the program loads"
+                    raise Failed(message, "write to another file, and rename it afterwards", code="E430")
+
+    def write(self, value: Any, path: str, options: Mapping[str, Any] | None = None, *, force: bool = False) -> None:
+        """The rows as a file; its ending, or an option, says how."""
+        from clinker_spark.runtime.query.files import write_dataset, write_list
+
+        kind = format_of(path, options or {})
+        if self.planning:
+            return
+        if not force:
+            self._check_target(path)
+        if isinstance(value, SparkDataset):
+            with self._explained():
+                write_dataset(self.dataframe(value), value.relation.row, path, kind, options or {}, force=force)
+        else:
+            write_list(value, path, kind, options or {})

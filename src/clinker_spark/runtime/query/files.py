@@ -1,0 +1,205 @@
+"""Writing results of queries. Each result is a commit of its own: it appears as a whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from clinker_spark.plan.query.values import VALUE, columns_of
+from clinker_spark.query import values
+from clinker_spark.query.evaluate.functions import items
+from clinker_spark.query.failures import Failed
+from clinker_spark.query.types import ListType, MapType, QType, RecordType
+from clinker_spark.runtime.commit.attempt import Attempt
+from clinker_spark.runtime.commit.claims import Claim
+from clinker_spark.runtime.errors import IoError
+
+RESULT = "result"
+
+
+def write_list(value: Any, path: str, kind: str, options: Mapping[str, Any]) -> None:
+    """A list of the program, without Spark."""
+    rows = items(value) if isinstance(value, list) else [value]
+    with _in_place(path) as file:
+        _write_rows(file, rows, path, kind, options)
+
+
+def _write_rows(file: IO[bytes], rows: list[Any], path: str, kind: str, options: Mapping[str, Any]) -> None:
+    if kind == "parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        records = [row if isinstance(row, dict) else {VALUE: row} for row in rows]
+        names = list(dict.fromkeys(name for row in records for name in row))
+        try:
+            pq.write_table(pa.table({n: [r.get(n) for r in records] for n in names}), file)
+        except pa.ArrowInvalid as error:
+            raise Failed(f"cannot write '{path}': {error}", code="E707") from None
+        return
+    if kind in ("csv", "tsv"):
+        import io
+
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        records = [row if isinstance(row, dict) else {VALUE: row} for row in rows]
+        names = list(dict.fromkeys(name for row in records for name in row))
+        writer = csv.writer(text, delimiter=_delimiter(kind, options), lineterminator="\n")
+        if options.get("header", True):
+            writer.writerow(names)
+        writer.writerows([[_cell(r.get(n)) for n in names] for r in records])
+        text.flush()
+        text.detach()
+        return
+    for piece in _texts(iter(rows), kind):
+        file.write(piece.encode())
+
+
+def _texts(rows: Iterator[Any], kind: str) -> Iterator[str]:
+    if kind == "yaml":
+        import yaml
+
+        first = True
+        for row in rows:
+            first = False
+            yield yaml.safe_dump([values.plain(row, False)], sort_keys=False, allow_unicode=True)
+        if first:
+            yield "[]\n"
+        return
+    if kind == "jsonl":
+        for row in rows:
+            yield values.json_text(row, sort=False, indent=None, whole=False) + "\n"
+        return
+    separator = "[\n  "
+    for row in rows:
+        yield separator + values.json_text(row, sort=False, indent=None, whole=False)
+        separator = ",\n  "
+    yield "[]\n" if separator.startswith("[") else "\n]\n"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, dict | list):
+        return json.dumps(values.plain(value, False), ensure_ascii=False)
+    return values.show(value)
+
+
+def _delimiter(kind: str, options: Mapping[str, Any]) -> str:
+    return str(options.get("delimiter", "\t" if kind == "tsv" else ","))
+
+
+# ----------------------------------------------------------------------- Spark
+
+
+def write_dataset(
+    frame: Any, row: QType, path: str, kind: str, options: Mapping[str, Any], *, force: bool = False
+) -> None:
+    """Rows on Spark: parts are written in parallel, in order, and put one after the other."""
+    if kind == "yaml":  # Spark has no writer for it
+        from clinker_spark.spark.query.results import stream
+
+        with _in_place(path) as file:
+            for piece in _texts(stream(frame, row), kind):
+                file.write(piece.encode())
+        return
+    from clinker_spark.spark.parts import part_writer
+
+    # A folder that is there stays one. Only Parquet may be one, and only a folder that a query wrote is replaced.
+    folder = kind == "parquet" and os.path.isdir(path)
+    with _attempt(path, folder=folder, force=force) as attempt:
+        made = attempt.folder(Path(path), "result")
+        parts = str(made / "parts")
+        writer = part_writer(frame, parts)
+        if kind == "parquet":
+            writer.parquet(parts)
+            final = _parquet(made, _part_files(parts), Path(path))
+            attempt.keeps_manifest = final.is_dir()
+            attempt.put(final, Path(path), RESULT)
+            return
+        if kind in ("csv", "tsv"):
+            if nested := [n for n, t in columns_of(row) if isinstance(t, RecordType | ListType | MapType)]:
+                raise Failed(
+                    f"column '{nested[0]}' is no single value: CSV cannot hold it", "save as json", code="E707"
+                )
+            writer.csv(parts, sep=_delimiter(kind, options), header=False, escape='"', emptyValue="", nullValue="")
+        else:
+            writer.json(parts, ignoreNullFields=False)
+        with open(made / "final", "wb") as file:
+            _join_parts(file, _part_files(parts), row, kind, options)
+        attempt.put(made / "final", Path(path), RESULT)
+
+
+def _part_files(folder: str) -> list[Path]:
+    return sorted(p for p in Path(folder).iterdir() if p.name.startswith("part-"))
+
+
+def _join_parts(file: IO[bytes], parts: Iterable[Path], row: QType, kind: str, options: Mapping[str, Any]) -> None:
+    names = [name for name, _ in columns_of(row)]
+    if kind in ("csv", "tsv") and options.get("header", True):
+        _write_rows(file, [], "", kind, {"header": False})
+        import io
+
+        header = io.StringIO()
+        csv.writer(header, delimiter=_delimiter(kind, options), lineterminator="\n").writerow(names)
+        file.write(header.getvalue().encode())
+    if kind != "json":
+        for part in parts:
+            with part.open("rb") as piece:
+                shutil.copyfileobj(piece, file)
+        return
+    separator = b"[\n  "
+    for part in parts:
+        with part.open("rb") as lines:
+            for line in lines:
+                file.write(separator + line.rstrip(b"\n"))
+                separator = b",\n  "
+    file.write(b"[]\n" if separator.startswith(b"[") else b"\n]\n")
+
+
+def _parquet(made: Path, parts: list[Path], place: Path) -> Path:
+    """Parquet is a folder of parts, or one file when there is one part; what is there already decides."""
+    if len(parts) == 1 and not place.is_dir():
+        return parts[0]
+    final = made / "final"
+    if place.is_file():
+        from clinker_spark.runtime.run.parquet_files import one_parquet
+
+        one_parquet(parts, final, "snappy")
+        return final
+    final.mkdir()
+    for part in parts:  # without the marks and checksums of Hadoop
+        part.rename(final / part.name)
+    return final
+
+
+@contextmanager
+def _attempt(path: str, *, folder: bool, force: bool) -> Iterator[Attempt]:
+    """An attempt for one result, which is published at the end."""
+    attempt = Attempt(str(uuid.uuid4()), pipeline="query", force=force, keeps_manifest=False)
+    try:
+        attempt.claim([Claim(RESULT, Path(path), folder=folder, shown=path)])
+        yield attempt
+        attempt.publish()
+    except IoError as error:
+        found = error.diagnostics[0]
+        raise Failed(found.message, found.help, code="E707" if found.code in ("E401", "E405") else found.code) from None
+    except OSError as error:
+        help_text = "nothing was published, what was there is as it was"
+        raise Failed(f"cannot write '{path}': {error.strerror or error}", help_text, code="E707") from None
+    finally:
+        attempt.clean()
+
+
+@contextmanager
+def _in_place(path: str) -> Iterator[IO[bytes]]:
+    with _attempt(path, folder=False, force=False) as attempt:
+        made = attempt.folder(Path(path), "result") / "final"
+        with open(made, "wb") as file:
+            yield file
+        attempt.put(made, Path(path), RESULT)

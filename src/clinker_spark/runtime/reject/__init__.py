@@ -1,0 +1,1 @@
+"""Failed records: kept, counted against thresholds, written as dead letters and replayed."""

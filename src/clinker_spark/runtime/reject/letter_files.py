@@ -1,0 +1,108 @@
+"""Dead-letter files as they are read back: for `clinker dlq inspect` and for replays."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import InputError
+from clinker_spark.spark.rejects.letters import source_hash
+from clinker_spark.spark.scan.lines import line_bytes
+
+PREFIX = "_cxl_dlq_"
+REQUIRED = ("source_file", "source_name", "source_row", "stage")
+_SAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One dead letter: what the engine says, and the record as it was read."""
+
+    engine: dict[str, str]
+    record: dict[str, str]
+    number: int = 0
+    """Its place in the file, from 1."""
+
+    @property
+    def line(self) -> bytes | None:
+        """The bytes of the record; None when the letter does not have them. Raises ValueError for a damaged letter."""
+        encoding = self.engine.get("source_line_encoding", "")
+        return line_bytes(self.engine["source_line"], encoding) if encoding else None
+
+    @cached_property
+    def edited(self) -> tuple[bool, bool]:
+        """Have the cells been edited since the letter was written, and the line? A letter without a hash, of an
+        earlier version, has only cells."""
+        written = self.engine.get("source_hash", "")
+        if not written:
+            return True, False
+        now = source_hash(list(self.record.values()), self.engine.get("source_line", ""))
+        cells, line = (a != b for a, b in zip(now.split("-"), written.split("-"), strict=False))
+        return cells, line
+
+    def says(self, other: Letter) -> bool:
+        """Have both letters the same cells, and the same line?"""
+        return (self.record, self.engine.get("source_line")) == (other.record, other.engine.get("source_line"))
+
+
+@dataclass
+class Reason:
+    """Letters that failed for one reason at one place."""
+
+    category: str
+    stage: str
+    field: str
+    count: int = 0
+    details: Counter[str] = dataclasses.field(default_factory=Counter)
+    samples: list[Letter] = dataclasses.field(default_factory=list)
+    sources: Counter[str] = dataclasses.field(default_factory=Counter)
+
+
+def read_letters(path: str | Path) -> Iterator[Letter]:
+    """The letters of a file, one by one. Raises `InputError` when it is none."""
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = csv.reader(file)
+            header = next(rows, [])
+            _check(path, header)
+            for number, row in enumerate(rows, 1):
+                cells = dict(zip(header, row, strict=False))
+                engine = {k.removeprefix(PREFIX): v for k, v in cells.items() if k.startswith(PREFIX)}
+                yield Letter(engine, {k: v for k, v in cells.items() if not k.startswith(PREFIX)}, number)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError([Diagnostic("E224", f"cannot read '{path}': {reason}", help="check the path")]) from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError([Diagnostic("E019", f"'{path}' is no dead-letter file: {error}")]) from None
+
+
+def _check(path: str | Path, header: list[str]) -> None:
+    missing = [name for name in REQUIRED if PREFIX + name not in header]
+    if missing:
+        message = f"'{path}' is no dead-letter file: it has no column '{PREFIX + missing[0]}'"
+        help_text = "name a file that a pipeline wrote to error_handling.dlq.path"
+        raise InputError([Diagnostic("E019", message, help=help_text)])
+
+
+def reasons(letters: Iterator[Letter]) -> list[Reason]:
+    """The letters grouped by category, stage and field; the most frequent first."""
+    found: dict[tuple[str, str, str], Reason] = {}
+    for letter in letters:
+        engine = letter.engine
+        key = (engine.get("error_category", ""), engine["stage"], engine.get("triggering_field", ""))
+        reason = found.setdefault(key, Reason(*key))
+        reason.count += 1
+        reason.sources[engine["source_name"]] += 1
+        if len(reason.details) < 1000:
+            reason.details[engine.get("error_detail", "")] += 1
+        if len(reason.samples) < _SAMPLES:
+            reason.samples.append(letter)
+    return sorted(found.values(), key=lambda r: (-r.count, r.stage, r.field))

@@ -1,0 +1,123 @@
+"""The files of a replay: the records of dead letters, each once, in place of what their sources name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import InputError
+from clinker_spark.plan.nodes import Plan, SourcePlan
+from clinker_spark.runtime.reject.letter_files import Letter
+from clinker_spark.runtime.reject.replay import check_parts, parts
+from clinker_spark.runtime.reject.replay_records import Fed, Writer, writer_of
+from clinker_spark.spark.scan.request import SourceFile
+
+MOST_TOLD = 5
+
+
+@dataclass
+class Feed:
+    """What a replay reads."""
+
+    files: dict[str, tuple[SourceFile, ...]] = field(default_factory=dict)
+    """The files of the sources that do not read their own."""
+    records: dict[tuple[str, int], list[Fed]] = field(default_factory=dict)
+    """By source and file, what their records are, in order."""
+    path: Path | None = None
+    """The file of the letters."""
+    known: frozenset[str] = frozenset()
+    """The letters that were added by earlier replays."""
+    skipped: int = 0
+    """Those of them that are in the file."""
+    left: int = 0
+    """Letters of sources that are read from their own files."""
+
+    def of(self, source: str, file: int | None, row: int | None) -> Fed | None:
+        """What is known of a record that was read; None for one of a source that read its own files."""
+        mine = self.records.get((source, file)) if file is not None else None
+        return mine[row - 1] if mine is not None and row is not None and row <= len(mine) else None
+
+    @property
+    def fed(self) -> int:
+        return sum(map(len, self.records.values()))
+
+    @property
+    def ids(self) -> set[str]:
+        """The letters whose records are fed."""
+        return {known for records in self.records.values() for fed in records for known in fed.ids}
+
+
+def replay_files(
+    plan: Plan, letters: Iterable[Letter], folder: Path, known: frozenset[str] = frozenset(), path: Path | None = None
+) -> Feed:
+    """The records of the letters as files, each record once; without those that are `known` to have been added.
+    Raises `InputError` for letters that cannot be fed. `plan` is that of the pipeline, `path` where the letters are."""
+    check_parts(plan)
+    flowing = {name for name, part in parts(plan).items() if part.flows}
+    feed = Feed(path=path, known=known)
+    problems: list[Diagnostic] = []
+    writers: dict[tuple[str, str, str], Writer] = {}
+    for node, letter, fed in _chosen(plan, letters, flowing, feed, problems):
+        if known & fed.ids:
+            feed.skipped += 1
+            continue
+        key = (node.name, letter.engine["source_file"], letter.engine.get("source_header", ""))
+        if key not in writers:
+            writers[key] = writer_of(node, key[2], folder / str(len(writers)))
+        try:
+            writers[key].add(letter, fed)
+        except ValueError as error:
+            problems.append(_conflict(letter, str(error)))
+    done = {key: writer.done(key[1]) for key, writer in writers.items()}
+    if problems:
+        more = [] if len(problems) <= MOST_TOLD else [Diagnostic("E456", f"{len(problems) - MOST_TOLD} more letters")]
+        raise InputError([*problems[:MOST_TOLD], *more])
+    for node in plan.sources:
+        if node.name in flowing:
+            mine = [part for (name, _, _), made in done.items() if name == node.name for part in made]
+            feed.files[node.name] = tuple(file for file, _ in mine)
+            feed.records |= {(node.name, i): fed for i, (_, fed) in enumerate(mine)}
+    return feed
+
+
+def _chosen(
+    plan: Plan, letters: Iterable[Letter], flowing: set[str], feed: Feed, problems: list[Diagnostic]
+) -> list[tuple[SourcePlan, Letter, Fed]]:
+    """The records that are fed: each with the letter that says what it is, the edited one if there are several."""
+    by_name = {node.source_name: node for node in plan.sources}
+    found: dict[tuple[str, ...], tuple[SourcePlan, Letter, Fed]] = {}
+    for letter in letters:
+        node = by_name.get(letter.engine["source_name"])
+        if node is None:
+            continue  # a group: it comes again from its records
+        if not letter.record:
+            message = "the dead letters do not have the records themselves"
+            help_text = "they can only be replayed when the run wrote them with dlq.include_source_row: true"
+            raise InputError([Diagnostic("E019", message, help=help_text)])
+        if node.name not in flowing:
+            feed.left += 1
+            if any(letter.edited) and letter.engine.get("source_hash"):
+                message = f"dead letter {letter.number} was edited, but '{node.name}' is read from its own files"
+                help_text = "others are looked up in it: correct its input file"
+                problems.append(node.diagnostic("E458", message, help=help_text))
+            continue
+        said = [letter.engine.get(name, "") for name in ("source_file", "source_row", "source_hash")]
+        identity = (node.name, *said, *(() if said[-1] else letter.record.values()))
+        _, before, fed = found.setdefault(identity, (node, letter, Fed.of(letter)))
+        fed.add(letter)
+        if before is not letter and any(letter.edited):
+            if any(before.edited) and not before.says(letter):
+                other = f"dead letter {before.number} of the same record was edited differently"
+                problems.append(_conflict(letter, other))
+            found[identity] = (node, letter, fed)
+    if not found and not feed.left and not problems:
+        help_text = f"the sources are {', '.join(by_name)}"
+        raise InputError([Diagnostic("E019", "no dead letter belongs to a source of this pipeline", help=help_text)])
+    return list(found.values())
+
+
+def _conflict(letter: Letter, reason: str) -> Diagnostic:
+    help_text = "edit the cells of a letter, or its line; where both are edited they must say the same"
+    return Diagnostic("E456", f"dead letter {letter.number} cannot be replayed: {reason}", help=help_text)

@@ -1,0 +1,200 @@
+"""What a pass over small inputs showed: the table of `spark.rejects.traced`, and what follows from it.
+
+Nothing here needs Spark: these are the rules of `spark.rejects.correlated`, for tables that fit the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clinker_spark.plan.nodes import OutputPlan, Plan, SourcePlan
+from clinker_spark.plan.passes.correlation import PREFIX, key_columns
+from clinker_spark.spark.rejects.correlated import CORRELATED
+from clinker_spark.spark.rejects.traced import FAILED, LEFT_OUT, MADE_OF, REACHED, WHAT
+from clinker_spark.spark.rejects.withheld import DirtyGroups, KeyTexts, also_compared, concerned, joined_text
+
+Origin = tuple[int | None, int | None, int | None]
+"""Where a record was read: source, file and row. What was made of several records has none."""
+_PLACE = ("source", "file", "row")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a pass showed."""
+
+    plan: Plan
+    table: pa.Table
+
+    def rows(self, what: int) -> pa.Table:
+        return self.table.filter(pc.equal(self.table[WHAT], what)).drop_columns([WHAT])
+
+    @cached_property
+    def failures(self) -> pa.Table:
+        return self.rows(FAILED)
+
+    def behind(self, totals: Mapping[str, Iterable[str]]) -> pa.Table:
+        """The records of sources that totals (by aggregate) were made of, be it by way of other totals."""
+        rows, made_of = self._made_of
+        wanted = {name: set(ids) for name, ids in totals.items()}
+        found: list[int] = []
+        for stage, node in reversed(list(enumerate(self.plan.nodes))):
+            ids = wanted.get(node.name, set())
+            for i, source, groups in made_of.get(stage, ()) if ids else ():
+                if groups.get(node.name) not in ids:
+                    continue
+                if source is not None:
+                    found.append(i)
+                for name, group in groups.items():
+                    if name != node.name:
+                        wanted.setdefault(name, set()).add(group)
+        return _take(rows, found)
+
+    @cached_property
+    def _made_of(self) -> tuple[pa.Table, dict[int, list[tuple[int, int | None, dict[str, str]]]]]:
+        """The records that totals were made of; by aggregate: their numbers, sources and groups."""
+        rows = self.rows(MADE_OF)
+        found: dict[int, list[tuple[int, int | None, dict[str, str]]]] = {}
+        columns = (rows[name].to_pylist() for name in ("stage", "source", "groups"))
+        for i, (stage, source, groups) in enumerate(zip(*columns, strict=True)):
+            found.setdefault(stage, []).append((i, source, dict(groups)))
+        return rows, found
+
+    def held(self, dirty: DirtyGroups) -> pa.Table:
+        """The records that are withheld at outputs, or that totals were made without: see `correlated.held_records`."""
+        reached = Reached(self.plan, self.rows(REACHED), dirty)
+        behind = self.behind(reached.totals())
+        left_out = self.rows(LEFT_OUT)
+        gone = [i for i, origin in enumerate(origins(left_out)) if origin[0] is not None]
+        written = reached.written()
+        found = (
+            # One that was written itself, because a policy spares it, is no dead letter: a replay would write it again.
+            _take(left_out, [i for i in gone if origins(left_out)[i] not in written] if gone else []),
+            _take(
+                reached.rows, [i for i, held in enumerate(reached.held) if held and reached.origins[i][0] is not None]
+            ),
+            _take(behind, [i for i, spared in enumerate(reached.spared(behind)) if not spared]),
+        )
+        return pa.concat_tables(found)
+
+
+@dataclass
+class Reached:
+    """The records that reach outputs, and which of them are withheld there: those of groups with a failure."""
+
+    plan: Plan
+    rows: pa.Table
+    dirty: DirtyGroups
+    origins: list[Origin] = field(init=False)
+    stages: list[int] = field(init=False)
+    held: list[bool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.origins, self.stages = origins(self.rows), self.rows["stage"].to_pylist()
+        tests: dict[int, Withheld] = {}
+        self.held = []
+        for stage, origin, keys in zip(self.stages, self.origins, self.rows["keys"].to_pylist(), strict=True):
+            test = tests.get(stage) or tests.setdefault(
+                stage, Withheld.at(self.plan, self.plan.nodes[stage], self.dirty)
+            )
+            self.held.append(test.holds(origin[0], dict(keys)))
+
+    def written(self) -> set[Origin]:
+        return {origin for origin, held in zip(self.origins, self.held, strict=True) if not held}
+
+    def totals(self) -> dict[str, set[str]]:
+        """The totals that are withheld, by aggregate."""
+        found: dict[str, set[str]] = {}
+        for i, groups in enumerate(self.rows["groups"].to_pylist()):
+            for name, group in groups if self.held[i] and self.origins[i][0] is None else ():
+                found.setdefault(name, set()).add(group)
+        return found
+
+    def spared(self, behind: pa.Table) -> list[bool]:
+        """Of the records behind totals that are withheld: which were written everywhere else? A record of a source
+        that did not fail is no dead letter when it reached every output that writes records themselves."""
+        found = [False] * behind.num_rows
+        keyed = [source for source in self.plan.sources if key_columns(source)]
+        places, keys = origins(behind), [dict(pairs) for pairs in behind["keys"].to_pylist()]
+        for source in keyed if len(keyed) > 1 else ():
+            ends = [end for end in self.plan.outputs if _writes_records_of(self.plan, end, source)]
+            there = [self._origins_at(end) for end in ends]
+            test = Withheld([(source, self.dirty.texts(source, key_columns(source), ()))], by_source=False)
+            for i, place in enumerate(places):
+                if place[0] == source.index and ends and all(place in reached for reached in there):
+                    found[i] = found[i] or not test.holds(place[0], keys[i])
+        return found
+
+    def _origins_at(self, end: OutputPlan) -> set[Origin]:
+        place = self.plan.places[end.name]
+        return {origin for origin, stage in zip(self.origins, self.stages, strict=True) if stage == place}
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """Which records belong to groups with a failure."""
+
+    tests: Sequence[tuple[SourcePlan, Sequence[tuple[Sequence[str], set[str]]]]]
+    """By source: keys, and their texts that are those of a failure."""
+    by_source: bool
+    """Was each record read from one of several sources? It is spared then when only others failed."""
+
+    @staticmethod
+    def at(plan: Plan, node: object, dirty: DirtyGroups) -> Withheld:
+        """Those of an output; see `withheld.with_held`."""
+        assert isinstance(node, OutputPlan)
+        keys, also = plan.keys[node.inputs[0].node], also_compared(plan, node)
+        tests = [(source, dirty.texts(source, own, also)) for source, own in concerned(plan, keys)]
+        return Withheld(tests, keys.single and len(keys.sources) > 1)
+
+    def holds(self, source: int | None, keys: KeyTexts) -> bool:
+        for mine, tests in self.tests:
+            if self.by_source and source != mine.index:
+                continue
+            if any(joined_text(keys.get(name) for name in columns) in texts for columns, texts in tests):
+                return True
+        return False
+
+
+def _writes_records_of(plan: Plan, end: OutputPlan, source: SourcePlan) -> bool:
+    keys = plan.keys[end.inputs[0].node]
+    return bool(keys.own) and keys.single and source.name in keys.sources
+
+
+def origins(rows: pa.Table) -> list[Origin]:
+    return list(zip(*(rows[name].to_pylist() for name in _PLACE), strict=True))
+
+
+def _take(rows: pa.Table, numbers: Sequence[int]) -> pa.Table:
+    return rows.take(pa.array(numbers, pa.int64()))
+
+
+def correlated_letters(rows: pa.Table, messages: Sequence[str]) -> pa.Table:
+    """Source records that did not fail themselves, as dead letters: `correlated.correlated_letters`."""
+    count = rows.num_rows
+    made: dict[str, list[Any]] = {"category": [CORRELATED] * count, "message": list(messages)}
+    made |= {"trigger": [False] * count} | {name: [[]] * count for name in ("tie", "built", "groups")}
+    columns = [
+        pa.array(made[name], rows.schema.field(name).type) if name in made else rows[name] for name in rows.column_names
+    ]
+    return pa.table(columns, rows.schema.names)
+
+
+def group_text(keys: Iterable[tuple[str, str | None]]) -> str:
+    """`correlated.group_text`.
+
+    >>> group_text([("$ck.order_id", "O1"), ("$ck.line", "2"), ("$ck.note", None)])
+    'line=2, order_id=O1'
+    """
+    return ", ".join(sorted(f"{name.removeprefix(PREFIX)}={text}" for name, text in keys if text is not None))
+
+
+def strata_of(failures: pa.Table) -> Iterator[tuple[int, int | None, dict[str, str]]]:
+    """Of each failure: the node, the source, and the totals that it was made of."""
+    columns = (failures[name].to_pylist() for name in ("stage", "source", "groups"))
+    for stage, source, groups in zip(*columns, strict=True):
+        yield stage, source, dict(groups)

@@ -1,0 +1,411 @@
+"""Correlation groups: when records fail, what belongs to them is withheld, and totals are made without it.
+
+1. The failures are found, those before any total first: what stands behind a total that will be made again is not
+   judged yet. Each failed record is retracted, as if it had never been read; a total that failed retracts every record
+   it was made of, as if each had failed itself.
+2. Outputs are written again, over the input without these records, and without the groups that have a failure. New
+   failures (of totals that are judged only now) go back to 1. Every turn retracts records, so this ends.
+3. What was withheld is found and becomes dead letters beside the failures.
+
+What is found lies in files of the attempt. While it is little, what follows from it is decided here, without Spark;
+otherwise nothing of it comes to the driver.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, SourcePlan, StreamRef
+from clinker_spark.plan.passes.correlation import (
+    AGGREGATE,
+    FEW,
+    PREFIX,
+    blamed,
+    merged_with,
+    relaxed_aggregates,
+    strata,
+    total_stratum,
+)
+from clinker_spark.plan.passes.required import needs
+from clinker_spark.runtime.errors import DataError
+from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, last_clean_row, save, save_table
+from clinker_spark.runtime.reject.source_letters import SourceLetters, settled_at
+from clinker_spark.runtime.rollback.retracted import Retracted
+from clinker_spark.runtime.run.progress import FINDING
+from clinker_spark.spark.operators.build import SetAside
+from clinker_spark.spark.operators.output import prepare_output
+from clinker_spark.spark.operators.source import watched_size
+from clinker_spark.spark.rejects import correlated as ops
+from clinker_spark.spark.rejects.letters import letters
+from clinker_spark.spark.rejects.withheld import DirtyGroups, KeyTexts, dirty_groups, own_groups
+
+if TYPE_CHECKING:
+    from clinker_spark.runtime.run.outputs import Outputs
+    from clinker_spark.runtime.run.state import RunState
+    from clinker_spark.spark.operators.build import Builder
+
+MOST_TURNS = 50
+LISTED_GROUPS = 2_000
+"""Up to so many groups with a failure, a condition names them."""
+LISTED_TOTALS = 1_000
+"""Up to so many totals that failed, a filter names them."""
+STRATUM = "stratum"
+
+
+class Groups:
+    """The groups of one run."""
+
+    def __init__(self, state: RunState, outputs: Outputs, kept_bad: SourceLetters | None, *, oversize: bool) -> None:
+        self.state = state
+        self.outputs = outputs
+        self.kept_bad = kept_bad
+        """What the readers of the first pass kept aside."""
+        self.oversize = oversize
+        """May groups be too large, and has nobody looked yet?"""
+        self.plan = state.plan
+        self.handling = state.handling
+        first = self.plan.outputs[0]
+        self.folder = Path(state.attempt.folder(outputs.targets[first.name].path, "correlation"))
+        self.strata = strata(self.plan)
+        self.triggers: list[Saved] = []
+        self.untraced: Saved | None = None
+        """Failures of the last turn that nothing can be retracted for."""
+        self.taken: list[Saved] = []
+        """Source records that were retracted with a total, or with a group that is too large."""
+        self.retracted = Retracted(state, self.folder)
+        self.indexes: dict[str, Any] = {}
+        self.few = True
+        self.offsets: dict[str, tuple[int, ...]] = {}
+        self.counters: Counter[str] = Counter()
+        """What happened, in numbers, for the report."""
+
+    def settle(self) -> Saved:
+        """Withhold what must be; gives all dead letters."""
+        for turn in range(MOST_TURNS):
+            self.counters["turns"] = turn + 1
+            with self.state.passing(FINDING):
+                traceable = self._find(turn)
+            # What a query made cannot be traced to its records: it fails again, and is left out as it is.
+            if turn and not traceable and not self.oversize:
+                if not self.outputs.complete:
+                    raise self._lost()
+                return self._all_letters()
+            if self.outputs.write_again(self._prepared) == 0 and not self.state.unsure and not self.oversize:
+                return self._all_letters()
+        raise DataError([self.plan.outputs[0].diagnostic("E411", f"records keep failing after {MOST_TURNS} turns")])
+
+    def cursors(self, stored: Saved) -> dict[str, int]:
+        """By source: the last record that is no dead letter."""
+        rows = {
+            node.name: last_clean_row(
+                stored, node.index, self.offsets.get(node.name, ()), self.state.source_records(node.name)
+            )
+            for node in self.plan.sources
+        }
+        return {name: row for name, row in rows.items() if row > 0}
+
+    # ------------------------------------------------------------ builders
+
+    def _prepared(self, builder: Builder, *, later: bool = False) -> None:
+        """A builder that leaves out what was retracted, and withholds groups with a failure."""
+        self.retracted.leave_out(builder, later=later)
+        builder.few = self.few
+        builder.indexes = self.indexes
+        self.state.again = "removed"
+        if self.triggers:
+            builder.dirty = self._groups(as_failed=self.triggers, as_read=self.taken)
+            if self.handling.retraction_scope == "group":
+                builder.left_out = self._groups(as_failed=(), as_read=[*self.triggers, *self.taken])
+
+    def _letters_builder(self, ends: Iterable[str], *, dirty: bool = False, later: bool = False) -> Builder:
+        """A pass that keeps what is set aside on the way to some outputs, or up to some nodes, or, `later`, of
+        everything that reaches outputs, when more was retracted."""
+        builder = self.state.new_builder(letters=True)
+        self._prepared(builder, later=later)
+        builder.all_held = later
+        if not dirty:
+            builder.dirty = None
+        for name in ends:
+            node = self.plan[name]
+            if isinstance(node, OutputPlan):
+                prepare_output(builder, node)
+            else:
+                for port in self.plan.read_ports(name):
+                    builder.stream(StreamRef(name, port))
+        self.offsets |= {name: scan.row_offsets for name, scan in builder.scans.items()}
+        return builder
+
+    def _groups(self, *, as_failed: Sequence[Saved], as_read: Sequence[Saved]) -> DirtyGroups:
+        """The groups of records: by the keys they had when they failed, or each one's own as it was read."""
+        if sum(found.rows() for found in (*as_failed, *as_read)) <= FEW_LETTERS:
+            listed: dict[int, dict[tuple[tuple[str, str | None], ...], KeyTexts]] = {}
+            for source, keys in (*self._failed_groups(as_failed), *_own_groups(as_read)):
+                listed.setdefault(source, {})[tuple(sorted(keys.items()))] = keys
+            if sum(map(len, listed.values())) <= LISTED_GROUPS:
+                return DirtyGroups(self.plan, {source: list(groups.values()) for source, groups in listed.items()})
+        frames = [dirty_groups(self.plan, found.frame) for found in as_failed]
+        frames += [own_groups(found.frame) for found in as_read]
+        return DirtyGroups(self.plan, frame=_union(frames), few=self.few)
+
+    def _failed_groups(self, failed: Sequence[Saved]) -> Iterator[tuple[int, KeyTexts]]:
+        """`dirty_groups` for few."""
+        for found in failed:
+            table = found.table("source", "stage", "keys")
+            for source, stage, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
+                traced, others = blamed(self.plan, stage)
+                for index in [source] if traced and source is not None else others:
+                    yield index, dict(pairs or ())
+
+    def _save(self, frame: Any, name: str) -> Saved:
+        return save(frame, self.folder / name)
+
+    # ------------------------------------------------------------ one turn
+
+    def _find(self, turn: int) -> bool:
+        """The failures that are judged first, and everything that is retracted because of them. Was there any?"""
+        builder = self._letters_builder(self._ends(turn), dirty=False)
+        if turn == 0:
+            self._keep_numbers(builder)
+        found = letters(builder, self._suspected(builder, turn))
+        first = None if found is None else self._first(self._save(self._with_strata(found), f"failures-{turn}"), turn)
+        if self.oversize and (first is None or first[0] > 0):
+            # Groups are counted over what is left when no record fails by itself any more.
+            self.oversize = False
+            if self._take_large_groups(builder, turn):
+                return True
+        if first is None:
+            return False
+        taken = self._behind(builder, first[1], turn)
+        self._retract([first[1]], taken)
+        return True
+
+    def _ends(self, turn: int) -> list[str]:
+        """How far a pass must go that looks for failures: to the nodes at which the last one counted some, and to the
+        outputs that it did not write."""
+        counted = self.state.builder
+        outputs = [node.name for node in self.plan.outputs]
+        if self.state.unsure or self.oversize or (turn == 0 and self.kept_bad is None):
+            return outputs
+        found = {name for name in counted.counts if counted.counted(name).get("failed")}
+        if turn == 0 and self.kept_bad is not None:
+            settled = settled_at(self.state, self.kept_bad)
+            if settled is None:
+                return outputs
+            found |= settled
+        found |= {name for name in outputs if name not in counted.counts}
+        named = {name.partition(".")[0] for name in found}  # no name of a node has a dot
+        return [node.name for node in self.plan.nodes if node.name in named]
+
+    def _suspected(self, builder: Builder, turn: int) -> Callable[[SetAside], bool]:
+        """Where failures are looked for: not where the last pass counted none, and not behind totals that are made
+        again because of failures before them."""
+        counted = self.state.builder
+        bad = {node.name for node in self.plan.sources} if self.kept_bad is None else set()
+        if self.kept_bad is not None:
+            bad = {self.plan.sources[n.source].name for n in self.kept_bad.counts if n.source is not None}
+        kept = bad if turn == 0 else set()
+        known = {
+            place.name: counted.counted(place.name).get("failed", 0)
+            for place in builder.failures
+            if place.name in counted.counts and not self.state.unsure
+        }
+        certain = [self._range(place)[1] for place in builder.failures if known.get(place.name)]
+        last = min(certain, default=None)
+
+        def suspected(place: SetAside) -> bool:
+            if place.name in known and not known[place.name] and not kept & set(place.stream.carried):
+                return False
+            return last is None or self._range(place)[0] <= last
+
+        return suspected
+
+    def _range(self, place: SetAside) -> tuple[int, int]:
+        """The strata of the failures that are set aside at a place."""
+        found = [0] if not place.stream.carried else []
+        for name in place.stream.carried:
+            # The records that a total cannot be made of are set aside before it; what goes on from there are totals.
+            total = isinstance(self.plan[name], AggregatePlan) and place.name != f"{name}.rows"
+            found.append(total_stratum(self.plan, self.strata, name) if total else self.strata[name])
+        return min(found), max(found)
+
+    def _with_strata(self, found: Any) -> Any:
+        """Failures with the stratum in which they are judged; that of a failed total is one higher than that of the
+        records which it was made of. What nothing can be retracted for has none, -1."""
+        cases = []
+        for i, node in enumerate(self.plan.nodes):
+            low, high = self.strata[node.name], total_stratum(self.plan, self.strata, node.name)
+            made = f"CASE WHEN map_contains_key(groups, {sql_string(node.name)}) THEN {high} ELSE {low} END"
+            cases.append(f"WHEN {i} THEN {made if high > low else low}")
+        judged = f"CASE stage {' '.join(cases)} END"
+        traced = "source IS NOT NULL OR cardinality(groups) > 0"
+        return found.selectExpr("*", f"CASE WHEN {traced} THEN {judged} ELSE -1 END AS {STRATUM}")
+
+    def _first(self, saved: Saved, turn: int) -> tuple[int, Saved] | None:
+        """The failures of the lowest stratum, with it; None when nothing can be retracted for any of them."""
+        counts = {stratum: count for (stratum,), count in saved.tally(STRATUM).items()}
+        parts = {
+            stratum: saved if len(counts) == 1 else saved.only(pc.field(STRATUM) == stratum, self.folder / name)
+            for stratum in (-1, min((s for s in counts if s >= 0), default=None))
+            if stratum is not None and stratum in counts
+            for name in [f"failures-{turn}-{'untraced' if stratum < 0 else 'first'}"]
+        }
+        self.untraced = parts.pop(-1, None) if counts else saved  # it has the columns of letters, if nothing else
+        return next(iter(parts.items()), None)
+
+    def _behind(self, builder: Builder, failed: Saved, turn: int) -> list[Saved]:
+        """The records that failed totals were made of."""
+        totals: dict[str, set[str]] = {}
+        counts: Counter[str] = Counter()
+        for batch in failed.batches("source", "groups"):
+            made = batch["groups"].filter(pc.is_null(batch["source"]))
+            counts.update(made.keys.to_pylist())
+            for name, group in zip(made.keys.to_pylist(), made.items.to_pylist(), strict=True):
+                if len(known := totals.setdefault(name, set())) <= LISTED_TOTALS:
+                    known.add(group)
+        if not totals:
+            return []
+        made = failed.frame.where("source IS NULL").select("groups")
+        wanted = {name: sorted(ids) if len(ids) <= LISTED_TOTALS else made for name, ids in totals.items()}
+        groups = ops.contributions(builder, wanted)
+        if groups is None:
+            return []
+        behind = self._save(ops.correlated_letters(groups, ops.retracted_message(self.plan)), f"taken-{turn}")
+        self.counters["synthetic_ck_fanout_lookups_total"] += counts.total()
+        self.counters["synthetic_ck_fanout_rows_expanded_total"] += behind.rows()
+        self.counters["groups_recomputed"] += counts.total()
+        return [behind]
+
+    def _take_large_groups(self, builder: Builder, turn: int) -> bool:
+        """Groups with more records than `max_group_buffer` are dead letters as a whole. Are there any?"""
+        rows = ops.oversize_letters(builder, self.handling.max_group_buffer)
+        if rows is None:
+            return False
+        saved = self._save(rows, f"oversize-{turn}")
+        if not saved.rows():
+            return False
+        first = saved.only(pc.field("trigger"), self.folder / f"oversize-{turn}-first")
+        rest = saved.only(~pc.field("trigger"), self.folder / f"oversize-{turn}-rest")
+        self._retract([first], [rest])
+        return True
+
+    def _keep_numbers(self, builder: Builder) -> None:
+        if not self.plan.shows_keys:
+            return
+        for node in relaxed_aggregates(self.plan):
+            frame = builder.stream(StreamRef(node.name)).frame
+            numbers = frame.select(f"`$group.{node.name}`", f"`{AGGREGATE}{node.name}`").toDF("id", "number")
+            self.indexes[node.name] = self._save(numbers, f"numbers-{node.name.replace('/', '~')}").frame
+
+    def _retract(self, triggers: list[Saved], taken: list[Saved]) -> None:
+        self.triggers += triggers
+        self.taken += taken
+        self.retracted.add([*triggers, *taken])
+        counts = self.retracted.counts
+        self.counters["output_rows_retracted_total"] = counts.total()
+        dirty = sum(found.rows() for found in (*self.triggers, *self.taken))
+        if self.few and (dirty > FEW or max(counts.values(), default=0) > FEW):
+            # Records no longer stay where they were read: outputs sort them.
+            self.few = False
+            self.state.plan = self.plan = replace(self.plan, needs=needs(self.plan, moved=True))
+
+    # ------------------------------------------------------------ at the end
+
+    def _all_letters(self) -> Saved:
+        """Failures, what was retracted with them, and what is withheld at the outputs: each record once."""
+        triggers = [*self.triggers, *([] if self.untraced is None else [self.untraced])]
+        others = [*self.taken] if self.handling.dlq.include_retracted else []
+        held = self._held()
+        others += [] if held is None else [held]
+        if not triggers:
+            raise self._lost()
+        names = [name for name in triggers[0].columns if name != STRATUM]
+        if sum(found.rows() for found in (*triggers, *others)) <= FEW_LETTERS:
+            failed = _together([found.table(*names) for found in triggers])
+            rest = [_once_each(_together([found.table(*names) for found in others]), failed)] if others else []
+            return save_table(_together([failed, *rest]), self.folder / "letters", self.state.spark)
+        every = _union([found.frame.select(*names) for found in triggers])
+        once = [ops.once_each(_union([found.frame for found in others]), every)] if others else []
+        return self._save(_union([every, *once]), "letters")
+
+    def _lost(self) -> DataError:
+        """Records fail in a pass that writes, and not in the one that looks for them: nothing is published."""
+        return DataError([self.plan.outputs[0].diagnostic("E411", "records failed that are not found again")])
+
+    def _held(self) -> Saved | None:
+        scoped = self.handling.retraction_scope == "group" and relaxed_aggregates(self.plan)
+        if not scoped and not any(self.plan.keys[node.inputs[0].node].own for node in self.plan.outputs):
+            return None
+        ends = [node.name for node in self.plan.outputs if self.plan.keys[node.inputs[0].node].own]
+        ends += [node.name for node in relaxed_aggregates(self.plan)] if scoped else []
+        builder = self._letters_builder(ends, dirty=True)
+        found = ops.held_records(builder)
+        if found is None:
+            return None
+        with self.state.passing("finding what is withheld"):
+            return self._save(found, "held")
+
+
+def _own_groups(letters: Sequence[Saved]) -> Iterator[tuple[int, KeyTexts]]:
+    """`own_groups` for few."""
+    for found in letters:
+        table = found.table("source", "letter")
+        for source, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            if source is not None:
+                yield source, {name: text for name, text in pairs or () if name.startswith(PREFIX)}
+
+
+def has_large_groups(state: RunState) -> bool:
+    """May a group have more records than `max_group_buffer`? Filtered records are not counted yet."""
+    plan, most = state.plan, state.handling.max_group_buffer
+    seen: set[str] = set()
+    for node in plan.sources:
+        if node.name in seen or not node.config.correlation_key:
+            continue
+        family = merged_with(plan, node)
+        seen |= {other.name for other in family}
+        if _may_exceed(state, family, most):
+            builder = state.new_builder(letters=False)
+            builder.stamp = True
+            if ops.has_large_group(builder, family, most):
+                return True
+    return False
+
+
+def _may_exceed(state: RunState, family: Sequence[SourcePlan], most: int) -> bool:
+    """Could a group be too large? Says no only where that is certain, without a pass of its own for large limits."""
+    if sum(file.size for node in family for file in state.files[node.name]) // 2 <= most:
+        return False
+    if sum(state.source_records(node.name) for node in family) <= most:
+        return False
+    largest = [watched_size(state.builder, node) for node in family]
+    return None in largest or sum(size for size in largest if size is not None) > most / 2
+
+
+def _once_each(others: pa.Table, triggers: pa.Table) -> pa.Table:
+    """Each record once, and none that failed itself: `correlated.once_each` for few."""
+    place = ("source", "file", "row")
+    failed = set(zip(*(triggers[name].to_pylist() for name in place), strict=True))
+    best: dict[tuple[Any, ...], tuple[tuple[Any, ...], int]] = {}
+    columns = [others[name].to_pylist() for name in (*place, "stage", "message")]
+    for i, (source, file, row, *rank) in enumerate(zip(*columns, strict=True)):
+        found = best.get((source, file, row))
+        if (source, file, row) not in failed and (found is None or tuple(rank) < found[0]):
+            best[source, file, row] = (tuple(rank), i)
+    return others.take(pa.array(sorted(i for _, i in best.values()), pa.int64()))
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _union(frames: list[Any]) -> Any:
+    return reduce(lambda a, b: a.unionByName(b), frames)

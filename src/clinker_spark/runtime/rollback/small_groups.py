@@ -1,0 +1,123 @@
+"""Correlation groups of small inputs: each turn is one job, and what follows from it is decided here.
+
+The rules are those of `Groups`. A pass brings everything that they need as one table: failures, the records that
+totals are made of, and the records that reach each output. The next turn runs the same plan without what was retracted
+meanwhile. Outputs are written once more when nothing fails any longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from clinker_spark.plan.passes.correlation import relaxed_aggregates, total_stratum
+from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.runtime.reject.saved_letters import Saved, save_table
+from clinker_spark.runtime.rollback.evidence import Evidence, correlated_letters, group_text, strata_of
+from clinker_spark.runtime.rollback.groups import MOST_TURNS, Groups
+from clinker_spark.runtime.run.progress import FINDING
+from clinker_spark.spark.rejects.correlated import HELD_MESSAGE, TAKEN_MESSAGE
+from clinker_spark.spark.rejects.traced import run_again, traced
+
+if TYPE_CHECKING:
+    from clinker_spark.runtime.reject.source_letters import SourceLetters
+    from clinker_spark.runtime.run.state import RunState
+
+MOST_ROWS = 100_000
+"""Tables with more rows are not looked at here."""
+MOST_FAILED = 10_000
+
+
+class TooMuch(Exception):
+    """This must be decided by Spark."""
+
+
+def are_small(state: RunState, kept_bad: SourceLetters | None, *, oversize: bool) -> bool:
+    """Can it be tried here?"""
+    if not state.small or oversize or state.unsure or state.plan.of_kind(QueryPlan):
+        return False
+    if state.plan.shows_keys and relaxed_aggregates(state.plan):  # the numbers that totals had at first are kept there
+        return False
+    kept = 0 if kept_bad is None else sum(count.count for count in kept_bad.counts)
+    return state.failed() + kept <= MOST_FAILED
+
+
+class SmallGroups(Groups):
+    """The groups of one run."""
+
+    table: Any = None
+    """The pass, as a DataFrame that runs again and again."""
+    found: Evidence
+    """What it showed the last time."""
+
+    def settle(self) -> Saved:
+        """Withhold what must be; gives all dead letters. Raises `TooMuch` before outputs are written again."""
+        for turn in range(MOST_TURNS):
+            self.counters["turns"] = turn + 1
+            with self.state.passing(FINDING):
+                self.found = self._look()
+            failed = self._first_failures(turn)
+            if failed is None:
+                # The last turn is that in which outputs are written.
+                self.counters["turns"] = max(turn, 1)
+                break
+            self._retract([failed], self._made_of(failed, turn))
+        if not self.triggers or self.found.failures.num_rows or self.outputs.write_again(self._prepared):
+            raise self._lost()
+        return self._all_letters()
+
+    def _look(self) -> Evidence:
+        """What a pass shows that leaves out what was retracted up to now."""
+        scoped = self.handling.retraction_scope == "group" and bool(self.triggers)
+        if self.table is None or scoped or not self.retracted.by_readers():
+            builder = self._letters_builder([node.name for node in self.plan.outputs], later=True)
+            self.table = traced(builder, MOST_ROWS)
+        self.retracted.tell_readers()
+        found = run_again(self.table)
+        if found.num_rows >= MOST_ROWS:
+            raise TooMuch
+        return Evidence(self.plan, found)
+
+    def _first_failures(self, turn: int) -> Saved | None:
+        """The failures that are judged first."""
+        strata = [self._stratum(*failure) for failure in strata_of(self.found.failures)]
+        if -1 in strata:  # nothing can be retracted for them
+            raise TooMuch
+        first = [i for i, stratum in enumerate(strata) if stratum == min(strata)]
+        rows = self.found.failures.take(pa.array(first, pa.int64()))
+        return save_table(rows, self.folder / f"failures-{turn}", self.state.spark) if first else None
+
+    def _stratum(self, stage: int, source: int | None, groups: Mapping[str, str]) -> int:
+        """See `Groups._with_strata`."""
+        if source is None and not groups:
+            return -1
+        name = self.plan.nodes[stage].name
+        return total_stratum(self.plan, self.strata, name) if name in groups else self.strata[name]
+
+    def _made_of(self, failed: Saved, turn: int) -> list[Saved]:
+        """The records that failed totals were made of."""
+        totals: dict[str, set[str]] = {}
+        count = 0
+        for _, source, groups in strata_of(failed.table("stage", "source", "groups")):
+            for name, group in groups.items() if source is None else ():
+                totals.setdefault(name, set()).add(group)
+                count += 1
+        if not totals:
+            return []
+        rows = self.found.behind(totals)
+        names = [self.plan.nodes[stage].name for stage in rows["stage"].to_pylist()]
+        letters = correlated_letters(rows, [TAKEN_MESSAGE.format(name) for name in names])
+        self.counters["synthetic_ck_fanout_lookups_total"] += count
+        self.counters["synthetic_ck_fanout_rows_expanded_total"] += rows.num_rows
+        self.counters["groups_recomputed"] += count
+        return [save_table(letters, self.folder / f"taken-{turn}", self.state.spark)]
+
+    def _held(self) -> Saved | None:
+        dirty = self._groups(as_failed=self.triggers, as_read=self.taken)
+        if dirty.listed is None:  # there are too many for a list
+            return super()._held()
+        rows = self.found.held(dirty)
+        letters = correlated_letters(rows, [HELD_MESSAGE.format(group_text(k)) for k in rows["keys"].to_pylist()])
+        return save_table(letters, self.folder / "held", self.state.spark)

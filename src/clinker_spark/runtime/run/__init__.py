@@ -1,0 +1,1 @@
+"""The stages of a run one after another: outputs, failures, accounting, publication, report."""

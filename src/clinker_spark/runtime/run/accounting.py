@@ -1,0 +1,298 @@
+"""Nothing is published before the numbers of a run agree: what was read was written, failed, or is a counted drop.
+
+The nodes write down what must be true (`plan.ledger`), the jobs that write outputs count. Spark may count a task twice
+that ran twice, or leave a count out with the part of a plan that it did not need. So a difference is no error yet: the
+records are counted once more, in jobs of their own, and only if these numbers differ as well, the run stops (E412).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.plan.ledger import WITHHELD_FROM, Difference, Entry, count, solve
+from clinker_spark.plan.nodes import CombinePlan, OutputPlan, PlanNode
+from clinker_spark.plan.passes.balance import Component, components
+from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.runtime.errors import AccountingError
+from clinker_spark.runtime.reject.source_letters import kept_by_readers
+from clinker_spark.runtime.run.report import Balance, NodeReport
+from clinker_spark.runtime.run.state import RunState
+from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.scan.scans import final_count, forget_counts
+
+HELP = "this is a defect of clinker, or a file that changed while it was read: run again, and report it if it stays"
+
+
+class Accounts:
+    """The numbers of one run."""
+
+    def __init__(self, state: RunState) -> None:
+        self.state = state
+        self.read: dict[str, int] = {}
+        """By source: how many records it has, as its readers or its files say."""
+        self.first: dict[str, int] | None = None
+        """All numbers of the first pass, when every output was written in it."""
+
+    # ------------------------------------------------------------ numbers
+
+    def job_starts(self, output: str) -> None:
+        """What readers said in an earlier job is no number of this one."""
+        assert self.state.progress is not None
+        for name in self.state.sources_of(output):
+            forget_counts(Path(self.state.progress), name)
+
+    def job_done(self, output: str, parts: Sequence[Path]) -> None:
+        """After the job of an output: what its readers have to say, and its `parts`, if they say how many records they
+        have. The next read of these files would say it anew."""
+        builder = self.state.builder
+        if parts:
+            builder.facts[f"{output}: in files"] = sum(pq.read_metadata(part).num_rows for part in parts)
+            rows, there = count(f"{output}: rows"), count(f"{output}: in files")
+            builder.ledger.law(output, "wrote {left} records, and its files have {right}", rows, there)
+        aside = None
+        for name in self.state.sources_of(output):
+            scan = builder.scans[name]
+            if scan.rows is not None:
+                self.read[name] = scan.rows
+            if scan.splits is not None and builder.progress is not None and builder.keeps_progress:
+                given = final_count(Path(builder.progress), name, scan.splits)
+                if given is not None:
+                    builder.facts[f"{name}: given"] = given
+            if scan.split_files is not None:
+                aside = aside or kept_by_readers(self.state)
+                if aside is not None:
+                    index = self.state.source(name).index
+                    self.read[name] = aside.records[name]
+                    builder.facts[f"{name}: kept aside"] = sum(c.count for c in aside.counts if c.source == index)
+
+    def numbers(self) -> dict[str, int]:
+        """What is known of the last pass."""
+        builder = self.state.builder
+        known = {f"{name}: read": count for name, count in self.read.items()} | builder.facts
+        for name in builder.counts:
+            for metric, value in builder.counted(name).items():
+                if isinstance(value, int):
+                    known[f"{name}: {metric}"] = value
+        return known
+
+    def _solved(self) -> tuple[dict[str, int], list[Difference]]:
+        return solve(self.state.builder.ledger.laws.values(), self.numbers())
+
+    # ------------------------------------------------------------ checks
+
+    def before_letters(self) -> None:
+        """Are the counts right? Whether records failed is decided by them."""
+        if not self._trusted():
+            self._count_again()
+        values, differences = self._solved()
+        if differences:
+            raise self._error(differences)
+        for name in self.state.builder.scans:
+            if f"{name}: read" in values:
+                self.read[name] = values[f"{name}: read"]
+        for report in self.state.report.sources:
+            report.records = self.read.get(report.name, report.records)
+        written = {report.name for report in self.state.report.outputs}
+        if all(node.output_name in written for node in self.state.plan.outputs):
+            self.first = values
+
+    def _trusted(self) -> bool:
+        """Do the numbers agree, and is every number of failures known?"""
+        values, differences = self._solved()
+        if differences:
+            return False
+        if self.state.unsure:
+            return True
+        builder = self.state.builder
+        return builder.ledger.failed.value(values) is not None and not self._not_counted(builder)
+
+    def _not_counted(self, builder: Builder) -> list[str]:
+        """The sources of which readers should have said how many records they gave, and did not. Joins and queries
+        may stop reading before the end, or not begin."""
+        plan = self.state.plan
+        early = [node for node in plan.nodes if isinstance(node, CombinePlan | QueryPlan)]
+        in_part = {before.name for node in early for before in plan.upstream(node.name)}
+        found = []
+        for name, scan in builder.scans.items():
+            said = f"{name}: given" in builder.facts or scan.rows is not None or f"{name}.source" in builder.counts
+            said = said and (scan.split_files is None or f"{name}: kept aside" in builder.facts)
+            if name not in in_part and not said and builder.progress is not None:
+                found.append(name)
+        return found
+
+    def _count_again(self) -> None:
+        builder = self.state.builder
+        for name in self._not_counted(builder):
+            self.read[name] = builder.source_count(self.state.source(name))
+        mentioned = {
+            term for law in builder.ledger.laws.values() for side in (law.left, law.right) for term, _ in side.terms
+        }
+        mentioned |= {term for term, _ in builder.ledger.failed.terms}
+        for name, (_, metrics) in list(builder.observed.items()):
+            if any(f"{name}: {metric}" in mentioned for metric in metrics):
+                builder.recount(name)
+        for node, report in zip(self.state.plan.outputs, self.state.report.outputs, strict=False):
+            if self.state.again != "cut" and node.output_name == report.name:
+                report.records = builder.counted(node.name).get("rows", report.records)
+
+    def check(self) -> None:
+        """Before anything is published: all laws of the last pass, and a dead letter for each record that failed."""
+        found = self._differences()
+        if found:
+            self._count_again()
+            found = self._differences()
+        if found:
+            raise self._error(found)
+        self._report()
+
+    def _differences(self) -> list[Difference]:
+        values, found = self._solved()
+        if found:
+            return found
+        letters = self.state.report.dead_letters
+        failed = None if self.state.holds_groups else self.state.builder.ledger.failed.value(values)
+        if failed is not None and letters != failed and not (self.state.unsure and letters > failed):
+            return [Difference("", f"{failed:,} records failed, and there are {letters:,} dead letters")]
+        for component in components(self.state.plan):
+            balance = self._balance(component, values)
+            if balance is not None and balance.missing and not self._hidden(balance):
+                found.append(Difference(balance.sources[0], f"and what follows it: {balance}"))
+        return found
+
+    def _hidden(self, balance: Balance) -> bool:
+        """Were records taken back that are not to be shown among the dead letters?"""
+        return self.state.holds_groups and not self.state.handling.dlq.include_retracted and balance.missing > 0
+
+    def _balance(self, component: Component, values: Mapping[str, int]) -> Balance | None:
+        """Where the records of some sources went, if each of them went to one place and all numbers are known.
+
+        With correlation keys, what is held back are dead letters. Where its groups were never read again, what would
+        have been left out of them was counted by the first pass."""
+        if not component.conserves or not component.sources:
+            return None
+        last = values if self.state.again != "groups" else self.first
+        read = [self.read.get(name) for name in component.sources]
+        if last is None or None in read:
+            return None
+        dropped: list[tuple[str, str, int]] = []
+        for name in component.nodes:
+            for reason, records in self._dropped(name, last).items():
+                if reason == WITHHELD_FROM:  # these are dead letters
+                    continue
+                if records is None:
+                    return None
+                if records:
+                    dropped.append((name, reason, records))
+        written = sum(self._written[name] for name in component.outputs)
+        sources = [report for report in self.state.report.sources if report.name in component.sources]
+        letters = sum(report.dead_letters for report in sources)
+        return Balance(list(component.sources), sum(n for n in read if n is not None), written, letters, dropped)
+
+    def _dropped(self, node: str, values: Mapping[str, int]) -> dict[str, int | None]:
+        """By reason; None is what nobody knows."""
+        found: dict[str, int | None] = {}
+        entry = self.state.builder.ledger.entries.get(node)
+        for (reason, _), flow in entry.dropped.items() if entry is not None else ():
+            count, before = flow.value(values), found.get(reason, 0)
+            found[reason] = None if count is None or before is None else before + count
+        return found
+
+    @property
+    def _written(self) -> dict[str, int]:
+        outputs = zip(self.state.plan.outputs, self.state.report.outputs, strict=True)
+        return {node.name: report.records for node, report in outputs}
+
+    def _error(self, found: list[Difference]) -> AccountingError:
+        diagnostics = []
+        for difference in found:
+            node = next((node for node in self.state.plan.nodes if node.name == difference.node), None)
+            message = difference.message if node is None else f"'{node.name}' {difference.message}"
+            if node is None:
+                diagnostics.append(Diagnostic("E412", message, help=HELP))
+            else:
+                diagnostics.append(node.diagnostic("E412", message, help=HELP))
+        return AccountingError(diagnostics)
+
+    # ------------------------------------------------------------ report
+
+    def _report(self) -> None:
+        """The numbers of all nodes, and in short where records went."""
+        report, plan = self.state.report, self.state.plan
+        values, _ = self._solved()
+        failed = self._failed(values)
+        for node in plan.nodes:
+            entry = self.state.builder.ledger.entries.get(node.name)
+            if entry is not None:
+                report.nodes.append(self._node(node, entry, values, failed))
+        for source in report.sources:
+            source.records = self.read.get(source.name, values.get(f"{source.name}: read"))
+        for component in components(plan):
+            balance = self._balance(component, values)
+            if balance is not None and not balance.missing:
+                report.balances.append(balance)
+                self.state.tell("balanced", balance.as_dict())
+
+    def _failed(self, values: Mapping[str, int]) -> dict[str, int]:
+        """By node: the records that failed there. Where groups are held back, those that were set aside there."""
+        found: Counter[str] = Counter()
+        if self.state.holds_groups:
+            for name, entry in self.state.builder.ledger.entries.items():
+                found[name] += sum(flow.value(values) or 0 for flow in entry.failed.values())
+        else:
+            found.update(self.state.failed_at)
+        return dict(found)
+
+    def _node(self, node: PlanNode, entry: Entry, values: Mapping[str, int], failed: Mapping[str, int]) -> NodeReport:
+        def waiting(carried: tuple[str, ...]) -> int:
+            """How many of the records have failed, and wait to be set aside."""
+            if self.state.holds_groups:
+                return 0
+            entries = self.state.builder.ledger.entries
+            gone = 0
+            for name in carried:
+                # What was set aside inside of that node is no longer there.
+                inside = [flow for place, flow in entries[name].failed.items() if place != name]
+                gone += failed.get(name, 0) - sum(flow.value(values) or 0 for flow in inside)
+            return gone
+
+        took: dict[str, int | None] = {}
+        for name, end in entry.took.items():
+            count = end.flow.value(values)
+            before = tuple(other for other in end.carried if other != node.name)
+            took[name] = None if count is None else count - waiting(before)
+        passed: dict[str | None, int | None] = {}
+        for port, end in entry.passed.items():
+            count = end.flow.value(values)
+            passed[port] = None if count is None else count - waiting(end.carried)
+        dropped = {reason: count for reason, count in self._dropped(node.name, values).items() if count}
+        if node.kind == "source":
+            took = {"files": self.read.get(node.name, values.get(f"{node.name}: read"))}
+        if isinstance(node, OutputPlan):
+            written = self._written[node.name]
+            if cut := (passed[None] or 0) - written:
+                dropped[WITHHELD_FROM] = dropped.get(WITHHELD_FROM, 0) + cut
+            passed = {None: written}
+        return NodeReport(
+            node.name,
+            node.kind,
+            _sum(took.values()),
+            _sum(passed.values()) if len(passed) == 1 or node.kind == "route" else None,
+            dropped,
+            failed.get(node.name, 0),
+            dict(took) if len(took) > 1 else {},
+            {port or "": count for port, count in passed.items()} if len(passed) > 1 else {},
+        )
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    found = 0
+    for number in counts:
+        if number is None:
+            return None
+        found += number
+    return found

@@ -1,0 +1,67 @@
+"""What whoever starts a run adds to its plan, and what programs read of that."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clinker_spark.cxl.system import Context
+from clinker_spark.plan.nodes import Plan
+from clinker_spark.spark.scan.files import SourceFile
+
+if TYPE_CHECKING:
+    from clinker_spark.runtime.reject.replay_files import Feed
+
+Listener = Callable[[str, dict[str, Any]], None]
+"""Told what happens: an event and its details."""
+
+
+@dataclass
+class Options:
+    """What the command line adds to a plan."""
+
+    execution_id: str = field(default_factory=lambda: str(uuid7()))
+    batch_id: str = ""
+    now: dt.datetime = field(default_factory=lambda: dt.datetime.now(dt.UTC).replace(tzinfo=None))
+    base: Path | None = None
+    """What relative paths start from; by default the folder of the pipeline."""
+    force: bool = False
+    files: dict[str, tuple[SourceFile, ...]] | None = None
+    """Files to read instead of those the sources name (replays); other sources read their own."""
+    replay: str | None = None
+    """For replays: write outputs `beside` the old ones, or `append` to them."""
+    round: int = 1
+    """For replays: which files they write, `out-replay.csv` or `out-replay-2.csv` and so on."""
+    feed: Feed | None = None
+    """For replays: which letters the records of `files` come from."""
+    lock_wait: float = 10.0
+    """How many seconds to wait for another run that writes the same outputs."""
+
+
+def contexts(plan: Plan, options: Options) -> dict[str, Context]:
+    """What the programs of each node read besides columns."""
+    from clinker_spark.runtime.run.variables import with_defaults  # loads Spark, which a dry run does without
+
+    batch = options.batch_id or options.execution_id
+    pipeline = {
+        "name": plan.file.settings.name,
+        "execution_id": options.execution_id,
+        "batch_id": batch,
+        "start_time": options.now,
+    }
+    source = {"batch": batch, "ingestion_timestamp": options.now}
+    context = with_defaults(plan, Context(options.now, pipeline, source, vars=plan.vars))
+    return {node.name: context for node in plan.nodes}
+
+
+def uuid7() -> uuid.UUID:
+    """An identifier that sorts by the time it was made."""
+    stamp = int(time.time() * 1000)
+    random = uuid.uuid4().int
+    value = (stamp << 80) | (7 << 76) | ((random >> 66 & 0xFFF) << 64) | (2 << 62) | (random & (2**62 - 1))
+    return uuid.UUID(int=value)

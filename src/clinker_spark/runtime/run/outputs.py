@@ -1,0 +1,328 @@
+"""Outputs: parts that Spark writes into the attempt, and the files that are made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from clinker_spark.config.model.schema import Column
+from clinker_spark.config.model.schema import layout as field_layout
+from clinker_spark.plan.nodes import OutputPlan
+from clinker_spark.plan.passes.materialized import kept_results
+from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.runtime.errors import DataError, IoError
+from clinker_spark.runtime.paths.outputs import (
+    NO_FILE,
+    Target,
+    free_path,
+    meta_path,
+    output_folders,
+    per_file_path,
+    split_name,
+)
+from clinker_spark.runtime.paths.places import targets
+from clinker_spark.runtime.paths.reservations import located, reserve
+from clinker_spark.runtime.reject import thresholds
+from clinker_spark.runtime.reject.source_letters import kept_by_readers
+from clinker_spark.runtime.run import assemble
+from clinker_spark.runtime.run.accounting import Accounts
+from clinker_spark.runtime.run.parquet_files import SeveralParquet, one_parquet
+from clinker_spark.runtime.run.progress import writing
+from clinker_spark.runtime.run.report import OutputReport
+from clinker_spark.runtime.run.state import RunState
+from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.output import Prepared, prepare_output, write_parts
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """An output whose records are written, in parts."""
+
+    prepared: Prepared
+    parts: Path
+    folder: Path
+    place: Target
+    report: OutputReport
+
+
+class Outputs:
+    """The outputs of one run."""
+
+    def __init__(self, state: RunState, accounts: Accounts) -> None:
+        self.state = state
+        self.accounts = accounts
+        self.unfinished: dict[str, Unfinished] = {}
+        """Those of which there are only parts."""
+        self.again = False
+        """Are they written once more, without what was taken back?"""
+        self.complete = True
+        """Were all of them written the last time that they were written again?"""
+
+    @cached_property
+    def targets(self) -> dict[str, Target]:
+        """Where the files of each output go."""
+        return targets(self.state.plan, self.state.options, self.state.base, self.state.files)
+
+    def recover(self) -> None:
+        """Finish what an earlier run left in the folders of the outputs, before files are looked for."""
+        self.state.attempt.recover(output_folders(self.state.plan, self.state.base))
+
+    def claim(self) -> None:
+        """Ask for everything that this run writes, before the first job."""
+        reserve(self.state, self.targets)
+
+    def write(self, name: str) -> None:
+        """Run the job of an output; its files are made at once, unless groups may have to be taken out of them."""
+        node = next(output for output in self.state.plan.outputs if output.name == name)
+        place, builder = self.targets[name], self.state.builder
+        if self._can_wait(node):
+            self.state.skips(writing(node.name))
+            return
+        with self.state.timed(node.name):
+            self.state.tell("output_started", {"output": node.name})
+            prepared = prepare_output(builder, node)
+            if self.state.options.replay == "append":
+                self._check_header(prepared, place)
+            folder = self._folder(node, place)
+            parts = folder / "parts"
+            self.accounts.job_starts(node.name)
+            again = ", without what is withheld" if self.again else ""
+            with self.state.passing(writing(node.name) + again, self.state.sources_of(node.name)):
+                write_parts(prepared, str(parts))
+            report = OutputReport(node.output_name)
+            counts = builder.counted(node.name, patience=120)
+            if "rows" not in counts:  # without them nobody knows whether records failed
+                raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
+            builder.heard(node)
+            report.records = counts["rows"]
+            self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
+            builder.job_done()
+            plan = self.state.plan
+            thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}.pairs").get("pairs", 0))
+            if self.state.failed():
+                self.state.expects_failures()
+            report.dropped = counts.get("dropped", 0)
+            self.state.report.outputs.append(report)
+            self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
+            if self.again or not self.state.holds_groups:  # else lines may be cut out, or it is written again
+                self.finish(node.name)
+
+    def _can_wait(self, node: OutputPlan) -> bool:
+        """Have records failed on the way to an output before this one? Then all outputs are written without their
+        groups, and before that this one has nothing to tell but the records of sources that nobody read yet."""
+        if self.again or not self.unfinished or not self.state.holds_groups:
+            return False
+        read = {source for name in self.unfinished for source in self.state.sources_of(name)}
+        if not read.issuperset(self.state.sources_of(node.name)):
+            return False
+        kept_bad = kept_by_readers(self.state)
+        return self.state.failed() > 0 or (kept_bad is not None and bool(kept_bad.counts))
+
+    def finish(self, output: str) -> None:
+        """Make the files of an output of its parts."""
+        made = self.unfinished.pop(output)
+        self._assemble(made.prepared, made.parts, made.folder, made.place, made.report)
+        done = {"output": output, "records": made.report.records, "bytes": made.report.bytes}
+        self.state.tell("output_written", done)
+
+    def _free(self, node: OutputPlan, path: Path, numbered: Callable[[int], Path] | None) -> Path:
+        """The path to write, by `if_exists`."""
+        try:
+            return free_path(node, path, self.state.options.force, numbered)
+        except OSError as error:  # a name that is too long
+            reason = (error.strerror or str(error)).lower()
+            message, help_text = f"cannot write '{node.config.path}': {reason}", "choose another path"
+            raise IoError([node.diagnostic("E401", message, "config", "path", help=help_text)]) from None
+
+    def _folder(self, node: OutputPlan, place: Target) -> Path:
+        beside = place.path if place.template is None or place.root is None else place.root / "x"
+        try:
+            return self.state.attempt.folder(beside, node.name)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            help_text = f"check '{error.filename or beside.parent}'"
+            message = f"cannot write '{node.config.path}': {reason}"
+            raise IoError([node.diagnostic("E401", message, "config", "path", help=help_text)]) from None
+
+    def _assemble(self, prepared: Prepared, parts: Path, folder: Path, place: Target, report: OutputReport) -> None:
+        node, rendering = prepared.node, prepared.rendering
+        found = assemble.part_files(parts)
+        several = node.config.split is not None or place.template is not None
+        if rendering is None and not several:
+            made = self._parquet(node, found, folder, place, report)
+        elif place.folder and rendering is not None:
+            final = folder / "final"
+            final.mkdir()
+            made = assemble.part_folder(found, rendering, final, _suffix(node))
+            self._put(final, place.path, node, report)
+        elif several or rendering is None:
+            made = self._several(prepared, found, folder, place, report)
+        else:
+            before = place.path if self.state.options.replay == "append" and _holds(place.path) else None
+            made = [assemble.one_file(found, rendering, folder / "final", _record_bytes(node.declared), before)]
+            self._put(made[0].path, place.path, node, report)
+        report.bytes = sum(m.size for m in made)
+        if node.config.write_meta and place.template is None:
+            whole = assemble.Made(folder / "all", report.bytes, records=report.records)
+            meta = meta_path(place.path)
+            self._meta(node, meta if node.config.split is None else self._free(node, meta, None), folder, whole, None)
+
+    def _put(self, made: Path, place: Path, node: OutputPlan, report: OutputReport, source: str | None = None) -> None:
+        with located(self.state):
+            self.state.attempt.put(made, place, node.name, source)
+        report.paths.append(str(place))
+
+    def _parquet(
+        self, node: OutputPlan, found: list[Path], folder: Path, place: Target, report: OutputReport
+    ) -> list[assemble.Made]:
+        if place.folder:
+            final = folder / "final"
+            final.mkdir()
+            for i, part in enumerate(found):
+                part.rename(final / f"part-{i:05}.parquet")
+            self._put(final, place.path, node, report)
+            return [assemble.Made(p, p.stat().st_size) for p in final.iterdir()]
+        made = one_parquet(found, folder / "final.parquet", node.config.options.compression)
+        self._put(made.path, place.path, node, report)
+        return [made]
+
+    def _several(
+        self, prepared: Prepared, found: list[Path], folder: Path, place: Target, report: OutputReport
+    ) -> list[assemble.Made]:
+        node, rendering = prepared.node, prepared.rendering
+        split = node.config.split
+        writer: SeveralParquet | assemble.SeveralFiles
+        if rendering is None:
+            writer = SeveralParquet(split, node.config.options.compression, lambda n, key: folder / f"final-{n}")
+        else:
+            writer = assemble.SeveralFiles(rendering, split, prepared.keyed, lambda n, key: folder / f"final-{n}")
+        made = writer.write(found)
+        taken: set[Path] = set()
+        for number, item in enumerate(made, 1):
+
+            def named(place: Target, number: int = number, item: assemble.Made = item) -> Path:
+                if place.template is not None:
+                    return per_file_path(self.state.base, place.template, self._file_name(item.key))
+                assert split is not None
+                return split_name(place.path, split.naming, number)
+
+            path = named(place)
+            if path in taken:  # the checks before the first job, and the order of the records, see to it
+                message = f"two files of '{node.name}' would be written to '{path}'"
+                help_text = "nothing was published; rename one of the inputs"
+                raise IoError([node.diagnostic("E431", message, "config", "path", help=help_text)])
+            taken.add(path)
+            numbered = None if place.numbered is None else _path_of(place.numbered, named)
+            source = None if item.key is None or place.template is None else self._file_name(item.key)
+            path = self._free(node, path, numbered)
+            self._put(item.path, path, node, report, source)
+            if node.config.write_meta and place.template is not None:  # each file has its own
+                self._meta(node, meta_path(path), folder, item, source)
+        if writer.oversize and split is not None and split.oversize_group != "allow":
+            shown = ", ".join(repr(key) for key in writer.oversize[:3])
+            message = f"{len(writer.oversize)} group(s) do not fit one file: {shown}"
+            code = "E408" if split.oversize_group == "error" else "W408"
+            finding = node.diagnostic(code, message, "config", "split", help="allow larger files, or another group_key")
+            if code == "E408":
+                raise DataError([finding])
+            self.state.report.warnings.append(finding)
+        return made
+
+    def _file_name(self, key: str | None) -> str:
+        if key is None:
+            return NO_FILE
+        number = int(key)
+        return self.state.files[self.state.plan.sources[number >> 32].name][number & 0xFFFFFFFF].name
+
+    def _check_header(self, prepared: Prepared, place: Target) -> None:
+        """Lines that are added stand under the header that is there: it must be their own. Raises `IoError`."""
+        header = b"" if prepared.rendering is None else prepared.rendering.prefix
+        if _holds(place.path) and not assemble.begins_with(place.path, header):
+            message = f"cannot add to '{prepared.node.config.path}': its columns are not those of the records"
+            help_text = "replay without --append, or run the pipeline again: the whole output has the new columns then"
+            raise IoError([prepared.node.diagnostic("E020", message, "config", "path", help=help_text)])
+
+    def _meta(self, node: OutputPlan, place: Path, folder: Path, made: assemble.Made, source: str | None) -> None:
+        """What is to be known about an output, or about the one of its files that is made of one `source`."""
+        mine = {name: [f.name for f in found] for name, found in self.state.files.items()}
+        if source is not None:
+            mine = {name: [source] for name, found in mine.items() if source in found}
+        data = {
+            "output": node.output_name,
+            "pipeline": self.state.report.pipeline,
+            "execution_id": self.state.report.execution_id,
+            "batch_id": self.state.batch_id,
+            "written_at": self.state.report.started,
+            "records": made.records,
+            "bytes": made.size,
+            "columns": [name for name, _ in node.columns],
+            "sources": mine,
+        }
+        if self.state.options.replay == "append":
+            data |= _with_added(place, made.records)
+        draft = folder / f"{made.path.name}.meta.json"
+        draft.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        with located(self.state):
+            self.state.attempt.put(draft, place, node.name, source, replaces=True)
+
+    def cut_lines(self, node: OutputPlan, lines: Any) -> bool:
+        """Finish an output without some of its lines, which are counted from 0; False when that cannot be done."""
+        made = self.unfinished[node.name]
+        assert made.report.records is not None
+        if not assemble.cut_lines(assemble.part_files(made.parts), lines, made.report.records):
+            return False
+        made.report.records -= len(lines)
+        self.finish(node.name)
+        return True
+
+    def write_again(self, prepare: Callable[[Builder], None]) -> int:
+        """All outputs once more; gives the number of records that failed. When some did, those that are not written
+        yet wait for the next time."""
+        self.again = True
+        self.state.attempt.forget()
+        self.state.report.outputs.clear()
+        builder = self.state.pass_without()
+        builder.keeps = kept_results(self.state.plan)
+        prepare(builder)
+        try:
+            for node in self.state.plan.outputs:
+                self.state.attempt.discard(self._folder(node, self.targets[node.name]))
+                self.write(node.name)
+                if self.state.failed() and not self.state.plan.of_kind(QueryPlan):
+                    # What fails after a query fails each time, and is left out: all outputs are written then.
+                    break
+            self.complete = len(self.state.report.outputs) == len(self.state.plan.outputs)
+            return self.state.failed()
+        finally:
+            builder.let_go()
+
+
+def _path_of(numbered: Callable[[int], Target], named: Callable[[Target], Path] | None = None) -> Callable[[int], Path]:
+    """The path of the place with a number."""
+    return lambda number: numbered(number).path if named is None else named(numbered(number))
+
+
+def _holds(path: Path) -> bool:
+    """Is there a file with something in it?"""
+    return path.is_file() and path.stat().st_size > 0
+
+
+def _with_added(meta: Path, added: int | None) -> dict[str, Any]:
+    """The numbers of a file to which records were added: those that were there come from what was written about it."""
+    try:
+        before = json.loads(meta.read_text(encoding="utf-8"))
+        return {"records": before["records"] + added, "sources": before["sources"], "added": added}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {"records": None, "added": added}
+
+
+def _suffix(node: OutputPlan) -> str:
+    return {"csv": ".csv", "json": ".json", "xml": ".xml", "fixed_width": ".txt"}.get(node.config.type, "")
+
+
+def _record_bytes(columns: tuple[Column, ...] | None) -> int | None:
+    return max((end for _, end in field_layout(columns)), default=None) if columns else None

@@ -1,0 +1,200 @@
+"""Running a plan: pass 1 writes outputs, pass 2 (only if records failed) dead letters; then all is published."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.plan.nodes import CombinePlan, Plan, SourcePlan, TransformPlan
+from clinker_spark.plan.run_statistics import Remembered, encoded, statistics_file
+from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write, stages
+from clinker_spark.runtime.commit.small_files import replace_file
+from clinker_spark.runtime.discover.input_changes import changes_explained, check_inputs
+from clinker_spark.runtime.discover.remote_copies import remote_files, with_copies
+from clinker_spark.runtime.discover.source_order import settle_order
+from clinker_spark.runtime.discover.sources import discover
+from clinker_spark.runtime.paths.checks import check_paths
+from clinker_spark.runtime.reject.dead_letters import DeadLetters
+from clinker_spark.runtime.run.accounting import Accounts
+from clinker_spark.runtime.run.engine_failures import explained
+from clinker_spark.runtime.run.options import Listener, Options
+from clinker_spark.runtime.run.outputs import Outputs
+from clinker_spark.runtime.run.report import RunReport, SourceReport
+from clinker_spark.runtime.run.state import RunState
+from clinker_spark.runtime.run.variables import find_values
+from clinker_spark.spark.joins.sides import key_sketches
+from clinker_spark.spark.operators.record_log import record_lines
+from clinker_spark.spark.scan.request import SourceFile
+from clinker_spark.spark.session import small_inputs
+from clinker_spark.spark.session.sessions import SparkSession, is_local, working_session
+
+_PACKED = 10
+"""Compressed files may hold so many times their size."""
+_PACKED_NAMES = (".gz", ".zst", ".bz2", ".lz4", ".snappy", ".xz", ".zip")
+
+
+def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
+    """Run a pipeline. Raises `ClinkerError`; nothing is published then."""
+    used = working_session(spark)
+    return _Run(RunState(plan, used, options or Options(), listener or (lambda event, details: None))).run()
+
+
+class _Run:
+    """The stages, one after another."""
+
+    def __init__(self, state: RunState) -> None:
+        self.state = state
+        self.accounts = Accounts(state)
+        self.outputs = Outputs(state, self.accounts)
+        self.letters = DeadLetters(state, self.outputs)
+
+    def run(self) -> RunReport:
+        began = time.monotonic()
+        try:
+            with (
+                changes_explained(self.state),
+                explained(self.state.plan, self._is_published),
+                tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder,
+                contextlib.ExitStack() as meanwhile,
+            ):
+                self.state.progress = folder
+                self._log("before_transform")
+                self._warn_of_letters()
+                self.outputs.recover()
+                claimed = False
+                for stage in stages(self.state.plan):
+                    if not claimed and not isinstance(stage, Find):
+                        self.outputs.claim()
+                        claimed = True
+                        self._suit_small_inputs(meanwhile)
+                    self._stage(stage)
+                self._log("after_transform")
+                self._log("on_error")
+                self._warn()
+                self._remember()
+        finally:
+            self.state.attempt.clean()
+            self.state.report.seconds = time.monotonic() - began
+        return self.state.report
+
+    def _suit_small_inputs(self, meanwhile: contextlib.ExitStack) -> None:
+        """All files are known: is it so little that it should be planned for one task?"""
+        size = sum(_unpacked(node, file) for node in self.state.plan.sources for file in self.state.files[node.name])
+        if is_local(self.state.spark) and small_inputs.is_small(self.state.spark, size):
+            self.state.small = True
+            meanwhile.enter_context(small_inputs.settings(self.state.spark, size))
+
+    def _is_published(self) -> bool:
+        return self.state.attempt.state == "done"
+
+    def _stage(self, stage: Stage) -> None:
+        match stage:
+            case Find():
+                self._find(stage.source)
+            case CheckOrder():
+                name = f"order of {stage.source}"
+                with self.state.timed(name), self.state.passing(f"checking the {name}", [stage.source]):
+                    self.state.plan, found = settle_order(self.state.new_builder(letters=False), stage.source)
+                    if found is not None:
+                        self.state.unsorted[stage.source] = found.points
+                        self.state.report.warnings.append(found.warning)
+            case Values():
+                with self.state.timed(stage.transform), self.state.passing(f"values of {stage.transform}"):
+                    node = self.state.plan[stage.transform]
+                    assert isinstance(node, TransformPlan)
+                    find_values(self.state.new_builder(letters=False), node, self.state.values)
+            case Write():
+                self.outputs.write(stage.output)
+            case LogRecords():
+                name = f"log of {stage.transform}"
+                with self.state.timed(name), self.state.passing(name):
+                    self._log_records(stage.transform)
+            case Letters():
+                self.accounts.before_letters()
+                self.letters.settle()
+            case Publish():
+                check_inputs(self.state)
+                with self.state.timed("publish"):
+                    self.state.tell("publishing", {})
+                    self.accounts.check()
+                    self.letters.remove_old()
+                    self.letters.note_replayed()
+                    self.state.attempt.publish()
+                    self.state.report.warnings += self.state.attempt.warnings
+                    self.state.report.removed += self.state.attempt.removed
+
+    def _warn_of_letters(self) -> None:
+        """Letters that a replay does not feed, in numbers."""
+        feed = self.state.options.feed
+        if feed is not None and feed.skipped:
+            message = f"{feed.skipped} dead letter(s) were added by an earlier replay, and are not added again"
+            self.state.report.warnings.append(Diagnostic("W454", message))
+        if feed is not None and feed.left:
+            message = f"{feed.left} dead letter(s) are not fed: their sources are read from their own files"
+            help_text = "others are looked up in these sources: correct the files, and run the pipeline again"
+            self.state.report.warnings.append(Diagnostic("W455", message, help=help_text))
+
+    def _warn(self) -> None:
+        """Validations that only warn, in numbers."""
+        for node in self.state.plan.of_kind(TransformPlan):
+            for i, check in enumerate(node.checks):
+                count = self.state.builder.counted(f"{node.name}.check {i}").get("warned", 0)
+                if count:
+                    message = f"{count} record(s) fail '{check.name}': {check.message}"
+                    self.state.report.warnings.append(node.diagnostic("W017", message, "config", "validations", i))
+
+    def _remember(self) -> None:
+        """Keep what the next plan of this pipeline can use. Replays read only some of the records."""
+        if self.state.options.files is None and self.state.plan.of_kind(CombinePlan):
+            rows = {source.name: source.records for source in self.state.report.sources if source.records is not None}
+            found = Remembered(rows, key_sketches(self.state.plan, self.state.builder))
+            # A cache that cannot be written is no reason to fail, and one that is lost with the power none to wait.
+            with contextlib.suppress(OSError, RuntimeError):
+                place = statistics_file(self.state.plan.file.path)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(place, encoded(found), durable=False)
+
+    def _log(self, when: str) -> None:
+        for node in self.state.plan.of_kind(TransformPlan):
+            failed = sum(letter.count for letter in self.state.report.letters if letter.stage == node.stage)
+            for rule in node.log:
+                if rule.when == when and (when != "on_error" or failed):
+                    count = f" ({failed} records)" if when == "on_error" else ""
+                    name = rule.name or node.name
+                    self.state.tell("log", {"level": rule.level, "name": name, "message": rule.message + count})
+
+    def _log_records(self, name: str) -> None:
+        node = self.state.plan[name]
+        assert isinstance(node, TransformPlan)
+        for log in node.record_logs:
+            lines = record_lines(self.state.new_builder(letters=False), node, log)
+            event = {"level": log.rule.level, "name": log.rule.name or node.name, "message": log.rule.message}
+            for fields in lines.shown:
+                self.state.tell("log", {**event, "fields": fields})
+            if lines.more:
+                self.state.tell("log", {**event, "message": f"{log.rule.message}: and {lines.more:,} more records"})
+
+    def _find(self, name: str) -> None:
+        node = next(source for source in self.state.plan.sources if source.name == name)
+        replayed = self.state.options.files
+        if replayed is not None and node.name in replayed:
+            found = replayed[node.name]
+        else:
+            self.state.storage = self.state.storage or remote_files(self.state.spark)
+            result = discover(node, self.state.base, self.state.options.now, self.state.storage)
+            self.state.report.warnings += result.warnings
+            assert self.state.progress is not None
+            found = with_copies(self.state.spark, node, result.files, self.state.progress)
+        self.state.files[node.name] = found
+        self.state.report.sources.append(SourceReport(node.name, len(found), sum(f.size for f in found)))
+        self.state.tell("files_found", {node.name: [f.name for f in found]})
+        if len(self.state.files) == len(self.state.plan.sources):
+            self.state.report.warnings += check_paths(self.state.plan, self.state.options, self.state.files)
+
+
+def _unpacked(node: SourcePlan, file: SourceFile) -> int:
+    """About how much there is to read of a file."""
+    packed = node.config.type == "parquet" or node.config.compression not in ("auto", "none")
+    return file.size * (_PACKED if packed or file.path.endswith(_PACKED_NAMES) else 1)

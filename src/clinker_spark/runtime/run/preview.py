@@ -1,0 +1,73 @@
+"""`--dry-run -n N`: what the first records of each source become, without touching any output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clinker_spark.plan.nodes import Plan
+from clinker_spark.runtime.discover.remote_copies import found_files
+from clinker_spark.runtime.discover.source_order import with_known_order
+from clinker_spark.runtime.run.engine_failures import explained
+from clinker_spark.runtime.run.options import Options, contexts
+from clinker_spark.runtime.run.variables import give_values, settle_values
+from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.output import BYTES_COLUMN, KEY_COLUMN, prepare_output
+from clinker_spark.spark.rejects.letters import first_letters, letters
+from clinker_spark.spark.session.sessions import SparkSession, working_session
+
+MOST_LINES = 10_000
+"""Even a preview has an end: a join or an `emit each` can make many records of few."""
+
+
+def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> str:
+    """Every output as text, made of at most so many records of each source, and the records that fail."""
+    base = options.base or plan.file.folder
+    spark = working_session(spark)
+    with explained(plan):
+        files = found_files(spark, plan, base, options.now)
+
+        def build() -> Builder:
+            return with_known_order(
+                plan, lambda known: Builder(spark, known, contexts(known, options), files, limit=records)
+            )
+
+        values = settle_values(plan, build)
+        builder = build()
+        give_values(builder, values)
+        parts: list[str] = []
+        for node in plan.outputs:
+            prepared = prepare_output(builder, node)
+            parts.append(f"--- {node.name} -> {node.config.path}\n")
+            if prepared.rendering is None:
+                rows = prepared.frame.limit(MOST_LINES).collect()
+                parts += [f"{_columns(row.asDict())}\n" for row in rows]
+                continue
+            lines = [row[0] for row in prepared.frame.limit(MOST_LINES).collect()]
+            frame = prepared.rendering
+            text = frame.prefix.decode() + frame.separator.decode().join(lines) + frame.suffix.decode()
+            parts.append(text if lines else frame.empty.decode())
+        failures = Builder(spark, plan, contexts(plan, options), files, letters=True, limit=records)
+        give_values(failures, values)
+        parts += _failures(failures)
+    return "".join(parts)
+
+
+def _columns(row: dict[str, Any]) -> dict[str, Any]:
+    """Without what only decides about files."""
+    return {name: value for name, value in row.items() if name not in (KEY_COLUMN, BYTES_COLUMN)}
+
+
+def _failures(builder: Builder) -> list[str]:
+    plan = builder.plan
+    for node in plan.outputs:
+        prepare_output(builder, node)
+    frame = letters(builder)
+    rows = [] if frame is None else first_letters(frame, MOST_LINES)
+    if not rows:
+        return []
+    lines = [f"--- {len(rows)} record(s) fail\n"]
+    for row in rows:
+        node = plan.nodes[row["stage"]]
+        where = f"row {row['row']}" if row["row"] is not None else "a group"
+        lines.append(f"{where} at {node.stage}: {row['message']}\n")
+    return lines

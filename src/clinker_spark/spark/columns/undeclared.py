@@ -1,0 +1,59 @@
+"""The undeclared columns of a source: the `$widened` map that rides along with every record.
+
+Formats without types (CSV, XML) give texts. JSON and Parquet give each value as the JSON that stands for it, so that a
+number stays a number, and all its digits stay: `{"n": {"json": "5"}, "s": {"json": "\\"five\\""}}`.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import DataType, MapType, StructType
+
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.spark.scan.request import WIDENED_COLUMN
+
+TEXTS = "MAP<STRING, STRING>"
+VALUES = "MAP<STRING, STRUCT<json: STRING>>"
+
+
+def has_types(kind: DataType) -> bool:
+    """Does a `$widened` column of this type keep the types of the values?"""
+    return isinstance(kind, MapType) and isinstance(kind.valueType, StructType)
+
+
+def text(name: str, kind: DataType) -> str:
+    """SQL for an undeclared column as text: what a cell of a CSV file shows."""
+    sql = _entry(name)
+    if not has_types(kind):
+        return sql
+    # A text without escapes is what stands between its quotes.
+    quoted = f"{sql}.json LIKE '\"%'"
+    plain = f"substring({sql}.json, 2, length({sql}.json) - 2)"
+    read = f"get_json_object(concat('{{\"v\":', {sql}.json, '}}'), '$.v')"
+    unquoted = f"IF(contains({sql}.json, chr(92)), {read}, {plain})"
+    # A float that is whole has a point in JSON, and none in a cell.
+    whole = f"WHEN {sql}.json LIKE '%.0' THEN substring({sql}.json, 1, length({sql}.json) - 2)"
+    return f"CASE WHEN {quoted} THEN {unquoted} {whole} ELSE {sql}.json END"
+
+
+def json(name: str) -> str:
+    """SQL for an undeclared column as JSON, of a map that keeps types."""
+    return f"{_entry(name)}.json"
+
+
+def value(name: str, kind: DataType) -> str:
+    """SQL for an undeclared column as a value of type Any."""
+    return f"try_parse_json({json(name)})" if has_types(kind) else f"CAST({_entry(name)} AS VARIANT)"
+
+
+def with_types(kind: DataType) -> str:
+    """SQL for the map with types, made of one of either kind. Texts stay texts."""
+    column = quote(WIDENED_COLUMN)
+    if has_types(kind):
+        return column
+    literal = "substring(to_json(array(v)), 2, length(to_json(array(v))) - 2)"
+    return f"transform_values({column}, (k, v) -> named_struct('json', CASE WHEN v IS NOT NULL THEN {literal} END))"
+
+
+def _entry(name: str) -> str:
+    return f"{quote(WIDENED_COLUMN)}[{sql_string(name)}]"

@@ -1,0 +1,272 @@
+"""Source records behind what failed or is withheld: what totals were made of, and what reached an output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
+from clinker_spark.plan.nodes import AggregatePlan, Plan, PlanNode, SourcePlan, StreamRef
+from clinker_spark.plan.passes.correlation import PREFIX, key_columns, merged_with
+from clinker_spark.spark.operators.stream import BUILT_TYPE, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN, failed
+from clinker_spark.spark.rejects.withheld import HELD, key_text
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.operators.build import Builder
+
+CORRELATED = "correlated"
+OVERSIZE = "group_size_exceeded"
+TAKEN_MESSAGE = "correlated with failure in group: taken back with a record of '{}'"
+HELD_MESSAGE = "correlated with failure in group {}"
+
+
+def contributions(builder: Builder, totals: Mapping[str, Sequence[str] | DataFrame]) -> DataFrame | None:
+    """The source records behind groups of some aggregates: a list of them, or a DataFrame with the column `groups`:
+    aggregate -> group.
+
+    Columns: source, file, row, stage, letter, keys. None: nothing was made of groups."""
+    plan = builder.plan
+    listed = {name: ids for name, ids in totals.items() if not isinstance(ids, DataFrame)}
+    wanted = {name: [_ids(ids, name)] if isinstance(ids, DataFrame) else [] for name, ids in totals.items()}
+    found: list[DataFrame] = []
+    for stage, node in reversed(list(enumerate(plan.nodes))):
+        if node.name not in wanted or node.name not in builder.contributions:
+            continue
+        rows = builder.contributions[node.name]
+        group = F.col(quote(GROUP_PREFIX + node.name))
+        if wanted[node.name]:
+            chosen = wanted[node.name]
+            if node.name in listed:
+                chosen = [*chosen, rows.where(group.isin(list(listed[node.name]))).select(group.alias("$id"))]
+            rows = rows.join(reduce(DataFrame.union, chosen).distinct(), group == F.col("$id"), "left_semi")
+        else:
+            rows = rows.where(group.isin(list(listed[node.name])))
+        found.append(source_records(rows, stage))
+        for name in rows.columns:
+            upper = name.removeprefix(GROUP_PREFIX)
+            if name.startswith(GROUP_PREFIX) and upper != node.name:
+                wanted.setdefault(upper, []).append(
+                    rows.select(F.col(quote(name)).alias("$id")).where("`$id` IS NOT NULL")
+                )
+    return reduce(DataFrame.unionByName, found) if found else None
+
+
+def _ids(ids: DataFrame, aggregate: str) -> DataFrame:
+    return ids.select(F.col("groups")[aggregate].alias("$id")).where("`$id` IS NOT NULL")
+
+
+def source_records(frame: DataFrame, stage: int) -> DataFrame:
+    """The records as they were read, those of sources only."""
+    origin = F.col(quote(ORIGIN_COLUMN))
+    return frame.where(origin["source"].isNotNull()).select(
+        origin["source"].alias("source"),
+        origin["file"].alias("file"),
+        origin["row"].alias("row"),
+        F.lit(stage).alias("stage"),
+        F.col(quote(LETTER_COLUMN)).alias("letter"),
+        text_map(frame, PREFIX).alias("keys"),
+    )
+
+
+def text_map(frame: DataFrame, prefix: str) -> Column:
+    """The hidden columns with a prefix as a map of texts: keys, also those that are null; or groups, by the names of
+    their aggregates."""
+    names = [name for name in frame.columns if name.startswith(prefix)]
+    pairs: list[Column] = []
+    for name in names:
+        key = name.removeprefix(prefix) if prefix == GROUP_PREFIX else name
+        pairs += [F.lit(key), key_text(frame, name)]
+    made = (F.create_map(*pairs) if pairs else F.create_map()).cast("map<string,string>")
+    return F.map_filter(made, lambda _, value: value.isNotNull()) if prefix == GROUP_PREFIX else made
+
+
+def group_text(keys: Column) -> Column:
+    """`order_id=O1, line=2` of a map of keys."""
+    entries = F.transform(
+        F.map_entries(keys), lambda e: F.concat(F.substring(e["key"], 5, 1000), F.lit("="), e["value"])
+    )
+    return F.array_join(F.array_sort(entries), ", ")
+
+
+def retracted_message(plan: Plan) -> Column:
+    """Why a record was taken back: which aggregate failed."""
+    names = F.array(*[F.lit(node.name) for node in plan.nodes])
+    name = F.element_at(names, F.col("stage") + 1)
+    return _said(TAKEN_MESSAGE, name)
+
+
+def held_message() -> Column:
+    return _said(HELD_MESSAGE, group_text(F.col("keys")))
+
+
+def _said(message: str, what: Column) -> Column:
+    before, after = message.split("{}")
+    return F.concat(F.lit(before), what, F.lit(after))
+
+
+def correlated_letters(frame: DataFrame, message: Column, category: str = CORRELATED) -> DataFrame:
+    """Source records that did not fail themselves, as dead letters."""
+    none = F.lit(None).cast("string")
+    trigger = F.col("trigger") if "trigger" in frame.columns else F.lit(False)
+    return frame.select(
+        *("source", "file", "row", "stage"),
+        none.alias("route"),
+        F.when(trigger, F.lit(category)).otherwise(F.lit(CORRELATED)).alias("category"),
+        none.alias("field"),
+        none.alias("value"),
+        message.alias("message"),
+        "letter",
+        F.array().cast("array<bigint>").alias("tie"),
+        "keys",
+        F.create_map().cast("map<string,string>").alias("groups"),
+        trigger.alias("trigger"),
+        F.array().cast(BUILT_TYPE).alias("built"),
+    )
+
+
+def held_records(builder: Builder) -> DataFrame | None:
+    """What is held back at outputs, as the source records it was made of."""
+    found: list[DataFrame] = []
+    groups: list[DataFrame] = []
+    names: set[str] = set()
+    if builder.without:
+        found.append(_left_out(builder))
+    for frame, node, _ in builder.held:
+        found.append(source_records(frame, builder.plan.nodes.index(node)))
+        made = frame.where(F.col(quote(ORIGIN_COLUMN))["source"].isNull())
+        groups.append(made.select(text_map(frame, GROUP_PREFIX).alias("groups")))
+        names |= {name.removeprefix(GROUP_PREFIX) for name in frame.columns if name.startswith(GROUP_PREFIX)}
+    if not found:
+        return None
+    made_of = reduce(DataFrame.union, groups) if groups else None
+    behind = None if made_of is None else contributions(builder, dict.fromkeys(names, made_of))
+    if behind is not None:
+        found.append(_without_spared(builder, behind))
+    return correlated_letters(reduce(DataFrame.unionByName, found), held_message())
+
+
+def _left_out(builder: Builder) -> DataFrame:
+    """The records that totals were made without. One that was written itself, because a policy spares it, is no dead
+    letter: a replay would write it again."""
+    place = ["source", "file", "row"]
+    origin = F.col(quote(ORIGIN_COLUMN))
+    rows = [source_records(frame, builder.plan.nodes.index(node)) for frame, node in builder.without]
+    found = reduce(DataFrame.unionByName, rows)
+    kept = [fine.frame.where(~F.col(quote(HELD))) for _, _, fine in builder.held]
+    written = [frame.select(*[origin[name].alias(name) for name in place]) for frame in kept]
+    return found.join(reduce(DataFrame.union, written), place, "left_anti") if written else found
+
+
+def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
+    """The records behind totals that are held back, without those that were written everywhere else: a record of a
+    source that did not fail is no dead letter when it reached every output that writes records themselves."""
+    plan = builder.plan
+    keyed = [source for source in plan.sources if key_columns(source)]
+    if builder.dirty is None or len(keyed) < 2:
+        return rows
+    for source in keyed:
+        ends = [
+            end
+            for end in plan.outputs
+            if (keys := plan.keys[end.inputs[0].node]).own and keys.single and source.name in keys.sources
+        ]
+        if not ends:
+            continue
+        own = key_columns(source)
+        columns = [F.col("keys")[name].alias(name) for name in own]
+        spared = rows.where(F.col("source") == source.index).select("source", "file", "row", *columns)
+        spared, dirty = builder.dirty.marked(spared, source, own)
+        spared = spared if dirty is None else spared.where(~F.coalesce(dirty, F.lit(False)))
+        spared = spared.select("source", "file", "row").distinct()
+        for end in ends:
+            stream = builder.stream(end.inputs[0])
+            origin = F.col(quote(ORIGIN_COLUMN))
+            passed = stream.frame.where(~failed()) if stream.fallible else stream.frame
+            reached = passed.select(*[origin[name].alias(name) for name in ("source", "file", "row")])
+            spared = spared.join(reached, ["source", "file", "row"], "left_semi")
+        rows = rows.join(spared, ["source", "file", "row"], "left_anti")
+    return rows
+
+
+def failed_places(builder: Builder, source: SourcePlan) -> DataFrame:
+    """Where the failed records of a source stand (`file`, `row`), and the values of their keys (`k0`, `k1`...)."""
+    origin = F.col(quote(ORIGIN_COLUMN))
+    keys = [F.col(quote(name)).alias(f"k{i}") for i, name in enumerate(key_columns(source))]
+    places = [origin["file"].alias("file"), origin["row"].alias("row"), *keys]
+    return reduce(DataFrame.union, [found.frame.select(*places) for found in builder.failures])
+
+
+def once_each(others: DataFrame, triggers: DataFrame) -> DataFrame:
+    """Each record once, and none that failed itself."""
+    place = ["source", "file", "row"]
+    rest = others.join(triggers.select(*place).distinct(), place, "left_anti")
+    window = Window.partitionBy(*place).orderBy("stage", "message")
+    return rest.withColumn("$n", F.row_number().over(window)).where("`$n` = 1").drop("$n").select(*others.columns)
+
+
+def has_large_group(builder: Builder, sources: Sequence[SourcePlan], most: int) -> bool:
+    """Does any group of some sources, those with the same key taken together, have more records than it may?"""
+    counts = [_keyed(builder.stream(StreamRef(node.name)).frame, node).groupBy("group").count() for node in sources]
+    together = reduce(DataFrame.union, counts).groupBy("group").agg(F.sum("count").alias("count"))
+    return not together.where(F.col("count") > most).isEmpty()
+
+
+def _keyed(frame: DataFrame, node: SourcePlan) -> DataFrame:
+    names = key_columns(node)
+    there = reduce(Column.__or__, [F.col(quote(name)).isNotNull() for name in names])
+    texts = [key_text(frame, name) for name in names]
+    return frame.where(there).select(F.array(*texts).alias("group"))
+
+
+def oversize_letters(builder: Builder, most: int) -> DataFrame | None:
+    """The records of groups of which more than `most` reach an output or a total; the first of each is the trigger.
+
+    Records of merged sources with one key are one group. A record counts once, however many ways it takes."""
+    plan = builder.plan
+    reached = [
+        source_records(frame.where(~failed()) if ERROR_COLUMN in frame.columns else frame, plan.nodes.index(node))
+        for frame, node in _ends(builder)
+    ]
+    if not reached:
+        return None
+    place = ["source", "file", "row"]
+    first = Window.partitionBy(*place).orderBy("stage")
+    rows = reduce(DataFrame.unionByName, reached).withColumn("$n", F.row_number().over(first)).where("`$n` = 1")
+    families = {node.index: merged_with(plan, node)[0].index for node in plan.sources if key_columns(node)}
+    if not families:
+        return None
+    family = reduce(
+        lambda made, pair: made.when(F.col("source") == pair[0], pair[1]),
+        families.items(),
+        F.when(F.lit(False), F.lit(-1)),
+    )
+    as_read = F.map_filter(F.col("letter"), lambda name, _: name.startswith(PREFIX))
+    stages = F.array(*[F.lit(plan.nodes.index(node)) for node in plan.sources])
+    read_at = F.element_at(stages, F.col("source") + 1)
+    rows = rows.withColumns({"$family": family, "keys": as_read, "stage": read_at})
+    values = F.map_values(F.col("keys"))
+    rows = rows.where(F.col("$family").isNotNull() & F.exists(values, lambda value: value.isNotNull()))
+    window = Window.partitionBy("$family", F.to_json(F.map_entries(F.col("keys"))))
+    counted = rows.withColumn("$size", F.count(F.lit(1)).over(window)).where(F.col("$size") > most)
+    numbered = counted.withColumn("$number", F.row_number().over(window.orderBy(*place)))
+    found = numbered.select(
+        *place, "stage", "letter", "keys", (F.col("$number") == 1).alias("trigger"), F.col("$size").alias("size")
+    )
+    group = group_text(F.col("keys"))
+    size = F.concat(
+        F.lit("group "), group, F.lit(" has "), F.col("size").cast("string"), F.lit(f" records, more than {most}")
+    )
+    return correlated_letters(found, F.when(F.col("trigger"), size).otherwise(held_message()), OVERSIZE)
+
+
+def _ends(builder: Builder) -> Iterator[tuple[DataFrame, PlanNode]]:
+    """Where records end: at outputs, and in totals."""
+    for node in builder.plan.outputs:
+        yield builder.stream(node.inputs[0]).frame, node
+    for node in builder.plan.of_kind(AggregatePlan):
+        if node.name in builder.contributions:
+            yield builder.contributions[node.name], node

@@ -1,0 +1,77 @@
+"""What a pass over small inputs shows, all of it in one table: failures, what totals are made of, what reaches outputs.
+
+Everything that correlation groups need is decided from this table, so that a turn is one job; and where the readers
+look up what was retracted, the next turn runs the same plan again, without building or optimising it once more.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.nodes import CombinePlan, PlanNode, TransformPlan
+from clinker_spark.plan.passes.correlation import PREFIX
+from clinker_spark.spark.operators.stream import BUILT_TYPE, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN
+from clinker_spark.spark.rejects.correlated import text_map
+from clinker_spark.spark.rejects.letters import letters
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.operators.build import Builder
+
+WHAT = "what"
+FAILED, MADE_OF, REACHED, LEFT_OUT = range(4)
+"""A failure; a record that the total of an aggregate is made of; one that reaches an output; one that totals are made
+without, because its group has a failure."""
+
+_NOTHING = {
+    "route": "STRING",
+    "category": "STRING",
+    "field": "STRING",
+    "value": "STRING",
+    "message": "STRING",
+    "tie": "ARRAY<BIGINT>",
+    "trigger": "BOOLEAN",
+    "built": BUILT_TYPE,
+}
+"""The columns that only failures have."""
+
+
+def traced(builder: Builder, most: int) -> DataFrame:
+    """The table, of a pass that collects letters and was built up to all outputs. Columns: those of letters, and
+    `what`. A node that makes more than one record of another gives no more than `most` rows, to be safe."""
+    failures = letters(builder)
+    found = [] if failures is None else [failures.withColumn(WHAT, F.lit(FAILED))]
+    found += [_records(frame, builder.plan[name], MADE_OF, builder) for name, frame in builder.contributions.items()]
+    found += [
+        _records(fine.frame, node, REACHED, builder)
+        for _, node, fine in builder.held
+        if builder.plan.keys[node.inputs[0].node].own
+    ]
+    found += [_records(frame, node, LEFT_OUT, builder) for frame, node in builder.without]
+    if any(_multiplies(node) for node in builder.plan.nodes):
+        found = [frame.limit(most) for frame in found]
+    return reduce(DataFrame.unionByName, found)
+
+
+def _multiplies(node: PlanNode) -> bool:
+    return isinstance(node, CombinePlan) or (isinstance(node, TransformPlan) and node.expands)
+
+
+def _records(frame: DataFrame, node: PlanNode, what: int, builder: Builder) -> DataFrame:
+    origin, stage = quote(ORIGIN_COLUMN), builder.plan.nodes.index(node)
+    plain = [f"{origin}.{name}" for name in ("source", "file", "row")]
+    plain += [f"{stage} AS stage", f"{quote(LETTER_COLUMN)} AS letter", f"{what} AS {WHAT}"]
+    plain += [f"CAST(NULL AS {kind}) AS {name}" for name, kind in _NOTHING.items()]
+    maps = {"keys": text_map(frame, PREFIX), "groups": text_map(frame, GROUP_PREFIX)}
+    return frame.withColumns(maps).selectExpr(*plain, *maps)
+
+
+def run_again(table: DataFrame) -> pa.Table:
+    """Run the job. The plan was made by the first run, and is used again."""
+    frame: Any = table
+    return frame.toArrow()

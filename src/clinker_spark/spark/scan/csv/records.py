@@ -1,0 +1,277 @@
+"""Blocks of text as the batches that Spark receives: typed columns, and why a record cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clinker_spark.core.types import STRING
+from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.plan.passes.pass_through import CELLS_COLUMN, CellRun
+from clinker_spark.spark.scan.csv.blocks import BLOCK, Block, RaggedRow, parsed_batches
+from clinker_spark.spark.scan.csv.header import CsvFile
+from clinker_spark.spark.scan.csv.plan import CsvPlan, CsvSplit
+from clinker_spark.spark.scan.group_sizes import GroupSizes
+from clinker_spark.spark.scan.kept_rejects import LetterKeeper
+from clinker_spark.spark.scan.request import (
+    FAILED_COLUMN,
+    FILE_COLUMN,
+    LINE_COLUMN,
+    RECORD_COLUMN,
+    ROW_COLUMN,
+    WIDENED_COLUMN,
+)
+from clinker_spark.spark.scan.row_filter import Chosen
+from clinker_spark.spark.scan.text.cells import joined_cells
+from clinker_spark.spark.scan.text.streams import MARK, REPLACEMENT
+from clinker_spark.spark.scan.text.values import TextColumn
+
+_ERROR = pa.struct([(name, pa.string()) for name in ("kind", "field", "value", "message")])
+_WIDENED = pa.map_(pa.string(), pa.string())
+_SHOWN = 200
+Error = dict[str, str | None]
+
+
+def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
+    """Names and Spark types of the columns after the wanted ones."""
+    found = [(f"{CELLS_COLUMN}{i}", "STRING") for i in range(len(plan.cells))]
+    if plan.aside is None:
+        found.append((FAILED_COLUMN, "BOOLEAN") if plan.only_flags else (ERROR_COLUMN, ERROR_TYPE))
+    if plan.widened:
+        found.append((WIDENED_COLUMN, "MAP<STRING, STRING>"))
+    if plan.positions:
+        found += [(FILE_COLUMN, "INT"), (ROW_COLUMN, "BIGINT")]
+    if plan.record:
+        fields = ", ".join(f"`{column.name.replace('`', '``')}`: STRING" for column in plan.columns)
+        found += [(RECORD_COLUMN, f"STRUCT<{fields}>"), (LINE_COLUMN, "STRING")]
+    return found
+
+
+def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Iterator[pa.RecordBatch]:
+    """The records of a split in the columns of the plan."""
+    file = plan.files[split.file]
+    every = plan.record or plan.aside is not None
+    in_cells = {name for run in plan.cells for name in run.columns}
+    in_cells |= set(plan.chosen.keys) if plan.chosen is not None else set()
+    needed = [
+        place
+        for column, place in zip(plan.columns, file.places, strict=True)
+        if place is not None and (every or column.checked or column.name in plan.selected or column.name in in_cells)
+    ]
+    row = split.first_row
+    with ExitStack() as stack:
+        keeper, sizes = None, None
+        if plan.aside is not None:
+            keeper = stack.enter_context(LetterKeeper(plan.aside, plan.splits.index(split), len(plan.columns)))
+        if plan.aside is not None and plan.watched:
+            sizes = stack.enter_context(GroupSizes(plan.aside, plan.splits.index(split)))
+        for block in parsed_batches(plan, split, [*needed, *(place for _, place in file.undeclared)], block_size):
+            numbers = np.arange(row, row + block.rows, dtype=np.int64)
+            row += block.rows
+            if block.ragged and plan.keys:
+                block = _with_keys(plan, file, block)
+            if plan.chosen is not None:
+                block, numbers = _chosen(plan, plan.chosen, split.file, block, numbers)
+            if sizes is not None:
+                _look_at_groups(plan, file, block, sizes)
+            if block.rows:
+                yield _batch(plan, file, split.file, block, numbers, keeper)
+
+
+def _with_keys(plan: CsvPlan, file: CsvFile, block: Block) -> Block:
+    """The block with the key cells of its ragged rows: a broken record still belongs to its group."""
+    broken = {row: _ragged_cells(plan, what) for row, what in block.ragged.items()}
+    mask = pa.array(np.isin(np.arange(block.rows), list(broken)))
+    columns = dict(block.columns)
+    for column, place in zip(plan.columns, file.places, strict=True):
+        if column.name in plan.keys and place is not None and place in columns:
+            cells = [cells[place] if place < len(cells) else None for _, cells in sorted(broken.items())]
+            columns[place] = pc.replace_with_mask(columns[place], mask, pa.array(cells, pa.string()))
+    return replace(block, columns=columns)
+
+
+def _ragged_cells(plan: CsvPlan, row: RaggedRow) -> list[str]:
+    """The cells that a ragged row has. Behind an unclosed quote there are none."""
+    cells = plan.dialect.cells(row.text)
+    return cells if row.unclosed is None else cells[:-1]
+
+
+def _look_at_groups(plan: CsvPlan, file: CsvFile, block: Block, sizes: GroupSizes) -> None:
+    rows = sizes.sample(block.rows)
+    keys = []
+    for column, place in zip(plan.columns, file.places, strict=True):
+        if column.name in plan.watched:
+            text = pa.nulls(len(rows), pa.string()) if place is None else block.columns[place].take(rows)
+            keys.append(column.convert(text).values)
+    sizes.add(keys)
+
+
+def _chosen(
+    plan: CsvPlan, chosen: Chosen, file_index: int, block: Block, numbers: np.ndarray
+) -> tuple[Block, np.ndarray]:
+    """The chosen records of a block, and their numbers. Only their keys were looked at, the rest is still text."""
+    file = plan.files[file_index]
+    readable = _without_marks(plan, file, block, {}) if block.marked else block
+    keys: dict[str, pa.Array] = {}
+    for column, place in zip(plan.columns, file.places, strict=True):
+        if column.name in chosen.keys and place is not None:
+            keys[column.name] = column.convert(readable.columns[place]).values
+    rows = np.flatnonzero(chosen.stay(file_index, numbers, keys))
+    if len(rows) == block.rows:
+        return block, numbers
+    columns = {place: text.take(pa.array(rows)) for place, text in block.columns.items()}
+    ragged = {at: block.ragged[row] for at, row in enumerate(rows.tolist()) if row in block.ragged}
+    chosen_block = Block(len(rows), columns, block.piece, block.records[rows], ragged, block.marked)
+    return chosen_block, numbers[rows]
+
+
+def _batch(
+    plan: CsvPlan, file: CsvFile, file_index: int, block: Block, numbers: np.ndarray, keeper: LetterKeeper | None
+) -> pa.RecordBatch:
+    errors: dict[int, Error] = {row: _ragged_error(plan, what, file) for row, what in block.ragged.items()}
+    if block.marked:
+        block = _without_marks(plan, file, block, errors)
+    names: list[str] = []
+    arrays: list[pa.Array] = []
+    typed: dict[str, pa.Array] = {}
+    for column, place in zip(plan.columns, file.places, strict=True):
+        selected = column.name in plan.selected
+        if place is None:
+            values = pa.nulls(block.rows, column.arrow)
+        elif selected or column.checked:
+            text = block.columns[place]
+            converted = column.convert(text)
+            values = typed[column.name] = converted.values
+            if converted.failed is not None:
+                for row in np.flatnonzero(converted.failed.to_numpy(zero_copy_only=False)).tolist():
+                    errors.setdefault(row, column.error(text[row].as_py()))
+        if selected:
+            names.append(column.name)
+            arrays.append(values)
+    for i, run in enumerate(plan.cells):
+        names.append(f"{CELLS_COLUMN}{i}")
+        arrays.append(_cells(plan, file, block, typed, run))
+    if keeper is None:
+        names.append(FAILED_COLUMN if plan.only_flags else ERROR_COLUMN)
+        arrays.append(_failed_column(errors, block.rows) if plan.only_flags else _error_column(errors, block.rows))
+    if plan.widened:
+        names.append(WIDENED_COLUMN)
+        arrays.append(_widened(file, block))
+    if plan.positions:
+        names += [FILE_COLUMN, ROW_COLUMN]
+        arrays.append(pa.array(np.full(block.rows, file_index, dtype=np.int32)))
+        arrays.append(pa.array(numbers))
+    if plan.record:
+        names += [RECORD_COLUMN, LINE_COLUMN]
+        arrays += [_record(plan, file, block), block.lines()]
+    if not names:  # there must be some column to say how many records there are
+        names, arrays = [FAILED_COLUMN], [_failed_column({}, block.rows)]
+    batch = pa.RecordBatch.from_arrays(arrays, names)
+    if keeper is None:
+        return batch
+    if not errors:
+        keeper.add(block.rows)
+        return batch
+    rows = np.array(sorted(errors))
+    record = _record(plan, file, block).take(pa.array(rows))
+    keeper.add(block.rows, errors, record, block.piece.lines(block.records[rows]))
+    return batch.filter(pc.invert(_failed_column(errors, block.rows)))
+
+
+def _cells(plan: CsvPlan, file: CsvFile, block: Block, typed: dict[str, pa.Array], run: CellRun) -> pa.Array:
+    """Finished cells of the output. A column that the file does not have has empty ones."""
+    columns = {column.name: (column, place) for column, place in zip(plan.columns, file.places, strict=True)}
+    nothing = pa.nulls(block.rows, pa.string())
+    chosen, texts, values = [], [], []
+    for name in run.columns:
+        column, place = columns[name]
+        chosen.append(column if place is not None else TextColumn(name, STRING))
+        texts.append(nothing if place is None else block.columns[place])
+        values.append(typed.get(name, nothing))
+    return joined_cells(chosen, texts, values, run.delimiter)
+
+
+def _failed_column(errors: dict[int, Error], rows: int) -> pa.Array:
+    found = np.zeros(rows, dtype=bool)
+    found[list(errors)] = True
+    return pa.array(found)
+
+
+def _error_column(errors: dict[int, Error], rows: int) -> pa.Array:
+    if not errors:
+        return pa.nulls(rows, _ERROR)
+    chosen = sorted(errors)
+    places = np.zeros(rows, dtype=np.int32)
+    places[chosen] = np.arange(len(chosen))
+    there = np.ones(rows, dtype=bool)
+    there[chosen] = False
+    return pa.array([errors[row] for row in chosen], _ERROR).take(pa.array(places, mask=there))
+
+
+def _shown(text: str) -> str:
+    return (text if len(text) <= _SHOWN else text[:_SHOWN]).replace(MARK, REPLACEMENT)
+
+
+def _ragged_error(plan: CsvPlan, row: RaggedRow, file: CsvFile) -> Error:
+    if row.unclosed is not None:
+        message = plan.dialect.unclosed_message(row.unclosed)
+        return {"kind": "structural_validation", "field": None, "value": _shown(row.text), "message": message}
+    values = f"{row.cells} value" if row.cells == 1 else f"{row.cells} values"
+    message = f"the row has {values}, the {'header' if file.has_header else 'schema'} has {file.width}"
+    return {"kind": "structural_validation", "field": None, "value": _shown(row.text), "message": message}
+
+
+def _without_marks(plan: CsvPlan, file: CsvFile, block: Block, errors: dict[int, Error]) -> Block:
+    """The block with null for cells that could not be decoded; their records get an error."""
+    names = {place: column.name for column, place in zip(plan.columns, file.places, strict=True) if place is not None}
+    columns = dict(block.columns)
+    for place, text in block.columns.items():
+        broken = pc.fill_null(pc.match_substring(text, MARK), False)
+        if not pc.any(broken).as_py():
+            continue
+        for row in np.flatnonzero(broken.to_numpy(zero_copy_only=False)).tolist():
+            message = f"the value is not {file.encoding}"
+            value = _shown(text[row].as_py())
+            error = {"kind": "structural_validation", "field": names.get(place), "value": value, "message": message}
+            errors.setdefault(row, error)
+        columns[place] = pc.if_else(broken, pa.scalar(None, pa.string()), text)
+    return replace(block, columns=columns, marked=False)
+
+
+def _widened(file: CsvFile, block: Block) -> pa.Array:
+    """The cells of undeclared columns as one map per record; none for ragged rows."""
+    rows, width = block.rows, len(file.undeclared)
+    if not width:
+        return pa.nulls(rows, _WIDENED)
+    cells = pa.concat_arrays([block.columns[place] for _, place in file.undeclared])
+    # Cell j of row i stands at j * rows + i; a map wants the cells of a row side by side.
+    order = (np.arange(rows)[:, None] + np.arange(width)[None, :] * rows).ravel()
+    keys = pa.array([name for name, _ in file.undeclared]).take(pa.array(np.tile(np.arange(width), rows)))
+    offsets = pa.array(np.arange(0, rows * width + 1, width, dtype=np.int32))
+    maps = pa.MapArray.from_arrays(offsets, keys, cells.take(pa.array(order)))
+    if not block.ragged:
+        return maps
+    kept = np.arange(rows)
+    return maps.take(pa.array(kept, mask=np.isin(kept, list(block.ragged))))
+
+
+def _record(plan: CsvPlan, file: CsvFile, block: Block) -> pa.Array:
+    """The declared columns as text; of a ragged row, those cells that it has."""
+    ragged = {row: plan.dialect.cells(what.text) for row, what in sorted(block.ragged.items())}
+    arrays = []
+    for place in file.places:
+        if place is None:
+            arrays.append(pa.nulls(block.rows, pa.string()))
+            continue
+        text = block.columns[place]
+        if ragged:
+            found = [cells[place] if place < len(cells) else None for cells in ragged.values()]
+            mask = np.isin(np.arange(block.rows), list(ragged))
+            text = pc.replace_with_mask(text, pa.array(mask), pa.array(found, pa.string()))
+        arrays.append(text)
+    return pa.StructArray.from_arrays(arrays, names=[column.name for column in plan.columns])

@@ -1,0 +1,77 @@
+"""CSV files as a DataFrame: Python reads splits and hands typed Arrow batches to Spark.
+
+Spark's own CSV codec is where a CSV job spends its time, and it cannot say which value of which record was wrong.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from clinker_spark.cxl.builtins.physical import physical
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
+from clinker_spark.spark.scan.csv.plan import make_plan
+from clinker_spark.spark.scan.csv.records import engine_columns, read_split
+from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET
+from clinker_spark.spark.scan.request import FAILED_COLUMN, ReadRequest, Scan
+from clinker_spark.spark.scan.scans import scan
+
+_NO_TEXTS = ", ".join(f"'{name}', ''" for name in ("kind", "field", "value", "message"))
+
+
+def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET, smallest: int = SMALLEST) -> Scan:
+    """The files of a request as a DataFrame; `target` and `smallest` are sizes of splits in bytes.
+
+    Raises InputError for files whose header does not fit, that cannot be read, or columns that no CSV file can hold.
+    """
+    plan = make_plan(request, parallelism=_parallelism(spark), target=target, smallest=smallest)
+    fields = [(column.name, physical(column.data_type)) for column in request.selected] + engine_columns(plan)
+    fields = fields or [(FAILED_COLUMN, "BOOLEAN")]
+    frame = scan(
+        spark,
+        len(plan.splits),
+        fields,
+        lambda i: read_split(plan, plan.splits[i]),
+        progress=request.progress,
+        meter=request.meter,
+    )
+    if plan.only_flags and plan.aside is None:
+        frame = _with_short_errors(frame)
+    if request.arrival:
+        # The splits are the partitions, in order, so the number Spark gives grows along the files.
+        frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
+    split_files = tuple(split.file for split in plan.splits) if plan.aside is not None else None
+    return Scan(
+        frame,
+        fallible=plan.aside is None,
+        in_python=True,
+        widened=plan.widened,
+        row_offsets=plan.row_offsets,
+        split_files=split_files,
+        split_keys=tuple(plan.key(split) for split in plan.splits),
+        watches=bool(plan.watched),
+        splits=len(plan.splits),
+        headers=tuple(file.header for file in plan.files),
+    )
+
+
+def _with_short_errors(frame: DataFrame) -> DataFrame:
+    """The flag as an error without texts: one bit of a batch instead of four columns."""
+    columns = []
+    for name in frame.columns:
+        if name == FAILED_COLUMN:
+            error = f"CASE WHEN {quote(FAILED_COLUMN)} THEN CAST(named_struct({_NO_TEXTS}) AS {ERROR_TYPE}) END"
+            columns.append(F.expr(error).alias(ERROR_COLUMN))
+        else:
+            columns.append(F.col(quote(name)))
+    return frame.select(*columns)
+
+
+def _parallelism(spark: SparkSession) -> int:
+    try:
+        return spark.sparkContext.defaultParallelism
+    except PySparkException:  # Spark Connect has no context
+        return os.cpu_count() or 1

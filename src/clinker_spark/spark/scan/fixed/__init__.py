@@ -1,0 +1,1 @@
+"""Reading fixed-width files."""

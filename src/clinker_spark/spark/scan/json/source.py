@@ -1,0 +1,193 @@
+"""JSON files as a DataFrame: arrays of records, one record per line, or an object with the records inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import InputError
+from clinker_spark.core.types import Kind, Type
+from clinker_spark.cxl.builtins.physical import physical
+from clinker_spark.spark.scan.csv.header import file_name
+from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET
+from clinker_spark.spark.scan.json.documents import decoder, records, shape_of
+from clinker_spark.spark.scan.json.lines import byte_lines, check_objects, count_lines, lines_of, parse_lines
+from clinker_spark.spark.scan.json.names import Names, names_of_document, names_of_lines
+from clinker_spark.spark.scan.json.values import JsonColumn, json_cell, json_text, lookup, undeclared
+from clinker_spark.spark.scan.record_batches import Error, Rows, string_array, structural, widened_array
+from clinker_spark.spark.scan.record_plan import (
+    BOM,
+    PIECE,
+    RecordFile,
+    RecordPlan,
+    RecordSplit,
+    line_pieces,
+    line_ranges,
+    local_files,
+    reject_undeclared,
+    starts_with_bom,
+    with_splits,
+)
+from clinker_spark.spark.scan.record_source import parallelism_of, scan_of
+from clinker_spark.spark.scan.request import ReadRequest, Scan
+from clinker_spark.spark.scan.text.streams import MARK
+
+_TOGETHER = 4096
+
+
+def read_json(spark: SparkSession, request: ReadRequest) -> Scan:
+    """The records of JSON files. Raises InputError for files that cannot be read or do not fit."""
+    return scan_of(spark, json_plan(request, parallelism=parallelism_of(spark)), request)
+
+
+@dataclass(frozen=True)
+class JsonReader:
+    """Parses the splits of a plan. `shapes` are by file, `columns` and `places` by declared column."""
+
+    shapes: tuple[str, ...]
+    path: tuple[str, ...]
+    columns: tuple[JsonColumn, ...]
+    places: tuple[str, ...]
+    """The name of each column in the file."""
+    exact: bool = False
+    """Are the digits of numbers with a fraction needed?"""
+    piece: int = PIECE
+
+    def rows(self, plan: RecordPlan, split: RecordSplit) -> Iterator[Rows]:
+        file = plan.files[split.file]
+        if self.shapes[split.file] == "ndjson":
+            parser = decoder(exact=self.exact)
+            first = not split.start
+            for data in line_pieces(file, split, b"\n", self.piece):
+                data, first = (data.removeprefix(BOM) if first else data), False
+                found, errors = parse_lines(lines_of(data), parser)
+                rows = self._rows(plan, found, errors)
+                rows.lines = byte_lines(data) if plan.record else None
+                yield rows
+            return
+        values: list[Any] = []
+        texts: list[str] = []
+        marks: set[int] = set()
+        for value, text, marked in records(file, self.shapes[split.file], self.path, exact=self.exact):
+            if marked and MARK in text:
+                marks.add(len(values))
+            values.append(value)
+            texts.append(text if type(value) is not dict or marked or plan.record else "")
+            if len(values) >= _TOGETHER:
+                yield self._document_rows(plan, values, texts, marks)
+                values, texts, marks = [], [], set()
+        yield self._document_rows(plan, values, texts, marks)
+
+    def count(self, file: RecordFile, split: RecordSplit) -> int:
+        if self.shapes[split.file] == "ndjson":
+            return sum(count_lines(data.removeprefix(BOM)) for data in line_pieces(file, split, b"\n"))
+        return sum(1 for _ in records(file, self.shapes[split.file], self.path, exact=False))
+
+    def _document_rows(self, plan: RecordPlan, values: list[Any], texts: list[str], marks: set[int]) -> Rows:
+        errors: dict[int, Error] = {row: structural("the record is not UTF-8", texts[row]) for row in marks}
+        for row in marks:
+            if type(values[row]) is dict:
+                values[row] = {name: value for name, value in values[row].items() if MARK not in str(value)}
+        check_objects(values, errors, texts)
+        rows = self._rows(plan, values, errors)
+        if plan.record:
+            rows.lines = [None if row in marks else text.encode() for row, text in enumerate(texts)]
+        return rows
+
+    def _rows(self, plan: RecordPlan, found: list[dict[str, Any]], errors: dict[int, Error]) -> Rows:
+        rows = Rows(len(found), errors=errors)
+        wanted = {name for name, _ in plan.fields}
+        for column, place in zip(self.columns, self.places, strict=True):
+            values = [lookup(record, place) for record in found]
+            typed = column.convert(values)
+            for row, error in typed.errors.items():
+                errors.setdefault(row, error)
+            if column.name in wanted:
+                rows.values[column.name] = typed.values
+            if plan.record:
+                rows.texts[column.name] = string_array([json_cell(value) for value in values])
+        if plan.widened:
+            declared, carried = frozenset(self.places), frozenset(plan.widened)
+            rows.widened = widened_array(
+                [
+                    {name: json_text(value) for name, value in undeclared(record, declared).items() if name in carried}
+                    for record in found
+                ],
+                typed=True,
+            )
+        return rows
+
+
+def json_plan(
+    request: ReadRequest, *, parallelism: int, target: int = TARGET, smallest: int = SMALLEST, piece: int = PIECE
+) -> RecordPlan:
+    """Look at the files and cut those that can be cut."""
+    path = tuple(request.options.record_path.split(".")) if request.options.record_path else ()
+    # With a path the document is an object, whatever stands at its end: an array of records, or one of them.
+    shape = "object" if path else request.options.format
+    files = local_files(request, "JSON")
+    reader = JsonReader(
+        tuple(shape or shape_of(file.open) for file in files),
+        path,
+        tuple(JsonColumn.of(column, request.date_formats) for column in request.columns),
+        tuple(file_name(column) for column in request.columns),
+        piece=piece,
+    )
+    widened, counts = _undeclared(request, files, reader)
+    decimals = any(_has_decimal(column.type) for column in reader.columns)
+    reader = replace(reader, exact=decimals or request.record or bool(widened))
+    plan = RecordPlan(
+        files,
+        tuple(column.name for column in request.columns),
+        tuple((column.name, physical(column.data_type)) for column in request.selected),
+        reader,
+        widened=widened,
+        typed=True,
+        positions=request.positions,
+        record=request.record,
+    )
+    splits: list[RecordSplit] = []
+    for i, file in enumerate(files):
+        if reader.shapes[i] == "ndjson" and file.seekable:
+            start = len(BOM) if starts_with_bom(file) else 0
+            ranges = line_ranges(file.path, start, b"\n", parallelism=parallelism, target=target, smallest=smallest)
+            splits += [RecordSplit(i, *found) for found in ranges]
+        else:
+            splits.append(RecordSplit(i))
+
+    def count(split: RecordSplit) -> int:
+        known = counts.get(split.file)
+        return reader.count(files[split.file], split) if known is None else known
+
+    return with_splits(plan, splits, request.limit, count)
+
+
+def _undeclared(
+    request: ReadRequest, files: tuple[RecordFile, ...], reader: JsonReader
+) -> tuple[tuple[str, ...], dict[int, int]]:
+    """The names that are carried along, and the records of the files that had to be counted for it."""
+    counts: dict[int, int] = {}
+    if request.on_unmapped == "drop":
+        return (), counts
+    declared = frozenset(reader.places)
+    everywhere = Names(declared)
+    problems: list[Diagnostic] = []
+    for i, file in enumerate(files):
+        names = Names(declared) if request.on_unmapped == "reject" else everywhere
+        if reader.shapes[i] == "ndjson":
+            names_of_lines(file, names)
+        else:
+            counts[i] = names_of_document(file, reader.shapes[i], reader.path, names)
+        if request.on_unmapped == "reject":
+            problems += reject_undeclared(request, file.name, names.found)
+    if problems:
+        raise InputError(problems)
+    return everywhere.found, counts
+
+
+def _has_decimal(t: Type) -> bool:
+    return t.kind is Kind.DECIMAL or (t.element is not None and _has_decimal(t.element))

@@ -1,0 +1,1 @@
+"""Reading Parquet files."""

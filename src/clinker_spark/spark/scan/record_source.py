@@ -1,0 +1,46 @@
+"""The plan of a read as a DataFrame, for the formats that are parsed record by record."""
+
+from __future__ import annotations
+
+import os
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN
+from clinker_spark.spark.scan.record_batches import engine_columns, read_batches
+from clinker_spark.spark.scan.record_plan import RecordPlan
+from clinker_spark.spark.scan.request import ReadRequest, Scan
+from clinker_spark.spark.scan.scans import scan
+
+
+def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan:
+    """The records of a plan: one task per split."""
+    fields = [*plan.fields, *engine_columns(plan)]
+    frame = scan(
+        spark,
+        len(plan.splits),
+        fields,
+        lambda i: read_batches(plan, plan.splits[i]),
+        progress=request.progress,
+        meter=request.meter,
+    )
+    if request.arrival:
+        # The splits are the partitions, in order, so the number Spark gives grows along the files.
+        frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
+    return Scan(
+        frame,
+        fallible=True,
+        in_python=True,
+        widened=plan.widened,
+        row_offsets=plan.row_offsets,
+        splits=len(plan.splits),
+    )
+
+
+def parallelism_of(spark: SparkSession) -> int:
+    try:
+        return spark.sparkContext.defaultParallelism
+    except PySparkException:  # Spark Connect has no context
+        return os.cpu_count() or 1

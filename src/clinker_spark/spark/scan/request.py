@@ -1,0 +1,104 @@
+"""What a reader is asked for, and what it gives. Every file format has this one interface.
+
+A reader's DataFrame has, in this order, the wanted columns in their physical types and then, where they apply:
+
+- `$error` (not where the reader sets such records aside): null, or why the record cannot be used (kind, field, value,
+  message). Such a record has null in every column it could not fill. `kind` is a dead-letter category:
+  type_coercion_failure, missing_required_field or structural_validation.
+- `$cells.0`, `$cells.1`...: finished cells of a CSV output, where `cells` asks for them (only the CSV reader does).
+- `$widened`: a map of the cells that no declared column reads, when the source carries them along.
+- `$file` (position in `files`) and `$row` (1-based record of that file), when positions are asked for.
+- `$record`: a struct with the text of every declared column as it stood in the file, when it is asked for.
+- `$line`: with it, the bytes of the record without their line end, in the form of `source_lines`; null where the
+  format has none, or where they are not known.
+- `$arrival`: a number that grows from record to record over all files, when it is asked for.
+
+Its partitions stand in file order: partition by partition, row by row, is the order of the source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from clinker_spark.config.model.schema import Column
+from clinker_spark.plan.passes.pass_through import CellRun
+from clinker_spark.spark.scan.files import SourceFile as SourceFile
+from clinker_spark.spark.scan.row_filter import Chosen
+
+FILE_COLUMN = "$file"
+ROW_COLUMN = "$row"
+FAILED_COLUMN = "$failed"
+RECORD_COLUMN = "$record"
+LINE_COLUMN = "$line"
+WIDENED_COLUMN = "$widened"
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """Everything a reader must know. `wanted` None is all declared columns; `limit` stops after so many records."""
+
+    source: str
+    files: tuple[SourceFile, ...]
+    columns: tuple[Column, ...]
+    options: Any
+    compression: str = "auto"
+    on_unmapped: str = "auto_widen"
+    date_formats: tuple[str, ...] = ()
+    wanted: frozenset[str] | None = None
+    arrival: bool = False
+    positions: bool = False
+    record: bool = False
+    limit: int | None = None
+    progress: str | None = None
+    """Where readers say how far they are (`scans.progress_path`)."""
+    meter: str | None = None
+    """Where readers say how many bytes they have read (`scans.meter_path`)."""
+    cells: tuple[CellRun, ...] = ()
+    """Finished cells to give besides the wanted columns."""
+    only_flags: bool = False
+    """Nobody reads the errors, only whether there is one: their texts may be left out."""
+    aside: str | None = None
+    """Where readers that can do so keep the records with errors, which they do not give then (`kept_letters`)."""
+    watched: tuple[str, ...] = ()
+    """The key of groups whose sizes are guessed by readers that keep records (`group_sizes`)."""
+    known_counts: dict[Any, int] | None = None
+    """How many records parts of files have, as far as earlier reads of a run counted them; readers add to it."""
+    chosen: Chosen | None = None
+    """Only some records, or all but some: only the CSV reader can do that."""
+    keys: tuple[str, ...] = ()
+    """The correlation key: read of broken records, too, where it can be."""
+
+    @property
+    def selected(self) -> tuple[Column, ...]:
+        """The columns the DataFrame has, in declared order."""
+        return tuple(c for c in self.columns if self.wanted is None or c.name in self.wanted)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What a reader gives. `fallible` says whether there is an `$error` column; `warnings` are findings about files."""
+
+    frame: DataFrame
+    fallible: bool
+    in_python: bool
+    """Python parses the files, in Arrow batches; explain says so."""
+    widened: tuple[str, ...] = ()
+    """The undeclared columns that `$widened` can hold, in file order."""
+    warnings: tuple[str, ...] = field(default=())
+    row_offsets: tuple[int, ...] = ()
+    """With positions: how many records the files before each file have."""
+    split_files: tuple[int, ...] | None = None
+    """The file of each split, when readers set the records with errors aside."""
+    split_keys: tuple[Any, ...] = ()
+    """By what `ReadRequest.known_counts` knows the splits."""
+    splits: int | None = None
+    """How many parts the readers read, where each says in the end how many records it gave (`scans.final_counts`)."""
+    rows: int | None = None
+    """How many records the files say they have, where they do."""
+    watches: bool = False
+    """Do readers guess the sizes of groups?"""
+    headers: tuple[str, ...] = ()
+    """The header line of each file, of formats that have one: what the lines of its records mean."""

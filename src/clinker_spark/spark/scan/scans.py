@@ -1,0 +1,147 @@
+"""Python readers as DataFrames: partition i of the DataFrame is split i.
+
+Not a Python data source: Spark would start Python twice more before the first task, to register it and to ask for
+its partitions (measured: 5 s of 14 s for a first small run). A range with one number per task, and a function over
+Arrow batches, does the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.spark.scan.meter import read_so_far
+
+ReadSplit = Callable[[int], Iterable[pa.RecordBatch]]
+
+
+_EVERY = 0.5
+_END = ".end"
+
+
+def scan(
+    spark: SparkSession,
+    splits: int,
+    fields: Sequence[tuple[str, str]],
+    read: ReadSplit,
+    progress: str | None = None,
+    meter: str | None = None,
+) -> DataFrame:
+    """The batches of all splits, in order. `fields` are names and SQL types; `read` runs on the workers.
+
+    `progress` is a path to which the number of a split is added: a file there says how many records it gave so far.
+    A split that runs twice writes the same again. `meter` is such a path for the bytes that were read.
+    """
+    schema = ", ".join(f"{quote(name)} {kind}" for name, kind in fields)
+
+    def batches(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                if number < splits:
+                    found = read(number)
+                    if meter is not None:
+                        found = _metered(found, f"{meter}{number}")
+                    yield from found if progress is None else _counted(found, f"{progress}{number}")
+
+    # A range of nothing would have no partition to run in; the one number that is no split gives no record.
+    tasks = max(splits, 1)
+    return spark.range(0, tasks, 1, tasks).mapInArrow(batches, schema)
+
+
+def _counted(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
+    rows, told = 0, 0.0
+    for batch in batches:
+        yield batch
+        rows += batch.num_rows
+        if time.monotonic() - told > _EVERY:
+            told = time.monotonic()
+            _say(path, rows)
+    _say(path, rows)
+    # Only a split that was read to its end gets here; that number is compared with others.
+    own = f"{path}.{os.getpid()}"
+    _say(own, rows)
+    with contextlib.suppress(OSError):
+        os.replace(own, f"{path}{_END}")
+
+
+def _metered(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:
+    before, told = read_so_far(), 0.0
+    for batch in batches:
+        if time.monotonic() - told > _EVERY:
+            told = time.monotonic()
+            _say(path, read_so_far() - before)
+        yield batch
+    _say(path, read_so_far() - before)
+
+
+def _say(path: str, rows: int) -> None:
+    # Nobody waits for these numbers, and a run must not fail because the folder is gone or out of reach.
+    with contextlib.suppress(OSError), open(path, "w") as file:
+        file.write(str(rows))
+
+
+def final_count(folder: Path, source: str, splits: int) -> int | None:
+    """How many records the readers of a source gave, if all of them have read to the end and said so."""
+    prefix = progress_path(folder, source)
+    found = 0
+    for number in range(splits):
+        try:
+            text = Path(f"{prefix}{number}{_END}").read_text()
+        except OSError:
+            return None
+        if not text.isdigit():
+            return None
+        found += int(text)
+    return found
+
+
+def forget_counts(folder: Path, source: str) -> None:
+    """Before a source is read again: what is there then is of that read."""
+    prefix = Path(progress_path(folder, source)).name
+    for path in folder.iterdir():
+        if path.name.startswith(prefix) and path.name.endswith(_END):
+            path.unlink(missing_ok=True)
+
+
+def progress_path(folder: Path, source: str) -> str:
+    """Where the readers of a source say how far they are."""
+    return str(folder / (source.replace("/", "~") + "@"))
+
+
+def meter_path(folder: Path, source: str) -> str:
+    """Where they say how many bytes they have read in this pass."""
+    return str(folder / (source.replace("/", "~") + "@bytes-"))
+
+
+def progress_counts(folder: Path, source: str) -> list[int]:
+    """The records they have given, split by split."""
+    return list(_numbers(progress_path(folder, source)).values())
+
+
+def metered_bytes(folder: Path, source: str) -> int:
+    """The bytes they have read in this pass."""
+    return sum(_numbers(meter_path(folder, source)).values())
+
+
+def reset_meter(folder: Path, source: str) -> None:
+    """A new pass begins."""
+    for path in _numbers(meter_path(folder, source)):
+        path.unlink(missing_ok=True)
+
+
+def _numbers(prefix: str) -> dict[Path, int]:
+    """What stands in the files of the splits."""
+    start = Path(prefix)
+    found = {}
+    for path in start.parent.glob("*"):
+        if path.name.startswith(start.name) and path.name[len(start.name) :].isdigit():
+            with contextlib.suppress(OSError, ValueError):  # just being written, or removed
+                found[path] = int(path.read_text())
+    return found

@@ -1,0 +1,193 @@
+"""The Spark session: the embedded local one, or whatever the user already has.
+
+This is the only module that knows the settings a JVM is started with; `jvm.py` knows how it starts and ends.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.resources import files
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from clinker_spark.spark.parts import without_checksum_files
+from clinker_spark.spark.session import jvm
+
+__all__ = [
+    "SparkSession",
+    "is_connect",
+    "is_local",
+    "names_as_written",
+    "session",
+    "share_of_tasks",
+    "working_session",
+]
+
+_CASE = "spark.sql.caseSensitive"
+
+# Results must not depend on the machine's zone or on its habits.
+_ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    _CASE: "true",
+    # HotSpot never compiles a method of more than 8000 bytecodes, Spark generates them up to 65535: a wide projection
+    # would run interpreted (measured: 31 s against 8 s). Past this limit Spark splits the work instead.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # PySpark tells the JVM before every call from which line it comes: half of all messages, for errors nobody sees.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+}
+
+
+# What PySpark asks the JVM for all the time: classes, and static methods of them.
+_ASKED_OFTEN = {
+    "org.apache.spark.sql.functions": ("col", "expr", "lit", "array", "when"),
+    "functions": ("col",),
+    "PythonUtils": ("toSeq",),
+    "PythonSQLUtils": (),
+}
+_DAEMON = "clinker_spark.spark.session.worker_daemon"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+# Catalyst walks through plans and expressions by recursion: a thousand steps need more than the usual megabyte. The
+# memory is only taken by threads that go that deep.
+_STACK = "-Xss16m"
+
+
+def _local() -> dict[str, str]:
+    # Spark's 200 partitions are meant for clusters: on one machine each is a task that costs more than its work.
+    cores = os.cpu_count() or 1
+    settings = {**_LOCAL, "spark.sql.shuffle.partitions": str(max(8, 4 * cores))}
+    if os.environ.get("PYSPARK_PYTHON") == sys.executable:  # another Python may not even have our package
+        settings["spark.python.daemon.module"] = _DAEMON
+    return settings
+
+
+def is_local(spark: SparkSession) -> bool:
+    """Do the tasks run on this machine, in this process tree? Then they see its temporary files."""
+    try:
+        return re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master or "") is not None
+    except PySparkException:  # Spark Connect has no context
+        return False
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Is this a session of Spark Connect?"""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def share_of_tasks(spark: SparkSession) -> float:
+    """The share of tasks that are done in the jobs that run now; 0 where the session does not say."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+    except PySparkException:  # Spark Connect has no context
+        return 0.0
+    stages = [
+        info
+        for job in tracker.getActiveJobsIds()
+        if (found := tracker.getJobInfo(job)) is not None
+        for stage in found.stageIds
+        if (info := tracker.getStageInfo(stage)) is not None
+    ]
+    tasks = sum(info.numTasks for info in stages)
+    return sum(info.numCompletedTasks for info in stages) / tasks if tasks else 0.0
+
+
+def working_session(spark: SparkSession) -> SparkSession:
+    """The given session, or a copy of it (settings, views, functions) in which `id` and `ID` are two names.
+
+    A session of the user takes them for one unless it was told otherwise. Its own setting is left alone, because frames
+    are analysed when they are used: always on Spark Connect, and here too when a user goes on with one of ours.
+    """
+    if spark.conf.get(_CASE, "false") == "true":
+        return spark
+    given: Any = spark
+    if is_connect(spark):
+        copy: SparkSession = given.cloneSession()
+    else:
+        copy = SparkSession(spark.sparkContext, given._jsparkSession.cloneSession())
+    copy.conf.set(_CASE, "true")
+    return copy
+
+
+@contextmanager
+def names_as_written(spark: SparkSession) -> Iterator[None]:
+    """Meanwhile `id` and `ID` are two names in this session: for frames that the user made in it."""
+    before = spark.conf.get(_CASE, "false")
+    if before == "true":
+        yield
+        return
+    spark.conf.set(_CASE, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(_CASE, before or "false")
+
+
+def session(
+    master: str = "local[*]",
+    *,
+    app_name: str = "clinker",
+    conf: Mapping[str, str] | None = None,
+    verbose: bool = False,
+    remote: str | None = None,
+    java_options: str = "",
+) -> SparkSession:
+    """The active session if there is one, else a local one that says nothing unless `verbose`.
+
+    `remote` is a Spark Connect server; it needs the extra `clinker-spark[connect]`. `java_options` are for the JVM of
+    a local session, before those that `conf` has. Raises `ClinkerError` when Spark cannot start.
+    """
+    if jvm.is_gone():
+        jvm.forget()
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    # Workers take the first python on the PATH unless told; it may be another one.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if remote is not None:
+        connect = SparkSession.builder.remote(remote).appName(app_name)
+        for key, value in {**_ALWAYS, **(conf or {})}.items():
+            connect = connect.config(key, value)
+        return connect.getOrCreate()
+    builder = SparkSession.builder.master(master).appName(app_name)
+    settings = {**_ALWAYS, **(_local() if master.startswith("local") else {})}
+    given = dict(conf or {})
+    given[_JAVA_OPTIONS] = f"{_STACK} {given.get(_JAVA_OPTIONS, '')}".strip()
+    if java_options and master.startswith("local"):
+        given[_JAVA_OPTIONS] = f"{java_options} {given.get(_JAVA_OPTIONS, '')}".strip()
+    if not verbose:
+        quiet = files("clinker_spark.spark").joinpath("log4j2-quiet.properties")
+        options = f"-Dlog4j2.configurationFile=file:{quiet}"
+        given[_JAVA_OPTIONS] = f"{options} {given.get(_JAVA_OPTIONS, '')}".strip()
+    for key, value in {**settings, **given}.items():
+        builder = builder.config(key, value)
+    if not verbose:
+        jvm.quiet()
+    with jvm.starting(quiet=not verbose):
+        started = builder.getOrCreate()
+    _remember_names(started)
+    without_checksum_files(started.sparkContext)
+    return started
+
+
+def _remember_names(spark: SparkSession) -> None:
+    """Py4J asks the JVM what a name means each time it is used, and for that the JVM looks through all its jars: a
+    third of the messages, and a tenth of the time, of a small run."""
+    java = spark.sparkContext._jvm
+    for name, members in _ASKED_OFTEN.items():
+        found = getattr(java, name)
+        for member in members:
+            setattr(found, member, getattr(found, member))
+        setattr(java, name, found)

@@ -1,0 +1,38 @@
+"""The process that Spark forks its Python workers from (`spark.python.daemon.module`).
+
+A worker that reads a source needs PyArrow and our readers: a second of work, for each worker and each time that Spark
+ends idle ones and starts others. Here they are loaded once, before the first fork. What is there then is kept from the
+garbage collector, which Spark calls after every task: it would look through all of these modules each time.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from importlib import import_module
+
+from pyspark import daemon
+
+from clinker_spark.spark.scan.formats import READERS
+
+__all__ = ["load"]
+
+_OF_SPARK = ("pyarrow", "pandas", "pyspark.sql.pandas.serializers", "pyspark.sql.pandas.types")
+"""What Spark itself imports for a function over Arrow batches."""
+
+
+def load() -> None:
+    """Import what workers need. It is no matter of the daemon if that fails: the worker that needs it will say so."""
+    for name in (*_OF_SPARK, *(module for module, _ in READERS.values())):
+        try:
+            import_module(name)
+        except ImportError:
+            continue
+    gc.collect()
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    os.setpgid(0, 0)  # as Spark's own does: Ctrl-C is not for us, the JVM ends us
+    load()
+    daemon.manager()
