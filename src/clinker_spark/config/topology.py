@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from clinker_spark.config.tree.yaml import Document, Items, KeyPath, Mapping, Scalar
 from clinker_spark.core.diagnostics import Diagnostic, Label, Severity
-from clinker_spark.core.suggest import nearest
+from clinker_spark.core.diagnostics.suggest import nearest
 
 MAIN_PORT = "out"
 """Another spelling of a node that has only one stream: `clean.out` is `clean`."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import ANY, BOOL, FLOAT, NULL, Kind, decimal
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES

@@ -20,7 +20,7 @@ from clinker_spark.config.model.route import RouteNode
 from clinker_spark.config.model.source import SourceNode
 from clinker_spark.config.model.transform import TransformNode
 from clinker_spark.core.diagnostics import Diagnostic, Severity
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import unify
 from clinker_spark.cxl.check.conditions import Condition, as_program, compile_condition, first_true
 from clinker_spark.cxl.errors import CxlError

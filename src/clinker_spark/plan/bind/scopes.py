@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.nodes import CombinePlan, MergePlan, Plan, PlanNode, SourcePlan, TransformPlan

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from clinker_spark.config.findings.translate import finding_at
 from clinker_spark.config.model.base import without_effect
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl import ir
 from clinker_spark.plan.nodes import CombinePlan, OutputPlan, Plan, PlanNode, TransformPlan
 from clinker_spark.plan.passes.correlation import PREFIX, is_correlated

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.query.csv_files import WHOLE, csv_names, csv_row, shown_path

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.lower.aggregates import FIRST_ARRIVAL, lower_aggregate

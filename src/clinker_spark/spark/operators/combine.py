@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import ANY
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
