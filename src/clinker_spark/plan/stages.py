@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from clinker_spark.config.model.order import SortField
 from clinker_spark.config.model.schema import Column
 from clinker_spark.core.types import Kind
+from clinker_spark.cxl.hidden import variable_column
 from clinker_spark.plan.bind.scopes import SHARED, shared_writers
 from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan, TransformPlan
 from clinker_spark.plan.passes.correlation import is_correlated
@@ -101,7 +102,7 @@ def stages(plan: Plan) -> tuple[Stage, ...]:
             order = tuple(sort_words(item) for item in source.config.sort_order)
             found.append(CheckOrder(source.name, order, source.config.on_unsorted))
     for node in shared_writers(plan):
-        names = tuple(f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED)
+        names = tuple(variable_column(d.scope, d.name) for d in node.declares if d.scope in SHARED)
         found.append(Values(node.name, names))
     found += [_write(plan, output) for output in plan.outputs]
     for node in plan.of_kind(TransformPlan):

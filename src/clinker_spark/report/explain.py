@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, variable_column
+from clinker_spark.plan.columns import DOCUMENT_COLUMN
 from clinker_spark.plan.nodes import (
     AggregatePlan,
     CombinePlan,
@@ -146,8 +148,8 @@ def _properties(plan: Plan) -> list[str]:
             lines.append(f"  ordering: {'in place' if order[node.name].in_place else 'by arrival'}")
             if known[node.name]:
                 lines.append(f"  sorted by: {', '.join(map(sort_words, known[node.name]))}, file by file")
-            hidden = [*(["$arrival"] if need.arrival else []), *(["$document"] if need.document else [])]
-            hidden += [f"$source.{name}" for name in sorted(need.members)]
+            hidden = [*([ARRIVAL_COLUMN] if need.arrival else []), *([DOCUMENT_COLUMN] if need.document else [])]
+            hidden += [variable_column("source", name) for name in sorted(need.members)]
             lines.append(f"  identity: {', '.join(hidden) or '<none>'}")
         if isinstance(node, SourcePlan):
             read = [name for name in node.schema if name in need.columns]

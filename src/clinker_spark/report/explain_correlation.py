@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from clinker_spark.cxl import ir
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX
 from clinker_spark.plan.nodes import AggregatePlan, Plan, TransformPlan
 from clinker_spark.plan.passes.correlation import (
-    AGGREGATE,
     FEW,
     MOST_FAILURES,
     by_rows,
@@ -32,7 +32,7 @@ def key_lines(plan: Plan) -> list[str]:
     for output in plan.outputs:
         own = plan.keys[output.inputs[0].node].own
         policy = output.config.correlation_fanout_policy or handling.correlation_fanout_policy
-        what = f"groups by {', '.join(n.removeprefix('$ck.') for n in own)}, policy {policy}" if own else "no groups"
+        what = f"groups by {', '.join(n.removeprefix(CK_PREFIX) for n in own)}, policy {policy}" if own else "no groups"
         lines.append(f"output '{output.name}': {what}")
     lines.append(f"groups of more than {handling.max_group_buffer:,} records are dead letters")
     lines += ["clean data: one pass", *_dirty_lines(plan)]
@@ -75,7 +75,9 @@ def retraction_lines(plan: Plan) -> list[str]:
         path = "Reversible" if functions(node) <= set(REVERSIBLE) else "BufferRequired"
         lines.append(f"aggregate '{node.name}' (group_by: {', '.join(node.group_by) or '<all>'}):")
         lines.append(f"  accumulators: {path} (made again from the records that are left, either way)")
-        lines.append(f"  lineage: none while data is clean; {AGGREGATE}{node.name}, 8 bytes a record, after a failure")
+        lines.append(
+            f"  lineage: none while data is clean; {CK_AGGREGATE_PREFIX}{node.name}, 8 bytes a record, after a failure"
+        )
         lines.append("  groups: unknown at plan time")
         lines.append("  if a record after it fails: all records of its group are taken back")
     for window in windows:
@@ -95,7 +97,7 @@ def buffered_windows(plan: Plan) -> list[TransformPlan]:
     """Windows whose partitions can hold records of several groups."""
     found = []
     for node in plan.of_kind(TransformPlan):
-        keys = {name.removeprefix("$ck.") for name in plan.keys[node.name].own}
+        keys = {name.removeprefix(CK_PREFIX) for name in plan.keys[node.name].own}
         if node.window is not None and keys and not keys <= set(node.window.group_by):
             found.append(node)
     return found

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from clinker_spark.config.model.aggregate import AggregateNode
 from clinker_spark.plan.bind.composition import Streams
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX
 from clinker_spark.plan.nodes import AggregatePlan
-from clinker_spark.plan.passes.correlation import AGGREGATE, correlation
+from clinker_spark.plan.passes.correlation import correlation
 from clinker_spark.plan.passes.event_time import event_sources
 from clinker_spark.plan.passes.sorted_streams import are_neighbours, sorted_by
 
@@ -64,7 +65,7 @@ def _has_times(binder: _NodeBinder) -> bool:
 def _not_streaming(binder: _NodeBinder, node: AggregateNode, plan: AggregatePlan) -> tuple[str, str, str] | None:
     """Why its groups cannot be finished one after the other: code, message and help; None when they can."""
     nodes = binder.binder.nodes
-    if any(name.startswith(AGGREGATE) for name in correlation(nodes)[plan.name].columns):
+    if any(name.startswith(CK_AGGREGATE_PREFIX) for name in correlation(nodes)[plan.name].columns):
         message = f"'{node.name}' retracts records: strategy: streaming does not go with that"
         return "E15Y", message, "write strategy: auto"
     if plan.window is not None:

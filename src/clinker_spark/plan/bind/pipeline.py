@@ -33,7 +33,7 @@ from clinker_spark.plan.bind.record_logs import bind_logs, check_events
 from clinker_spark.plan.bind.scopes import check_scopes
 from clinker_spark.plan.bind.validations import bind_checks
 from clinker_spark.plan.bind.windows import bind_window
-from clinker_spark.plan.columns import written_columns
+from clinker_spark.plan.columns import PORT_COLUMN, PORT_PREFIX
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.nodes import (
     MergePlan,
@@ -46,6 +46,7 @@ from clinker_spark.plan.nodes import (
     StreamRef,
     TransformPlan,
 )
+from clinker_spark.plan.output_columns import written_columns
 from clinker_spark.plan.passes.correlation import correlation
 from clinker_spark.plan.passes.effects import without_effects
 from clinker_spark.plan.passes.estimates import Estimate, source_estimate
@@ -315,9 +316,9 @@ class _NodeBinder:
         if any(c is None for c in conditions):
             return None
         if config.mode == "exclusive":
-            columns = [("$port", first_true(conditions, len(conditions)))]
+            columns = [(PORT_COLUMN, first_true(conditions, len(conditions)))]
         else:
-            columns = [(f"$port.{i}", c.value) for i, c in enumerate(conditions)]
+            columns = [(f"{PORT_PREFIX}{i}", c.value) for i, c in enumerate(conditions)]
         plan = RoutePlan(
             **self.common(schema, self.inputs[0].emitted),
             program=as_program(schema, columns),

@@ -9,12 +9,11 @@ from clinker_spark.config.model.transform import LogRule, TransformNode
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl.check.conditions import as_program
+from clinker_spark.plan.columns import LOG_COLUMN
 from clinker_spark.plan.nodes import PlanNode, RecordLog, Schema, TransformPlan
 
 if TYPE_CHECKING:
     from clinker_spark.plan.bind.pipeline import _NodeBinder
-
-LOG_COLUMN = "$log"
 
 
 def bind_logs(binder: _NodeBinder, node: TransformNode, schema: Schema) -> tuple[RecordLog, ...] | None:

@@ -11,12 +11,11 @@ from clinker_spark.config.model.transform import TransformNode, Validation
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl.check.conditions import as_program, compile_condition
 from clinker_spark.cxl.errors import CxlError
+from clinker_spark.plan.columns import OK_COLUMN
 from clinker_spark.plan.nodes import Check, Schema
 
 if TYPE_CHECKING:
     from clinker_spark.plan.bind.pipeline import _NodeBinder
-
-OK_COLUMN = "$ok"
 
 
 @dataclass(frozen=True)

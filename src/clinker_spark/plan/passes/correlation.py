@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from clinker_spark.core.types import INT, Kind, Type
 from clinker_spark.cxl import ir
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX
 from clinker_spark.plan.nodes import (
     AggregatePlan,
     CombinePlan,
@@ -25,8 +26,6 @@ from clinker_spark.plan.nodes import (
 )
 from clinker_spark.plan.passes.required import per_file
 
-PREFIX = "$ck."
-AGGREGATE = "$ck.aggregate."
 ONE_TEXT = (Kind.INT, Kind.STRING, Kind.DATE, Kind.BOOL)
 """Keys of these kinds are equal if their texts are: 0.0 and -0.0 are one key with two."""
 
@@ -52,12 +51,12 @@ class Keys:
     @property
     def own(self) -> tuple[str, ...]:
         """The columns that sources stamped."""
-        return tuple(name for name in self.columns if not name.startswith(AGGREGATE))
+        return tuple(name for name in self.columns if not name.startswith(CK_AGGREGATE_PREFIX))
 
 
 def key_columns(source: SourcePlan) -> tuple[str, ...]:
     """`$ck.order_id` for a source with `correlation_key: order_id`."""
-    return tuple(PREFIX + name for name in source.config.correlation_key or ())
+    return tuple(CK_PREFIX + name for name in source.config.correlation_key or ())
 
 
 def correlation(nodes: Sequence[PlanNode]) -> dict[str, Keys]:
@@ -74,7 +73,7 @@ def _keys(node: PlanNode, before: list[Keys], rewritten: dict[str, set[str]]) ->
     changed: set[str] = set().union(*(rewritten.get(ref.node, set()) for ref in node.inputs))
     rewritten[node.name] = changed
     if isinstance(node, SourcePlan):
-        columns = {PREFIX + n: node.schema[n] for n in node.config.correlation_key or ()}
+        columns = {CK_PREFIX + n: node.schema[n] for n in node.config.correlation_key or ()}
         return Keys(columns, (node.name,) if columns else (), True, (*node.schema, *columns))
     if isinstance(node, AggregatePlan):
         return _aggregate(node, before[0], changed)
@@ -101,7 +100,7 @@ def copies(node: TransformPlan, name: str) -> bool:
 
 def _aggregate(node: AggregatePlan, before: Keys, changed: set[str]) -> Keys:
     if is_relaxed(node, before, changed):
-        columns = {f"{AGGREGATE}{node.name}": INT}
+        columns = {f"{CK_AGGREGATE_PREFIX}{node.name}": INT}
         return Keys(columns, before.sources, False, (*node.schema, *columns))
     return Keys(before.columns, before.sources, False, (*node.schema, *before.columns))
 
@@ -110,7 +109,7 @@ def is_relaxed(node: AggregatePlan, before: Keys, changed: set[str]) -> bool:
     """Do its groups cut across correlation groups? Also when a key column is not what it was at the source."""
     if not before.columns:
         return False
-    fields = {name.removeprefix(PREFIX) for name in before.own}
+    fields = {name.removeprefix(CK_PREFIX) for name in before.own}
     after_relaxed = len(before.own) < len(before.columns)
     return after_relaxed or not fields <= set(node.group_by) - changed
 
@@ -124,7 +123,7 @@ def _combined(node: CombinePlan, before: list[Keys]) -> Keys:
         for keys in by_input.values():
             columns |= {n: t for n, t in keys.columns.items() if n not in columns}
     if wanted.keys == "named":
-        columns = {n: t for n, t in columns.items() if n.removeprefix(PREFIX) in wanted.named}
+        columns = {n: t for n, t in columns.items() if n.removeprefix(CK_PREFIX) in wanted.named}
     carried = [keys for keys in before if any(name in columns for name in keys.own)]
     sources = tuple(dict.fromkeys(s for keys in carried for s in keys.sources))
     return Keys(columns, sources, False, (*node.schema, *columns))
@@ -132,7 +131,11 @@ def _combined(node: CombinePlan, before: list[Keys]) -> Keys:
 
 def relaxed_aggregates(plan: Plan) -> list[AggregatePlan]:
     """The aggregates that lose only what failed, when something does."""
-    return [node for node in plan.of_kind(AggregatePlan) if f"{AGGREGATE}{node.name}" in plan.keys[node.name].columns]
+    return [
+        node
+        for node in plan.of_kind(AggregatePlan)
+        if f"{CK_AGGREGATE_PREFIX}{node.name}" in plan.keys[node.name].columns
+    ]
 
 
 def strata(plan: Plan) -> dict[str, int]:
@@ -148,7 +151,7 @@ def strata(plan: Plan) -> dict[str, int]:
 
 def total_stratum(plan: Plan, before: Mapping[str, int], node: str) -> int:
     """When the records that a node makes are judged: those of a relaxed aggregate after what it was made of."""
-    return before[node] + (f"{AGGREGATE}{node}" in plan.keys[node].columns)
+    return before[node] + (f"{CK_AGGREGATE_PREFIX}{node}" in plan.keys[node].columns)
 
 
 def carried_fields(plan: Plan, source: SourcePlan) -> list[tuple[str, ...]]:

@@ -10,8 +10,9 @@ from clinker_spark.config.model.base import without_effect
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl import ir
+from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.nodes import CombinePlan, OutputPlan, Plan, PlanNode, TransformPlan
-from clinker_spark.plan.passes.correlation import PREFIX, is_correlated
+from clinker_spark.plan.passes.correlation import is_correlated
 
 _OF_GROUPS = ("max_group_buffer", "correlation_fanout_policy", "retraction_scope")
 
@@ -58,7 +59,7 @@ def _of_output(plan: Plan, node: OutputPlan) -> Iterator[Diagnostic]:
 
 
 def _of_combine(plan: Plan, node: CombinePlan) -> Iterator[Diagnostic]:
-    known = {name.removeprefix(PREFIX) for ref in node.inputs for name in plan.keys[ref.node].columns}
+    known = {name.removeprefix(CK_PREFIX) for ref in node.inputs for name in plan.keys[ref.node].columns}
     for i, name in enumerate(node.config.propagate_ck.named):
         if name not in known:
             message = f"'{name}' has no effect here: no input has a correlation key of that name"

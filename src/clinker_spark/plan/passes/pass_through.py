@@ -16,8 +16,6 @@ from clinker_spark.core.types import Kind
 from clinker_spark.plan.nodes import OutputPlan, Plan, PlanNode, RoutePlan, SourcePlan, TransformPlan
 from clinker_spark.plan.passes.required import needs
 
-CELLS_COLUMN = "$cells."
-"""What the names of the columns with finished cells begin with; a number follows."""
 # Whatever the spelling in the file was, the reader can write these exactly as the output does.
 _KINDS = (Kind.STRING, Kind.INT, Kind.FLOAT, Kind.DATE, Kind.BOOL)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from clinker_spark.config.templates import PER_FILE, Token, parse_template
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.nodes import (
@@ -108,7 +109,7 @@ def _of_input(node: PlanNode, need: Need, order: Order) -> Need:
             columns |= set(log.rule.fields) | _fields(*log.programs)
         arrival |= bool(node.record_logs)
         if node.window is not None and node.window.lookup is not None:
-            columns -= {ir.lookup_column(i) for i in range(len(node.program.typed.lookups))}
+            columns -= {lookup_column(i) for i in range(len(node.program.typed.lookups))}
             columns |= _fields(node.window.lookup.keys)
         elif node.window is not None:
             columns |= set(node.window.group_by) | {item.field for item in node.window.sort_by}

@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.nodes import OutputPlan, Plan, SourcePlan
-from clinker_spark.plan.passes.correlation import PREFIX, key_columns
+from clinker_spark.plan.passes.correlation import key_columns
 from clinker_spark.spark.rejects.correlated import CORRELATED
 from clinker_spark.spark.rejects.traced import FAILED, LEFT_OUT, MADE_OF, REACHED, WHAT
 from clinker_spark.spark.rejects.withheld import DirtyGroups, KeyTexts, also_compared, concerned, joined_text
@@ -190,7 +191,7 @@ def group_text(keys: Iterable[tuple[str, str | None]]) -> str:
     >>> group_text([("$ck.order_id", "O1"), ("$ck.line", "2"), ("$ck.note", None)])
     'line=2, order_id=O1'
     """
-    return ", ".join(sorted(f"{name.removeprefix(PREFIX)}={text}" for name, text in keys if text is not None))
+    return ", ".join(sorted(f"{name.removeprefix(CK_PREFIX)}={text}" for name, text in keys if text is not None))
 
 
 def strata_of(failures: pa.Table) -> Iterator[tuple[int, int | None, dict[str, str]]]:

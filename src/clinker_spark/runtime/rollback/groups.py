@@ -24,17 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX, GROUP_PREFIX
 from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, SourcePlan, StreamRef
-from clinker_spark.plan.passes.correlation import (
-    AGGREGATE,
-    FEW,
-    PREFIX,
-    blamed,
-    merged_with,
-    relaxed_aggregates,
-    strata,
-    total_stratum,
-)
+from clinker_spark.plan.passes.correlation import FEW, blamed, merged_with, relaxed_aggregates, strata, total_stratum
 from clinker_spark.plan.passes.required import needs
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, last_clean_row, save, save_table
@@ -302,7 +294,9 @@ class Groups:
             return
         for node in relaxed_aggregates(self.plan):
             frame = builder.stream(StreamRef(node.name)).frame
-            numbers = frame.select(f"`$group.{node.name}`", f"`{AGGREGATE}{node.name}`").toDF("id", "number")
+            numbers = frame.select(f"`{GROUP_PREFIX}{node.name}`", f"`{CK_AGGREGATE_PREFIX}{node.name}`").toDF(
+                "id", "number"
+            )
             self.indexes[node.name] = self._save(numbers, f"numbers-{node.name.replace('/', '~')}").frame
 
     def _retract(self, triggers: list[Saved], taken: list[Saved]) -> None:
@@ -360,7 +354,7 @@ def _own_groups(letters: Sequence[Saved]) -> Iterator[tuple[int, KeyTexts]]:
         table = found.table("source", "letter")
         for source, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
             if source is not None:
-                yield source, {name: text for name, text in pairs or () if name.startswith(PREFIX)}
+                yield source, {name: text for name, text in pairs or () if name.startswith(CK_PREFIX)}
 
 
 def has_large_groups(state: RunState) -> bool:

@@ -9,21 +9,23 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
-from clinker_spark.plan.nodes import AggregatePlan
-from clinker_spark.plan.passes.correlation import AGGREGATE
-from clinker_spark.spark.columns.programs import group
-from clinker_spark.spark.operators.counting import Tap
-from clinker_spark.spark.operators.stream import (
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import (
+    CK_AGGREGATE_PREFIX,
     DOCUMENT_COLUMN,
     GROUP_PREFIX,
     LETTER_COLUMN,
     LETTER_TYPE,
     ORIGIN_COLUMN,
     ORIGIN_TYPE,
-    Stream,
+    WINDOW_COLUMN,
 )
-from clinker_spark.spark.operators.time_windows import WINDOW_COLUMN, in_window_order, with_windows
+from clinker_spark.plan.nodes import AggregatePlan
+from clinker_spark.spark.columns.programs import group
+from clinker_spark.spark.operators.counting import Tap
+from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.operators.time_windows import in_window_order, with_windows
 from clinker_spark.spark.rejects.withheld import without_left_out
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     """The groups; rows that cannot be grouped are set aside as failures of this node."""
     [stream] = builder.inputs(node)
-    if f"{AGGREGATE}{node.name}" in builder.plan.keys[node.name].columns:
+    if f"{CK_AGGREGATE_PREFIX}{node.name}" in builder.plan.keys[node.name].columns:
         stream = without_left_out(builder, node, stream)
     stream = builder.absorb(node, stream, "all")
     stream = stream.over(builder.with_file_values(node, stream.frame))
@@ -64,7 +66,7 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     )
     if window is not None:
         groups = in_window_order(groups, node)
-    index = f"{AGGREGATE}{node.name}"
+    index = f"{CK_AGGREGATE_PREFIX}{node.name}"
     if index in keys.columns and builder.plan.shows_keys:
         groups = _numbered(builder, node, groups, index)
     if builder.letters:

@@ -16,9 +16,11 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
+from clinker_spark.cxl.hidden import ERROR_COLUMN, variable_column
+from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.bind.scopes import default_value, named_sources
+from clinker_spark.plan.columns import DOCUMENT_COLUMN, STAGE_COLUMN
 from clinker_spark.plan.ledger import End, Ledger, count
 from clinker_spark.plan.nodes import (
     AggregatePlan,
@@ -40,7 +42,7 @@ from clinker_spark.spark.operators.query import build_query
 from clinker_spark.spark.operators.route import build_route
 from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.source_order import Points
-from clinker_spark.spark.operators.stream import DOCUMENT_BITS, DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
+from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
 from clinker_spark.spark.plan_cuts import counted_behind, cut
 from clinker_spark.spark.rejects.withheld import DirtyGroups
@@ -301,7 +303,7 @@ class Builder:
     def with_file_values(self, node: PlanNode, frame: DataFrame) -> DataFrame:
         """The records with the variables of their files that the node's programs read."""
         for namespace, path in dict.fromkeys(node.system_members()):
-            name = f"${namespace}.{'.'.join(path)}"
+            name = variable_column(namespace, *path)
             known = self.file_values.get(path[-1]) if namespace == "source" and path else None
             if known is None or name in frame.columns:
                 continue

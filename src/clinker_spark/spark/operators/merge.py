@@ -9,13 +9,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import WIDENED_COLUMN
 from clinker_spark.plan.ledger import total
 from clinker_spark.plan.nodes import MergePlan
 from clinker_spark.spark.columns.types import read_as
 from clinker_spark.spark.columns.undeclared import has_types, with_types
 from clinker_spark.spark.operators.stream import Stream
-from clinker_spark.spark.scan.request import WIDENED_COLUMN
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder

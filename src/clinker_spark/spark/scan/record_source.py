@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.spark.scan.record_batches import engine_columns, read_batches
 from clinker_spark.spark.scan.record_plan import RecordPlan
 from clinker_spark.spark.scan.request import ReadRequest, Scan

@@ -28,13 +28,6 @@ from clinker_spark.plan.passes.pass_through import CellRun
 from clinker_spark.spark.scan.files import SourceFile as SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
 
-FILE_COLUMN = "$file"
-ROW_COLUMN = "$row"
-FAILED_COLUMN = "$failed"
-RECORD_COLUMN = "$record"
-LINE_COLUMN = "$line"
-WIDENED_COLUMN = "$widened"
-
 
 @dataclass(frozen=True)
 class ReadRequest:

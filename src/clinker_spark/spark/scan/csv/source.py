@@ -12,11 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.physical import physical
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import FAILED_COLUMN
 from clinker_spark.spark.scan.csv.plan import make_plan
 from clinker_spark.spark.scan.csv.records import engine_columns, read_split
 from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET
-from clinker_spark.spark.scan.request import FAILED_COLUMN, ReadRequest, Scan
+from clinker_spark.spark.scan.request import ReadRequest, Scan
 from clinker_spark.spark.scan.scans import scan
 
 _NO_TEXTS = ", ".join(f"'{name}', ''" for name in ("kind", "field", "value", "message"))
