@@ -123,7 +123,7 @@ class Groups:
         everything that reaches outputs, when more was retracted."""
         builder = self.state.new_builder(letters=True)
         self._prepared(builder, later=later)
-        builder.all_held = later
+        builder.all_held = builder.repeats = later
         if not dirty:
             builder.dirty = None
         for name in ends:

@@ -44,7 +44,7 @@ from clinker_spark.spark.operators.source import build_source, count_source
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream, failed
 from clinker_spark.spark.operators.transform import build_transform
-from clinker_spark.spark.plan_cuts import counted_behind, cut
+from clinker_spark.spark.plan_cuts import Shared, counted_behind, cut
 from clinker_spark.spark.rejects.withheld import DirtyGroups
 from clinker_spark.spark.scan.request import SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
@@ -152,6 +152,9 @@ class Builder:
     """The sources whose groups are watched by the jobs that are built now."""
     watched: set[str] = field(default_factory=set)
     """Those of which a job has seen all groups."""
+    repeats: bool = False
+    """Does the pass run more than once, each time without what was retracted meanwhile?"""
+    shared_rows: list[Shared] = field(default_factory=list)
     scans: dict[str, Any] = field(default_factory=dict)
     _built: dict[str, Ports] = field(default_factory=dict)
     _named: set[str] = field(default_factory=set)
@@ -190,6 +193,13 @@ class Builder:
             self._built[name] = built
         return self._built[ref.node][ref.port]
 
+    def shared(self, frame: DataFrame) -> DataFrame:
+        """Rows that have several readers: of small inputs they are planned and computed once."""
+        if not (self.small and (self.writes or self.repeats)):
+            return frame
+        self.shared_rows.append(Shared(frame.coalesce(1)))
+        return self.shared_rows[-1].frame
+
     def _kept(self, stream: Stream) -> Stream:
         frame = stream.frame.persist(StorageLevel.MEMORY_AND_DISK)
         self.stored.append(frame)
@@ -199,7 +209,10 @@ class Builder:
         """Of what was kept."""
         for frame in self.stored:
             frame.unpersist()
+        for rows in self.shared_rows:
+            rows.unpersist()
         self.stored.clear()
+        self.shared_rows.clear()
 
     def inputs(self, node: PlanNode) -> list[Stream]:
         return [self.stream(ref) for ref in node.inputs]
@@ -223,11 +236,16 @@ class Builder:
             case _:
                 raise TypeError(type(node).__name__)
         readers = self.plan.readers(node.name)
+        shared = len(readers) > 1 and len(made) == 1 and not (self.repeats and isinstance(node, SourcePlan))
+        if shared and self.letters:  # failures and what goes on are both made of it
+            made = {port: stream.over(self.shared(stream.frame)) for port, stream in made.items()}
         follows = len(readers) == 1 and isinstance(readers[0], TransformPlan | RoutePlan) and len(made) == 1
         follows = follows and not (isinstance(readers[0], TransformPlan) and readers[0].shuffles)
         last = len(readers) == 1 and readers[0].kind == "output"
         if not (follows or (last and len(made) == 1)):
             made = {port: self.settle(node, stream) for port, stream in made.items()}
+        if shared and not self.letters:  # what is counted is counted once
+            made = {port: stream.over(self.shared(stream.frame)) for port, stream in made.items()}
         entry = self.ledger.entry(node.name)
         for ref in node.inputs:
             stream = self.stream(ref)

@@ -36,6 +36,8 @@ def build_merge(builder: Builder, node: MergePlan) -> Stream:
     typed = any(map(has_types, kinds))
     frames = [_aligned(stream, node, names, hidden, i, typed) for i, stream in enumerate(streams)]
     union = reduce(DataFrame.unionByName, frames)
+    if builder.small:  # one partition, in order: what follows needs no exchange
+        union = union.coalesce(1)
     routes = {stream.route for stream in streams}
     in_place = all(stream.in_place for stream in streams) and not node.interleave
     flow = total(stream.flow for stream in streams)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 LINE_COLUMN = "value"
 _FIXED_BYTES = {Kind.BOOL: 1, Kind.DATE: 4, Kind.INT: 8, Kind.FLOAT: 8, Kind.DATETIME: 8, Kind.DECIMAL: 16}
 NULL_DROPPED = "null_order: drop"
+_OUTPUT = "output"
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
 
@@ -233,6 +235,23 @@ def write_parts(prepared: Prepared, folder: str) -> None:
         codec = node.config.options.compression
         part_writer(prepared.frame, folder).option("compression", codec).parquet(folder)
         return
-    several = node.config.split is not None or per_file(node)
-    separator = RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
-    part_writer(prepared.frame, folder).option("lineSep", separator).text(folder)
+    part_writer(prepared.frame, folder).option("lineSep", separator(prepared)).text(folder)
+
+
+def separator(prepared: Prepared) -> str | None:
+    """What Spark writes after each line; None for formats that have no lines."""
+    if prepared.rendering is None:
+        return None
+    several = prepared.node.config.split is not None or per_file(prepared.node)
+    return RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
+
+
+def write_parts_together(outputs: Sequence[Prepared], folder: str) -> list[str]:
+    """Run one job for several outputs whose lines have one separator; gives the folder of each one's parts."""
+    frames = [each.frame.withColumn(_OUTPUT, F.lit(i)) for i, each in enumerate(outputs)]
+    lines = reduce(DataFrame.unionByName, frames)
+    part_writer(lines, folder).option("lineSep", separator(outputs[0])).partitionBy(_OUTPUT).text(folder)
+    folders = [os.path.join(folder, f"{_OUTPUT}={i}") for i in range(len(outputs))]
+    for each in folders:  # of an output without records there is none
+        os.makedirs(each, exist_ok=True)
+    return folders

@@ -27,7 +27,12 @@ def build_route(builder: Builder, node: RoutePlan) -> Ports:
     if node.inclusive:  # what leaves it says nothing about how many came
         stream = builder.absorb(node, stream, "its input")
     frame = apply(node.program, builder.with_file_values(node, stream.frame), context=builder.contexts[node.name])
-    decided = builder.settle(node, builder.mark(node, stream.over(frame)))
+    marked = builder.mark(node, stream.over(frame))
+    if builder.letters:
+        marked = marked.over(builder.shared(marked.frame))
+    decided = builder.settle(node, marked)
+    if not builder.letters:
+        decided = decided.over(builder.shared(decided.frame))
     names = [name for name in decided.frame.columns if not name.startswith(PORT_COLUMN)]
     ledger = builder.ledger
     flows = {port: ledger.unknown(f"{node.name}.to {port}") for port in node.ports}

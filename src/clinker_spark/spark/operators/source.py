@@ -105,10 +105,13 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         known_counts=builder.measured.setdefault(RECORD_COUNTS, {}) if builder.limit is None else None,
         chosen=builder.chosen.get(node.name),
         keys=tuple(node.config.correlation_key or ()) if builder.stamps else (),
+        here=builder.small and not builder.repeats,
     )
     scan = read(builder.spark, node.config.type, request)
     if builder.small:  # in their order: the parts of files on this machine have no places that would be preferred
         scan = replace(scan, frame=scan.frame.coalesce(1))
+        if builder.repeats:
+            scan = replace(scan, frame=builder.shared(scan.frame))
     if removed is not None:
         scan = replace(scan, frame=_without(scan.frame, removed, few=builder.few))
     if request.chosen is not None and request.chosen.keep:

@@ -18,13 +18,14 @@ from clinker_spark.spark.scan.scans import scan
 def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan:
     """The records of a plan: one task per split."""
     fields = [*plan.fields, *engine_columns(plan)]
-    frame = scan(
+    frame, here = scan(
         spark,
         len(plan.splits),
         fields,
         lambda i: read_batches(plan, plan.splits[i]),
         progress=request.progress,
         meter=request.meter,
+        here=request.here,
     )
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
@@ -33,6 +34,7 @@ def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan
         frame,
         fallible=True,
         in_python=True,
+        here=here,
         widened=plan.widened,
         row_offsets=plan.row_offsets,
         splits=len(plan.splits),

@@ -64,6 +64,9 @@ class ReadRequest:
     keys: tuple[str, ...] = ()
     """The correlation key: read of broken records, too, where it can be."""
 
+    here: bool = False
+    """Is the input so small that this process reads it, before the first job?"""
+
     @property
     def selected(self) -> tuple[Column, ...]:
         """The columns the DataFrame has, in declared order."""
@@ -78,6 +81,8 @@ class Scan:
     fallible: bool
     in_python: bool
     """Python parses the files, in Arrow batches; explain says so."""
+    here: bool = False
+    """Were they read by this process, when the DataFrame was made? No job reads them again."""
     widened: tuple[str, ...] = ()
     """The undeclared columns that `$widened` can hold, in file order."""
     warnings: tuple[str, ...] = field(default=())

@@ -32,13 +32,14 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
     plan = make_plan(request, parallelism=_parallelism(spark), target=target, smallest=smallest)
     fields = [(column.name, physical(column.data_type)) for column in request.selected] + engine_columns(plan)
     fields = fields or [(FAILED_COLUMN, "BOOLEAN")]
-    frame = scan(
+    frame, here = scan(
         spark,
         len(plan.splits),
         fields,
         lambda i: read_split(plan, plan.splits[i]),
         progress=request.progress,
         meter=request.meter,
+        here=request.here,
     )
     if plan.only_flags and plan.aside is None:
         frame = _with_short_errors(frame)
@@ -50,6 +51,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
         frame,
         fallible=plan.aside is None,
         in_python=True,
+        here=here,
         widened=plan.widened,
         row_offsets=plan.row_offsets,
         split_files=split_files,
