@@ -10,7 +10,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.core.registry import lookup
 from clinker_spark.plan.bind.scopes import named_sources
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 
 TWO = """\

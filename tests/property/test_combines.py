@@ -25,7 +25,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
-from clinker_spark.plan.nodes import CombinePlan, StreamRef
+from clinker_spark.plan.nodes.base import StreamRef
+from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.spark.operators.build import Builder
@@ -228,7 +229,7 @@ def run_cases(spark: SparkSession, folder: Path, cases: list[tuple[Shape, str, s
         plan: Any = plans[key]
         builder = Builder(spark, plan, contexts(plan, Options()), {}, letters=True, suspects=frozenset())
         builder.forced_join = forced
-        needs = plan.needs
+        needs = plan.facts.required
         streams = {
             name: made.select(*sorted(needs[name].columns), ARRIVAL_COLUMN)
             for name, made in (("a", left), ("b", right))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clinker_spark.config.model.combine import CombineNode
 from clinker_spark.core.diagnostics import Diagnostic
@@ -17,13 +17,11 @@ from clinker_spark.cxl.check.conditions import Condition
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.syntax.parser import parse
-from clinker_spark.plan.bind.composition import Bound, Streams
 from clinker_spark.plan.bind.conjuncts import Conjunct, Equality, Range, Residual, all_of, inputs_of, shown_type, split
-from clinker_spark.plan.nodes import CombinePlan, CombineStep, Schema, SourcePlan
-from clinker_spark.plan.passes.estimates import Estimate, estimate
-
-if TYPE_CHECKING:
-    from clinker_spark.plan.bind.pipeline import _NodeBinder
+from clinker_spark.plan.bind.node import Bound, NodeBinder, Streams
+from clinker_spark.plan.facts import Estimate
+from clinker_spark.plan.nodes.base import Schema
+from clinker_spark.plan.nodes.combine import CombinePlan, CombineStep
 
 BROADCAST_BYTES = 64 << 20
 """Inputs up to this size are held whole by every task."""
@@ -32,13 +30,13 @@ COLLECT_LIMIT = 10_000
 """The most matches that `match: collect` puts in one array."""
 
 
-def bind_combine(binder: _NodeBinder, node: CombineNode) -> Streams | None:
+def bind_combine(binder: NodeBinder, node: CombineNode) -> Streams | None:
     """The plan of a combine; None when something is wrong, which is noted then."""
     return _CombineBinder(binder, node).bind()
 
 
 class _CombineBinder:
-    def __init__(self, binder: _NodeBinder, node: CombineNode) -> None:
+    def __init__(self, binder: NodeBinder, node: CombineNode) -> None:
         self.binder = binder
         self.node = node
         self.config = node.config
@@ -73,7 +71,7 @@ class _CombineBinder:
             driver_estimate=self._estimate(self.driver),
             lifted=self._lifted() if program is not None else {},
         )
-        return self.binder.made(plan, documents=self.bound[self.driver].documents)
+        return self.binder.made(plan)
 
     # ------------------------------------------------------------ the condition
 
@@ -192,8 +190,7 @@ class _CombineBinder:
         return f"{qualifier}.{times[0] if times else 'time'}"
 
     def _estimate(self, name: str) -> Estimate | None:
-        nodes = {node.name: node for node in self.binder.binder.nodes}
-        return estimate(self.bound[name].ref.node, nodes.__getitem__, self.binder.binder.estimates)
+        return self.binder.binder.estimates[self.bound[name].ref.node]
 
     # ------------------------------------------------------------ what comes out
 
@@ -226,11 +223,8 @@ class _CombineBinder:
 
     def _carries(self, name: str) -> bool:
         """Can the records of a node have undeclared columns?"""
-        nodes = {node.name: node for node in self.binder.binder.nodes}
-        node = nodes[name]
-        if isinstance(node, SourcePlan):
-            return bool(node.config.on_unmapped.mode == "auto_widen" and node.config.type != "fixed_width")
-        return any(self._carries(ref.node) for ref in node.carried_from)
+        node = self.binder.binder.by_name[name]
+        return node.widens or any(self._carries(ref.node) for ref in node.carried_from)
 
     def _collected(self) -> Mapping[str, Type]:
         arrays = {q: array_of(map_of(ANY)) for q in self.node.input if q != self.driver}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
-from clinker_spark.plan.nodes import Plan, SourcePlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.reject.letter_files import Letter
 from clinker_spark.runtime.reject.replay import check_parts, parts
 from clinker_spark.runtime.reject.replay_records import Fed, Writer, writer_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.plan.nodes import CombinePlan, Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.rejects.letters import LetterCount, first_letters
@@ -56,8 +56,8 @@ def check_combines(plan: Plan, frame: Any, files: Mapping[str, tuple[SourceFile,
 
 def check_output_rows(plan: Plan, pairs: Callable[[str], int]) -> None:
     """Raises `DataError` when a combine made more records than it may."""
-    for node in plan.of_kind(CombinePlan):
-        most = node.config.max_output_rows
+    for node in plan.nodes:
+        most = node.max_output_rows
         found = pairs(node.name) if most is not None else 0
         if most is not None and found > most:
             message = f"the join makes {found:,} records, more than {most:,}"

@@ -8,7 +8,8 @@ from typing import Any
 
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.bind.scopes import default_value, shared_writers, writers
-from clinker_spark.plan.nodes import Plan, TransformPlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.values import last_values
 
@@ -54,7 +55,7 @@ def give_values(builder: Builder, values: Values) -> None:
     builder.file_values = values.files
 
 
-def find_values(builder: Builder, node: TransformPlan, known: Values) -> None:
+def find_values(builder: Builder, node: PlanNode, known: Values) -> None:
     """Run the pipeline up to a transform and keep the last value that each of its variables got."""
     of_pipeline, of_files = last_values(builder, node)
     known.pipeline |= of_pipeline

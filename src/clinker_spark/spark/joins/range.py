@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.bind.combine import range_pair, same
 from clinker_spark.plan.bins import POINT, LengthClass, choose_classes
-from clinker_spark.plan.nodes import CombinePlan
+from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.spark.joins.axis import BROADCAST_ROWS, axis_of_column, with_hit
 from clinker_spark.spark.joins.one_range import join_one_range
 from clinker_spark.spark.joins.sides import BUILD_RANGE, LEFT_RANGE, TEMPORARY, Sides

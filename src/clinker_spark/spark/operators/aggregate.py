@@ -10,8 +10,7 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
-from clinker_spark.plan.nodes import AggregatePlan
-from clinker_spark.plan.passes.correlation import AGGREGATE
+from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.spark.columns.programs import group
 from clinker_spark.spark.operators.counting import Tap
 from clinker_spark.spark.operators.stream import (
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     """The groups; rows that cannot be grouped are set aside as failures of this node."""
     [stream] = builder.inputs(node)
-    if f"{AGGREGATE}{node.name}" in builder.plan.keys[node.name].columns:
+    if node.name in builder.plan.facts.relaxed:
         stream = without_left_out(builder, node, stream)
     stream = builder.absorb(node, stream, "all")
     stream = stream.over(builder.with_file_values(node, stream.frame))
@@ -45,7 +44,7 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
         refine = lambda rows, keys: with_windows(rows, window, keys, apart)  # noqa: E731
         also.append(WINDOW_COLUMN)
     context = builder.contexts[node.name]
-    keys = builder.plan.keys[node.name]
+    keys = builder.plan.facts.keys[node.name]
     name = f"{GROUP_PREFIX}{node.name}"
     identity = None
     if builder.traces or builder.indexes.get(node.name) is not None:
@@ -64,9 +63,8 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     )
     if window is not None:
         groups = in_window_order(groups, node)
-    index = f"{AGGREGATE}{node.name}"
-    if index in keys.columns and builder.plan.shows_keys:
-        groups = _numbered(builder, node, groups, index)
+    if node.name in builder.plan.facts.relaxed and builder.plan.shows_keys:
+        groups = _numbered(builder, node, groups, node.index_column)
     if builder.letters:
         groups = groups.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: _letter(node)})
     return builder.mark(node, Stream(groups, in_place=False, flow=builder.ledger.unknown(f"{node.name}.groups")))

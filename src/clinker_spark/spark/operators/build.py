@@ -19,29 +19,14 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.bind.scopes import default_value, named_sources
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import End, Ledger, count
-from clinker_spark.plan.nodes import (
-    AggregatePlan,
-    CombinePlan,
-    MergePlan,
-    Plan,
-    PlanNode,
-    RoutePlan,
-    SourcePlan,
-    StreamRef,
-    TransformPlan,
-)
-from clinker_spark.plan.passes.correlation import is_correlated
-from clinker_spark.plan.query.node import QueryPlan
-from clinker_spark.spark.operators.aggregate import build_aggregate
-from clinker_spark.spark.operators.combine import build_combine
-from clinker_spark.spark.operators.merge import build_merge
-from clinker_spark.spark.operators.query import build_query
-from clinker_spark.spark.operators.route import build_route
-from clinker_spark.spark.operators.source import build_source, count_source
+from clinker_spark.plan.nodes.base import PlanNode, StreamRef
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.spark.operators.source import count_source
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.operators.stream import DOCUMENT_BITS, DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
-from clinker_spark.spark.operators.transform import build_transform
+from clinker_spark.spark.operators.table import operator_of
 from clinker_spark.spark.plan_cuts import counted_behind, cut
 from clinker_spark.spark.rejects.withheld import DirtyGroups
 from clinker_spark.spark.scan.request import SourceFile
@@ -156,14 +141,14 @@ class Builder:
     _known: dict[str, dict[str, int]] = field(default_factory=dict)
     _source_counts: dict[str, int] = field(default_factory=dict)
     _chains: dict[str, int] = field(default_factory=dict)
-    """By transform: how many of them stand in a row up to it."""
+    """By node: how many stand in a row up to it that records only go through."""
     _heard: dict[str, float] = field(default_factory=dict)
     """By node: when counts of the last job came in that it had a part in."""
 
     @property
     def traces(self) -> bool:
         """Must failures be traced back through aggregates?"""
-        return self.letters and is_correlated(self.plan)
+        return self.letters and self.plan.facts.correlated
 
     @property
     def stamps(self) -> bool:
@@ -203,28 +188,10 @@ class Builder:
         return [self.stream(ref) for ref in node.inputs]
 
     def _build(self, node: PlanNode) -> Ports:
-        match node:
-            case SourcePlan():
-                made: Ports = {None: build_source(self, node)}
-            case TransformPlan():
-                made = {None: self._in_chain(node, build_transform(self, node))}
-            case RoutePlan():
-                made = build_route(self, node)
-            case MergePlan():
-                made = {None: build_merge(self, node)}
-            case AggregatePlan():
-                made = {None: build_aggregate(self, node)}
-            case CombinePlan():
-                made = {None: build_combine(self, node)}
-            case QueryPlan():
-                made = {None: build_query(self, node)}
-            case _:
-                raise TypeError(type(node).__name__)
+        built = operator_of(type(node))(self, node)
+        made: Ports = {None: self._in_chain(node, built)} if isinstance(built, Stream) else built
         readers = self.plan.readers(node.name)
-        follows = len(readers) == 1 and isinstance(readers[0], TransformPlan | RoutePlan) and len(made) == 1
-        follows = follows and not (isinstance(readers[0], TransformPlan) and readers[0].shuffles)
-        last = len(readers) == 1 and readers[0].kind == "output"
-        if not (follows or (last and len(made) == 1)):
+        if not (len(made) == 1 and len(readers) == 1 and readers[0].narrow):
             made = {port: self.settle(node, stream) for port, stream in made.items()}
         entry = self.ledger.entry(node.name)
         for ref in node.inputs:
@@ -234,9 +201,11 @@ class Builder:
         entry.passed = {port: End(made[port].flow, made[port].carried) for port in made if port in ports}
         return made
 
-    def _in_chain(self, node: TransformPlan, stream: Stream) -> Stream:
-        """A long row of transforms begins a new plan now and then: Spark looks at a whole plan again for each step that
-        is added to it, so a thousand of them would cost a thousand times a thousand."""
+    def _in_chain(self, node: PlanNode, stream: Stream) -> Stream:
+        """A long row of nodes that records only go through begins a new plan now and then: Spark looks at a whole plan
+        again for each step that is added to it, so a thousand of them would cost a thousand times a thousand."""
+        if not node.chains:
+            return stream
         length = self._chains[node.name] = 1 + self._chains.get(node.inputs[0].node, 0)
         return stream.over(cut(stream.frame)) if length % CHAIN == 0 else stream
 

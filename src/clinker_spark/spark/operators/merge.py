@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType
 
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
 from clinker_spark.plan.ledger import total
-from clinker_spark.plan.nodes import MergePlan
+from clinker_spark.plan.nodes.merge import MergePlan
 from clinker_spark.spark.columns.types import read_as
 from clinker_spark.spark.columns.undeclared import has_types, with_types
 from clinker_spark.spark.operators.stream import Stream
@@ -28,7 +28,7 @@ def build_merge(builder: Builder, node: MergePlan) -> Stream:
     unknown = [i for i, stream in enumerate(streams) if not builder.ledger.is_counted(stream.flow)]
     for i in unknown[1:]:
         streams[i] = builder.absorb(node, streams[i], str(node.inputs[i]))
-    wanted = builder.plan.needs[node.name].columns
+    wanted = builder.plan.facts.required[node.name].columns
     names = [name for name in node.schema if name in wanted or all(name in s.frame.columns for s in streams)]
     hidden = _shared_hidden(streams)
     kinds = [s.frame.schema[WIDENED_COLUMN].dataType for s in streams if WIDENED_COLUMN in s.frame.columns]
@@ -36,7 +36,7 @@ def build_merge(builder: Builder, node: MergePlan) -> Stream:
     frames = [_aligned(stream, node, names, hidden, i, typed) for i, stream in enumerate(streams)]
     union = reduce(DataFrame.unionByName, frames)
     routes = {stream.route for stream in streams}
-    in_place = all(stream.in_place for stream in streams) and not node.interleave
+    in_place = node.in_order([stream.in_place for stream in streams])
     flow = total(stream.flow for stream in streams)
     return Stream(union, in_place, routes.pop() if len(routes) == 1 else None, flow)
 

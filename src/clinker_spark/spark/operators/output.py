@@ -15,9 +15,8 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
-from clinker_spark.plan.nodes import OutputPlan, SourcePlan
-from clinker_spark.plan.passes.pass_through import CELLS_COLUMN, output_runs, source_of, source_runs
-from clinker_spark.plan.passes.required import per_file
+from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.plan.passes.pass_through import CELLS_COLUMN
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, direction, failed
 from clinker_spark.spark.parts import part_writer
@@ -60,7 +59,7 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         stream = stream.over(stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({known} AS {ERROR_TYPE})")))
         stream = builder.mark(node, stream)
     split = node.config.split
-    key = _key(node) if split is not None or per_file(node) else None
+    key = _key(node) if split is not None or node.per_file else None
     keyed = key is not None
     if rendering is None:
         columns_sql = [F.expr(c.sql).alias(c.name) for c in columns]
@@ -87,7 +86,7 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     withheld = HELD in stream.frame.columns
     sorting = node.config.sort_order
     # The records of one input file must come together to be written to one file.
-    apart = per_file(node) and (bool(sorting) or not stream.in_place)
+    apart = node.per_file and (bool(sorting) or not stream.in_place)
     needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
     keys = [F.col(quote(item.field)) for item in sorting] + ([F.col(quote(ARRIVAL_COLUMN))] if needs_sort else [])
     names = [f"$sort{i}" for i in range(len(keys))]
@@ -173,12 +172,10 @@ def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[
 
 def _with_cells(builder: Builder, node: OutputPlan, stream: Stream, columns: list[OutColumn]) -> None:
     """Note where the reader has given finished cells."""
-    source = source_of(builder.plan, node)
-    made = () if source is None else source_runs(builder.plan, source)
-    for start, run in output_runs(builder.plan, node) if made else ():
-        name = f"{CELLS_COLUMN}{made.index(run)}"
+    for cells in builder.plan.facts.cells.get(node.name, ()):
+        name = f"{CELLS_COLUMN}{cells.number}"
         if name in stream.frame.columns:
-            for i in range(start, start + len(run.columns)):
+            for i in range(cells.at, cells.at + len(cells.run.columns)):
                 columns[i] = replace(columns[i], cells=quote(name))
 
 
@@ -197,7 +194,7 @@ def widened_names(builder: Builder, node: str) -> list[str]:
     todo = [node]
     while todo:
         before = builder.plan[todo.pop(0)]
-        if isinstance(before, SourcePlan):
+        if before.name in builder.scans:
             names.update(dict.fromkeys(builder.scans[before.name].widened))
         todo += [ref.node for ref in before.carried_from]
     return list(names)
@@ -205,7 +202,7 @@ def widened_names(builder: Builder, node: str) -> list[str]:
 
 def _key(node: OutputPlan) -> str | None:
     """SQL for the text that keeps records in one file: the input file, or the key of a split."""
-    if per_file(node):
+    if node.per_file:
         return f"CAST({quote(DOCUMENT_COLUMN)} AS STRING)"
     split = node.config.split
     if split is None or split.group_key is None:
@@ -221,6 +218,6 @@ def write_parts(prepared: Prepared, folder: str) -> None:
         codec = node.config.options.compression
         part_writer(prepared.frame, folder).option("compression", codec).parquet(folder)
         return
-    several = node.config.split is not None or per_file(node)
+    several = node.config.split is not None or node.per_file
     separator = RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
     part_writer(prepared.frame, folder).option("lineSep", separator).text(folder)

@@ -17,7 +17,7 @@ from clinker_spark.core.types import Type
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
 from clinker_spark.plan.bind.record_logs import LOG_COLUMN
-from clinker_spark.plan.nodes import RecordLog, TransformPlan
+from clinker_spark.plan.nodes.base import PlanNode, RecordLog
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.operators.stream import failed
 
@@ -39,7 +39,7 @@ class RecordLines:
     more: int
 
 
-def record_lines(builder: Builder, node: TransformPlan, log: RecordLog) -> RecordLines:
+def record_lines(builder: Builder, node: PlanNode, log: RecordLog) -> RecordLines:
     """What a rule says about the records that come into a transform, in their order."""
     stream = builder.inputs(node)[0]
     frame = builder.with_file_values(node, stream.frame)

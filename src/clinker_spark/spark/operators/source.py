@@ -14,11 +14,9 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.plan.facts import PREFIX
 from clinker_spark.plan.ledger import NONE, WITHHELD_FROM, Flow, count
-from clinker_spark.plan.nodes import SourcePlan
-from clinker_spark.plan.passes.correlation import PREFIX
-from clinker_spark.plan.passes.pass_through import source_runs, typed_columns
-from clinker_spark.plan.passes.required import source_columns
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import (
@@ -63,19 +61,20 @@ PER_FILE = ("file", "path", "row")
 def build_source(builder: Builder, node: SourcePlan) -> Stream:
     """The records of the source's files, in file order."""
     files = builder.files[node.name]
-    need = builder.plan.needs[node.name]
+    need = builder.plan.facts.required[node.name]
     members = need.members & set(PER_FILE)
     removed = builder.removed.get(node.name)
     unsorted = node.name in builder.unsorted
     positions = builder.letters or need.document or bool(members) or removed is not None or unsorted
     progress = None if builder.progress is None else progress_path(Path(builder.progress), node.name)
-    cells = source_runs(builder.plan, node) if builder.writes else ()
-    wanted = typed_columns(builder.plan, node) if cells else source_columns(builder.plan, node)
+    passed = builder.plan.facts.pass_through.get(node.name)
+    cells = passed.runs if passed is not None and builder.writes else ()
+    wanted = passed.columns if passed is not None and cells else need.columns & set(node.schema)
     unread: dict[str, str] = {}
-    if builder.letters and not builder.texts and source_runs(builder.plan, node):
+    if builder.letters and not builder.texts and passed is not None:
         # Only failures are looked for: what goes to an output as it is cannot fail, and is not even sent.
         keys = set(node.config.correlation_key or ())
-        unread = {name: physical(node.schema[name]) for name in wanted - typed_columns(builder.plan, node) - keys}
+        unread = {name: physical(node.schema[name]) for name in wanted - passed.columns - keys}
         wanted = wanted - unread.keys()
     watched = watches_groups(builder, node)
     if watched and builder.sets_aside and node.config.type == "csv":
@@ -218,9 +217,9 @@ def count_source(builder: Builder, node: SourcePlan) -> int:
 
 
 def _hidden(
-    builder: Builder, node: SourcePlan, files: tuple[SourceFile, ...], members: set[str], scan: Scan
+    builder: Builder, node: SourcePlan, files: tuple[SourceFile, ...], members: frozenset[str], scan: Scan
 ) -> dict[str, Column]:
-    need = builder.plan.needs[node.name]
+    need = builder.plan.facts.required[node.name]
     file, row = F.col(quote(FILE_COLUMN)), F.col(quote(ROW_COLUMN))
     found: dict[str, Column] = {}
     if need.arrival:

@@ -18,7 +18,7 @@ from clinker_spark.config.model.order import SortField
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
-from clinker_spark.plan.nodes import SourcePlan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import direction
 from clinker_spark.spark.scan.formats import read

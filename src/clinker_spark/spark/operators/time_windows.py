@@ -18,7 +18,7 @@ from clinker_spark.config.model.source import Watermark
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
-from clinker_spark.plan.nodes import AggregatePlan
+from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.spark.operators.stream import EVENT_COLUMN
 
 WINDOW_COLUMN = "$window"

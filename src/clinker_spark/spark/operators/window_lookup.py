@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
-from clinker_spark.plan.nodes import TransformPlan, WindowLookup
+from clinker_spark.plan.nodes.transform import TransformPlan, WindowLookup
 from clinker_spark.spark.columns.programs import Window, apply
 from clinker_spark.spark.operators.stream import Stream, order_text
 

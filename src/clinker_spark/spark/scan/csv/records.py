@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE
-from clinker_spark.plan.passes.pass_through import CELLS_COLUMN, CellRun
+from clinker_spark.plan.facts import CellRun
+from clinker_spark.plan.passes.pass_through import CELLS_COLUMN
 from clinker_spark.spark.scan.csv.blocks import BLOCK, Block, RaggedRow, parsed_batches
 from clinker_spark.spark.scan.csv.header import CsvFile
 from clinker_spark.spark.scan.csv.plan import CsvPlan, CsvSplit

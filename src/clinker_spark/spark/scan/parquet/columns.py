@@ -13,7 +13,7 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_decimal_text, sql_text
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
 from clinker_spark.cxl.values import DECIMAL_DIGITS
-from clinker_spark.plan.stages import checked_in_parquet
+from clinker_spark.plan.nodes.source import checked_in_parquet
 from clinker_spark.spark.columns.types import read_as, type_of
 from clinker_spark.spark.columns.undeclared import VALUES
 from clinker_spark.spark.render.json_values import json_float, json_string
