@@ -276,13 +276,13 @@ def test_a_record_that_gets_lost_on_the_way_stops_the_run(
     bench: Any, monkeypatch: pytest.MonkeyPatch, correlated: bool
 ) -> None:
     bench.file("in.csv", "id,q\n1,2\n2,1\n4,4\n5,9\n6,2\n")
-    made = build.build_transform
+    operator_of = build.operator_of
 
     def losing(builder: Any, node: TransformPlan) -> Any:
-        stream = made(builder, node)
+        stream: Any = operator_of(TransformPlan)(builder, node)
         return stream.over(stream.frame.where("q <> 9"))
 
-    monkeypatch.setattr(build, "build_transform", losing)
+    monkeypatch.setattr(build, "operator_of", lambda plan: losing if plan is TransformPlan else operator_of(plan))
     text = CSV.replace("path: in.csv", "path: in.csv, correlation_key: [id]") if correlated else CSV
     assert refused(bench, text + LETTERS) == "'out' takes 4 records, and 3 were written, failed or left out"
 
