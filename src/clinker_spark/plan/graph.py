@@ -13,7 +13,7 @@ from clinker_spark.plan.facts import Estimate, Facts
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
-from clinker_spark.plan.run_statistics import Remembered
+from clinker_spark.plan.run_statistics import RunStatistics
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Plan:
     vars: Mapping[str, Any] = field(default_factory=dict)
     estimates: Mapping[str, Estimate | None] = field(default_factory=dict)
     """How many records each source probably has; None where nobody knows."""
-    remembered: Remembered | None = None
+    statistics: RunStatistics = field(default_factory=RunStatistics)
     """What the last run found out."""
     rules: Path | None = None
     """The folder of the CXL modules."""

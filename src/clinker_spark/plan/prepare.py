@@ -31,5 +31,5 @@ def prepare(
     modules = place.rules_folder(rules_path, file.settings.rules_path, file.folder)
     known = recall(Path(path))
     plan = bind(file, variable_values(declared, given), modules, known.rows)
-    plan = with_facts(replace(plan, remembered=known))
+    plan = with_facts(replace(plan, statistics=known))
     return replace(plan, warnings=(*plan.warnings, *plan.facts.warnings))

@@ -20,7 +20,7 @@ def statistics(plan: Plan) -> list[str]:
 
 def _sketches(plan: Plan) -> list[str]:
     lines = []
-    for name, sketch in (plan.remembered.keys if plan.remembered is not None else {}).items():
+    for name, sketch in (plan.statistics.keys).items():
         if sketch.distinct is not None:
             lines.append(f"  {name}: {sketch.distinct:,} distinct [{EXEC_SKETCH}]")
         if sketch.heavy:

@@ -9,7 +9,7 @@ from typing import Any
 from clinker_spark.core.types import STRING
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.facts import Required
-from clinker_spark.plan.nodes.base import NarrowPlan
+from clinker_spark.plan.nodes.narrow import NarrowPlan
 from tests.scenarios.toy_node.model import MaskNode
 
 

@@ -75,6 +75,8 @@ class PlanNode:
     """The category of a record that fails here; None is what the error itself says."""
     made_category: ClassVar[str | None] = "type_coercion_failure"
     """That of a record which the node made of others."""
+    failure_key: ClassVar[tuple[str, ...]] = ("config",)
+    """The key of the node that a failure is shown at."""
     totals: ClassVar[bool] = False
     """Is each of its records the total of a group?"""
     unites: ClassVar[bool] = False
@@ -368,59 +370,3 @@ class PlanNode:
     def details(self) -> dict[str, Any]:
         """What the JSON form says about it, besides what it says about all nodes."""
         return {}
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class NarrowPlan(PlanNode):
-    """A node that each record of its first input goes through by itself, in its place, and with all that it carries.
-    At most one record leaves it for each that comes."""
-
-    chains = True
-
-    @property
-    def carried_from(self) -> tuple[StreamRef, ...]:
-        return self.inputs[:1]
-
-    @property
-    def made_of(self) -> tuple[StreamRef, ...]:
-        return self.inputs[:1]
-
-    @property
-    def whole_records(self) -> bool:
-        return True
-
-    @property
-    def narrow(self) -> bool:
-        return True
-
-    @property
-    def exchanges(self) -> bool:
-        return False
-
-    @property
-    def multiplies(self) -> bool:
-        return False
-
-    @property
-    def mixes_files(self) -> bool:
-        return False
-
-    def in_order(self, before: Sequence[bool]) -> bool:
-        return before[0]
-
-    def sorting(self, before: Sequence[Sorting]) -> Sorting:
-        return before[0]
-
-    def keys(self, before: Sequence[Keys]) -> Keys:
-        return before[0]
-
-    def estimate(self, before: Sequence[Estimate | None]) -> Estimate | None:
-        return before[0]
-
-    def several_documents(self, before: Sequence[bool]) -> bool:
-        return before[0]
-
-    def required(self, i: int, need: Required, *, in_order: bool) -> Required:
-        columns = need.columns | program_fields(*self.programs)
-        document = need.document or self.reads_file_values
-        return Required(columns, need.arrival, document, need.event, self.source_members | need.members)

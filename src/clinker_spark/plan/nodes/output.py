@@ -11,7 +11,7 @@ from clinker_spark.config.templates import PER_FILE, Token, parse_template
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.plan.facts import Keys, Required
-from clinker_spark.plan.nodes.base import NarrowPlan
+from clinker_spark.plan.nodes.narrow import NarrowPlan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

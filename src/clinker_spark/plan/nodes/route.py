@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clinker_spark.cxl.program import Program
-from clinker_spark.plan.nodes.base import NarrowPlan
+from clinker_spark.plan.nodes.narrow import NarrowPlan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

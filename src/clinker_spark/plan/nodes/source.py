@@ -22,6 +22,7 @@ class SourcePlan(PlanNode):
     verb = "read"
     category = None
     made_category = None
+    failure_key = ("config", "schema")
 
     config: Any
     columns: tuple[Column, ...]

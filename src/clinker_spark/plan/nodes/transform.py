@@ -12,8 +12,9 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
-from clinker_spark.plan.nodes.base import Check, NarrowPlan, RecordLog, Schema
+from clinker_spark.plan.nodes.base import Check, RecordLog, Schema
 from clinker_spark.plan.nodes.fields import copies, fields_of, program_fields, written_variables
+from clinker_spark.plan.nodes.narrow import NarrowPlan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,6 +56,7 @@ class TransformPlan(NarrowPlan):
     """Runs a program over each record. Its second input, if there is one, are records that its window looks into."""
 
     kind = "transform"
+    failure_key = ("config", "cxl")
 
     program: Program
     window: WindowPlan | None = None

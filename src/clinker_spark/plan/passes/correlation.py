@@ -16,7 +16,7 @@ from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.source import SourcePlan
 
 FEW = 200_000
-"""Up to so many taken back records, or dirty groups, are held by every task."""
+"""Up to so many retracted records, or groups with a failure, are broadcast."""
 MOST_FAILURES = 2_000_000
 """Up to so many failed records, their places and keys are handed to the readers."""
 

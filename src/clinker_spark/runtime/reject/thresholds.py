@@ -31,7 +31,7 @@ def check(plan: Plan, counts: Sequence[LetterCount], records: Callable[[str | No
         least = dlq.min_records if own.min_records is None else own.min_records
         found += _rate("E316", f"source '{node.name}'", mine, records(node.name), own.max_rate, least)
     if handling.type_error_threshold is not None:
-        typed = sum(c.count for c in counts if plan.nodes[c.stage].kind == "source" and c.category in TYPE_FAILURES)
+        typed = sum(c.count for c in counts if not plan.nodes[c.stage].inputs and c.category in TYPE_FAILURES)
         seen = records(None)
         if seen and typed / seen > handling.type_error_threshold:
             limit = f"{handling.type_error_threshold:.2%}"
@@ -85,6 +85,5 @@ def first_failure(
     total = sum(count.count for count in counts)
     others = f" ({total} records fail in all)" if total > 1 else ""
     message = f"{where}{field}{row['message']}{others}"
-    key = {"source": ("config", "schema"), "transform": ("config", "cxl")}.get(node.kind, ("config",))
     help_text = "correct the record, or write error_handling: { strategy: continue, dlq: { path: dead-letters.csv } }"
-    return node.diagnostic("E409", message, *key, help=help_text)
+    return node.diagnostic("E409", message, *node.failure_key, help=help_text)

@@ -269,7 +269,7 @@ class Accounts:
             count = end.flow.value(values)
             passed[port] = None if count is None else count - waiting(end.carried)
         dropped = {reason: count for reason, count in self._dropped(node.name, values).items() if count}
-        if node.kind == "source":
+        if not node.inputs:
             took = {"files": self.read.get(node.name, values.get(f"{node.name}: read"))}
         if not node.streams:
             written = self._written[node.name]
@@ -280,7 +280,7 @@ class Accounts:
             node.name,
             node.kind,
             _sum(took.values()),
-            _sum(passed.values()) if len(passed) == 1 or node.kind == "route" else None,
+            _sum(passed.values()) if len(passed) == 1 or node.ports else None,
             dropped,
             failed.get(node.name, 0),
             dict(took) if len(took) > 1 else {},

@@ -9,7 +9,7 @@ import time
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
-from clinker_spark.plan.run_statistics import Remembered, encoded, statistics_file
+from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.input_changes import changes_explained, check_inputs
@@ -149,7 +149,7 @@ class _Run:
         """Keep what the next plan of this pipeline can use. Replays read only some of the records."""
         if self.state.options.files is None and any(n.uses_statistics for n in self.state.plan.nodes):
             rows = {source.name: source.records for source in self.state.report.sources if source.records is not None}
-            found = Remembered(rows, key_sketches(self.state.plan, self.state.builder))
+            found = RunStatistics(rows, key_sketches(self.state.plan, self.state.builder))
             # A cache that cannot be written is no reason to fail, and one that is lost with the power none to wait.
             with contextlib.suppress(OSError, RuntimeError):
                 place = statistics_file(self.state.plan.file.path)

@@ -221,6 +221,9 @@ class Builder:
         """Note at which node records failed that had not failed before."""
         if not stream.fallible:
             return stream
+        if node.name not in self.plan.facts.fallible:
+            assert any(self.stream(ref).fallible for ref in node.inputs), f"records fail at '{node.name}', which cannot"
+            return stream
         stream = replace(stream, carried=tuple(dict.fromkeys((*stream.carried, node.name))))
         if not self.letters:
             return stream

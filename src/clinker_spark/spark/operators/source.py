@@ -118,6 +118,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         scan = replace(scan, frame=scan.frame.persist(StorageLevel.MEMORY_AND_DISK))
         builder.stored.append(scan.frame)
     builder.scans[node.name] = scan
+    assert scan.in_python == (node.name in builder.plan.facts.python), node.name
     if builder.writes and not builder.keeps_progress and scan.rows is None:
         scan = replace(scan, frame=builder.count(f"{node.name}.source", scan.frame, rows=F.count(F.lit(1))))
     if watched:
