@@ -74,13 +74,17 @@ def _block(name: str, lines: list[str]) -> str:
 
 def _lines(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
-        yield from (f"  {key}: {_text(item)}" for key, item in value.items())
+        yield from (f"  {_key(key)}: {_text(item)}" for key, item in value.items())
         if not value:
             yield "nothing"
     elif isinstance(value, tuple) and any(is_dataclass(item) for item in value):
         yield from (f"  {_text(item)}" for item in value)
     else:
         yield _text(value)
+
+
+def _key(key: Any) -> str:
+    return ".".join(key) if isinstance(key, tuple) else str(key)
 
 
 def _text(value: Any) -> str:

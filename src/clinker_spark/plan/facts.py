@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from clinker_spark.config.model.order import SortField
 from clinker_spark.core.diagnostics import Diagnostic
@@ -87,6 +88,16 @@ class Blame:
     """Is it the source that the record was read from, where one is known?"""
     others: tuple[int, ...] = ()
     """Which sources are it, else: all that the record was made of."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """How the records of a source get to outputs. A query with several inputs is both for each of them."""
+
+    probe: bool
+    """On their own."""
+    build: bool
+    """As what others are looked up in."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +196,15 @@ class Facts:
     """The nodes whose records are kept while outputs are written again. `passes.materialized`"""
     components: tuple[Component, ...] = ()
     """Where the numbers of records add up. `passes.balance`"""
+    sides: Mapping[str, Sides] = field(default_factory=dict)
+    """By source: how its records get to outputs. `passes.sides`"""
+    variable_defaults: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    """By scope and name: what a declared variable is before it is written. `passes.variables`"""
+    variable_writers: tuple[str, ...] = ()
+    """The nodes whose variables must be known before their readers run: init ones first, then as in the plan.
+    `passes.variables`"""
+    named_sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By node: the sources that `$source.<name>.x` means in its programs, by name. `passes.variables`"""
     warnings: tuple[Diagnostic, ...] = ()
     """Keys that have no effect in this graph. `passes.effects`"""
     stages: tuple[Stage, ...] = ()

@@ -17,8 +17,18 @@ from clinker_spark.cxl.check.conditions import Condition
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.syntax.parser import parse
-from clinker_spark.plan.bind.conjuncts import Conjunct, Equality, Range, Residual, all_of, inputs_of, shown_type, split
 from clinker_spark.plan.bind.node import Bound, NodeBinder, Streams
+from clinker_spark.plan.conjuncts import (
+    Conjunct,
+    Equality,
+    Range,
+    Residual,
+    all_of,
+    inputs_of,
+    range_pair,
+    shown_type,
+    split,
+)
 from clinker_spark.plan.facts import Estimate
 from clinker_spark.plan.nodes.base import Schema
 from clinker_spark.plan.nodes.combine import CombinePlan, CombineStep
@@ -26,8 +36,6 @@ from clinker_spark.plan.nodes.combine import CombinePlan, CombineStep
 BROADCAST_BYTES = 64 << 20
 """Inputs up to this size are held whole by every task."""
 ORDERINGS = ("<", "<=", ">", ">=")
-COLLECT_LIMIT = 10_000
-"""The most matches that `match: collect` puts in one array."""
 
 
 def bind_combine(binder: NodeBinder, node: CombineNode) -> Streams | None:
@@ -166,7 +174,7 @@ class _CombineBinder:
     def _strategy(self, step: CombineStep) -> str:
         if self.config.match == "latest":
             return "latest"
-        if range_pair(step) is not None or (step.ranges and not step.equalities):
+        if range_pair(step.ranges) is not None or (step.ranges and not step.equalities):
             return "range"
         if not step.equalities:
             return "nested_loop"
@@ -280,30 +288,3 @@ def _joins(c: Equality | Range, build: str, joined: set[str]) -> bool:
 
 def _word(t: Type) -> str:
     return {Kind.INT: "int", Kind.FLOAT: "float", Kind.DECIMAL: "decimal", Kind.DATE: "date"}.get(t.kind, "string")
-
-
-def range_pair(step: CombineStep) -> tuple[Range, Range] | None:
-    """Two ranges that say when an interval of the driver meets one of the build: `left >= build.low` and
-    `left <= build.high`, on one axis. Either interval may be a point."""
-    lower = [r for r in step.ranges if r.op in (">=", ">")]
-    upper = [r for r in step.ranges if r.op in ("<=", "<")]
-    pairs = [(a, b) for a in lower for b in upper if axis_of(a) == axis_of(b)]
-    # A point on either side makes fewer candidates than two intervals do.
-    return min(pairs, key=lambda p: -(same(p[0].left, p[1].left) + same(p[0].right, p[1].right)), default=None)
-
-
-def axis_of(r: Range) -> str:
-    """Ranges on one axis can be searched together."""
-    kinds = {r.left.type.kind, r.right.type.kind}
-    if kinds <= {Kind.DATE}:
-        return "date"
-    if kinds <= {Kind.DATETIME}:
-        return "datetime"
-    return "whole" if kinds <= {Kind.INT} else "number"
-
-
-def same(a: ir.TExpr, b: ir.TExpr) -> bool:
-    """Are two expressions written the same, column for column?"""
-    return a is b or (
-        isinstance(a, ir.Field) and isinstance(b, ir.Field) and a.name == b.name and a.type.kind is b.type.kind
-    )

@@ -1,4 +1,4 @@
-"""Variables that transforms declare and write: who writes them, who may read them, and of which source."""
+"""Variables that transforms declare and write: who may write and read them, and of which source."""
 
 from __future__ import annotations
 
@@ -10,61 +10,7 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
-from clinker_spark.plan.nodes.source import SourcePlan
-
-SHARED = ("pipeline", "source")
-"""Scopes whose variables have one value for many records: the last one written, in source order."""
-
-
-def writers(plan: Plan) -> dict[tuple[str, str], PlanNode]:
-    """(scope, name) -> the transform that declares the variable."""
-    return {(declared.scope, declared.name): node for node in plan.nodes for declared in node.declares}
-
-
-def shared_writers(plan: Plan) -> list[PlanNode]:
-    """Transforms whose variables must be known before their readers run: init ones first, then as in the plan."""
-    found = [n for n in plan.nodes if any(d.scope in SHARED for d in n.declares)]
-    return sorted(found, key=lambda node: node.phase != "init")
-
-
-def default_value(plan: Plan, scope: str, name: str) -> object:
-    """What a declared variable is before it is written."""
-    return next(d.value for d in writers(plan)[scope, name].declares if (d.scope, d.name) == (scope, name))
-
-
-# ---------------------------------------------------------------- variables of sources
-
-
-def record_sources(plan: Plan, node: PlanNode) -> list[SourcePlan]:
-    """The sources that the records of a node were read from: not those that its windows look into."""
-    nodes = {found.name: found for found in plan.nodes}
-    seen: set[str] = set()
-    todo = [node.name]
-    while todo:
-        name = todo.pop()
-        if name not in seen:
-            seen.add(name)
-            here = nodes[name]
-            todo += [ref.node for ref in here.made_of]
-    return [source for source in plan.sources if source.name in seen]
-
-
-def named_sources(plan: Plan, node: PlanNode, name: str) -> list[SourcePlan]:
-    """What `$source.<name>.x` means in a program of the node: a source, or an input of a merge or a combine that its
-    records came through. Several, when that input has records of several."""
-    return _named(plan, node).get(name, [])
-
-
-def _named(plan: Plan, node: PlanNode) -> dict[str, list[SourcePlan]]:
-    """The names that a program of the node can use. A source wins over an input of the same name."""
-    found: dict[str, list[SourcePlan]] = {}
-    for before in (node, *reversed(plan.upstream(node.name))):  # the nearest input of a name is the one that is meant
-        for name, ref in zip(before.input_names, before.inputs, strict=False):
-            found.setdefault(name, record_sources(plan, plan[ref.node]))
-    return found | {source.name: [source] for source in record_sources(plan, node)}
-
-
-# ---------------------------------------------------------------- checks
+from clinker_spark.plan.variables import SHARED, record_sources, sources_by_name, writers
 
 
 def check_scopes(plan: Plan) -> Iterator[Diagnostic]:
@@ -126,7 +72,7 @@ def _check_source(plan: Plan, node: PlanNode, ref: ir.SystemRef) -> Diagnostic |
         message = f"'{node.name}' has records of several sources, and $source.{name} does not say of which"
         help_text = f"write one of {', '.join(f'$source.{source.name}.{name}' for source in sources)}"
         return _at(node, ref, "E172", message, help_text)
-    known = _named(plan, node)
+    known = sources_by_name(plan, node)
     meant = known.get(input_name[0])
     if meant is None:
         message = f"'{node.name}' has no records of a source '{input_name[0]}'"

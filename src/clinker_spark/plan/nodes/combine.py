@@ -10,11 +10,13 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
-from clinker_spark.plan.bind.conjuncts import Comparison, Equality, Range, parts
+from clinker_spark.plan.conjuncts import Comparison, Equality, Range, parts
 from clinker_spark.plan.facts import PREFIX, Estimate, Keys, Required
 from clinker_spark.plan.nodes.base import PlanNode, Schema, StreamRef
 from clinker_spark.plan.nodes.fields import fields_of
 
+COLLECT_LIMIT = 10_000
+"""The most matches that `match: collect` puts in one array."""
 SAYS = {
     "broadcast": "in-memory hash (broadcast: every task holds the input)",
     "grace_hash": "grace hash (both sides are sent to tasks by key)",

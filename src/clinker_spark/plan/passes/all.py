@@ -21,8 +21,10 @@ from clinker_spark.plan.passes.pass_through import find_cells
 from clinker_spark.plan.passes.python_rows import find_python
 from clinker_spark.plan.passes.required_columns import find_required
 from clinker_spark.plan.passes.row_groups import find_row_groups
+from clinker_spark.plan.passes.sides import find_sides
 from clinker_spark.plan.passes.sorting import find_sorting
 from clinker_spark.plan.passes.stages import find_stages
+from clinker_spark.plan.passes.variables import find_variables
 
 Pass = Callable[[Plan, Facts], Facts]
 
@@ -41,6 +43,8 @@ PASSES: tuple[Pass, ...] = (
     find_cells,
     find_materialized,
     find_components,
+    find_sides,
+    find_variables,
     find_idle_keys,
     find_stages,
 )

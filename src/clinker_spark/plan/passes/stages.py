@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clinker_spark.plan.bind.scopes import SHARED, shared_writers
 from clinker_spark.plan.facts import Facts
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write, sort_words
+from clinker_spark.plan.variables import SHARED
 
 
 def find_stages(plan: Plan, facts: Facts) -> Facts:
@@ -17,9 +17,9 @@ def find_stages(plan: Plan, facts: Facts) -> Facts:
         if source.config.sort_order:
             order = tuple(sort_words(item) for item in source.config.sort_order)
             found.append(CheckOrder(source.name, order, source.config.on_unsorted))
-    for node in shared_writers(plan):
-        names = tuple(f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED)
-        found.append(Values(node.name, names))
+    for name in facts.variable_writers:
+        names = tuple(f"${d.scope}.{d.name}" for d in plan[name].declares if d.scope in SHARED)
+        found.append(Values(name, names))
     found += [_write(plan, facts, output) for output in plan.outputs]
     for node in plan.nodes:
         if node.record_logs:

@@ -9,7 +9,7 @@ their lines are added to what is there.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,43 +60,11 @@ def as_json(node: SourcePlan) -> bool:
     return node.config.type in ("json", "xml", "parquet")
 
 
-@dataclass(frozen=True)
-class Part:
-    """How the records of a source get to outputs: on their own (`flows`), or as what others are looked up in."""
-
-    flows: bool
-    built: bool
-
-
-def parts(plan: Plan) -> dict[str, Part]:
-    """The part of every source. A query with several inputs is both for each of them: nobody knows what it does."""
-    flows: dict[str, set[str]] = {}
-    built: dict[str, set[str]] = {}
-    for node in plan.nodes:
-        if not node.inputs:
-            flows[node.name], built[node.name] = {node.name}, set()
-            continue
-        mine: set[str] = set()
-        aside: set[str] = set()
-        for i, ref in enumerate(node.inputs):
-            aside |= built[ref.node]
-            mine |= flows[ref.node] if node.is_probe_side(i) else set()
-            aside |= flows[ref.node] if node.is_build_side(i) else set()
-        flows[node.name], built[node.name] = mine, aside
-    ends = [node.name for node in plan.outputs]
-    return {
-        source.name: Part(
-            any(source.name in flows[end] for end in ends), any(source.name in built[end] for end in ends)
-        )
-        for source in plan.sources
-    }
-
-
 def check_parts(plan: Plan) -> None:
     """Raises `InputError` when the records of one source cannot be fed without those of another."""
     problems = []
-    for name, part in parts(plan).items():
-        if part.flows and part.built:
+    for name, sides in plan.facts.sides.items():
+        if sides.probe and sides.build:
             node = plan[name]
             message = f"dead letters cannot be replayed: the records of '{name}' are also looked up by others"
             help_text = "correct the input files, and run the pipeline again"

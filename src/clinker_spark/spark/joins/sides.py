@@ -18,10 +18,9 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.check.conditions import as_program
 from clinker_spark.cxl.lower.keys import join_key_sql
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, LoweredProgram, Project, quote
-from clinker_spark.plan.bind.combine import COLLECT_LIMIT
 from clinker_spark.plan.facts import PREFIX
 from clinker_spark.plan.graph import Plan
-from clinker_spark.plan.nodes.combine import CombinePlan, CombineStep
+from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
 from clinker_spark.plan.run_statistics import MOST_SHOWN, Sketch
 from clinker_spark.spark.columns.programs import apply, lower, run_steps
 from clinker_spark.spark.columns.types import read_as

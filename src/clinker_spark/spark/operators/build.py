@@ -18,7 +18,6 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
 from clinker_spark.cxl.system import Context
-from clinker_spark.plan.bind.scopes import default_value, named_sources
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import End, Ledger, count
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
@@ -277,9 +276,9 @@ class Builder:
             known = self.file_values.get(path[-1]) if namespace == "source" and path else None
             if known is None or name in frame.columns:
                 continue
-            default = F.lit(default_value(self.plan, "source", path[-1]))
+            default = F.lit(self.plan.facts.variable_defaults["source", path[-1]])
             if len(path) == 2:  # that of the named source's last file, whatever the record is
-                (source,) = named_sources(self.plan, node, path[0])
+                source = self.plan.source(self.plan.facts.named_sources[node.name][path[0]])
                 own = [document for document in known if document >> DOCUMENT_BITS == source.index]
                 value = F.lit(known[max(own)]) if own else default
             elif known:

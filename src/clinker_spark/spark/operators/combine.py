@@ -20,10 +20,9 @@ from clinker_spark.core.types import ANY
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
-from clinker_spark.plan.bind.combine import COLLECT_LIMIT
 from clinker_spark.plan.facts import PREFIX
 from clinker_spark.plan.ledger import Flow, count
-from clinker_spark.plan.nodes.combine import CombinePlan, CombineStep
+from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.joins.as_of import join_latest

@@ -11,10 +11,10 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE, quote
-from clinker_spark.plan.bind.scopes import SHARED
 from clinker_spark.plan.bind.validations import OK_COLUMN
 from clinker_spark.plan.nodes.base import Check
 from clinker_spark.plan.nodes.transform import TransformPlan
+from clinker_spark.plan.variables import SHARED
 from clinker_spark.spark.columns.programs import Window, apply
 from clinker_spark.spark.operators.counting import Tap
 from clinker_spark.spark.operators.stream import Stream, order_text

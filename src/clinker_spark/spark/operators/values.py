@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
-from clinker_spark.plan.bind.scopes import SHARED
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
+from clinker_spark.plan.variables import SHARED
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, failed
 
