@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clinker_spark.config.load import LoadedFile, PipelineFile
-from clinker_spark.config.node_types import NODE_TYPES, resolve
+from clinker_spark.config.node_types import node_type, resolve
 from clinker_spark.core.diagnostics import Severity
 from clinker_spark.plan.bind.node import Binding, Bound, Declared, NodeBinder, Scope, Streams
 from clinker_spark.plan.bind.output_paths import check_paths
@@ -65,7 +65,9 @@ def bind_body(
 
 
 def _bind_node(binder: NodeBinder) -> Streams | None:
-    made: Streams | None = resolve(NODE_TYPES[binder.node.kind].bind)(binder, binder.node)
+    known = node_type(binder.node.kind)
+    assert known is not None  # or the file would not have been loaded
+    made: Streams | None = resolve(known.bind)(binder, binder.node)
     return made
 
 

@@ -47,5 +47,7 @@ def _cuts_groups(node: PlanNode, keys: Keys) -> bool:
 
 
 def _carried(source: SourcePlan, keys: Mapping[str, Keys]) -> tuple[tuple[str, ...], ...]:
+    if not source.key_columns:
+        return ()
     shapes = {tuple(name for name in source.key_columns if name in found.columns) for found in keys.values()}
     return tuple(sorted(shapes - {()}, key=lambda names: (-len(names), names)))
