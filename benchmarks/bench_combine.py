@@ -24,7 +24,7 @@ from bench_pipeline import timed
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from clinker_spark.plan.nodes import StreamRef
+from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discover.sources import discover
 from clinker_spark.runtime.run.options import Options, contexts

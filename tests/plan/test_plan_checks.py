@@ -9,9 +9,9 @@ import pytest
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.registry import lookup
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.bind.scopes import named_sources
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.plan.variables import sources_by_name
 
 TWO = """\
 pipeline: { name: demo }
@@ -89,7 +89,7 @@ def test_a_variable_of_one_of_several_sources(tmp_path: Path, join: str, variabl
 def test_inputs_have_names_too(tmp_path: Path) -> None:
     for join, name in ((MERGE, "shop_days"), (COMBINE, "s")):
         bound = plan(tmp_path, text(join=join, cxl=f"emit x = $source.{name}.last_day"))
-        assert [source.name for source in named_sources(bound, bound["age"], name)] == ["shop"]
+        assert [source.name for source in sources_by_name(bound, bound["age"])[name]] == ["shop"]
     more = MERGE.replace("name: both", "name: all") + "\n  - { type: merge, name: both, inputs: [all, shop_days] }"
     assert said(tmp_path, text(join=more, cxl="emit x = $source.all.last_day")) == [("E172", "$source.all.last_day")]
     assert said(tmp_path, text(join=more, cxl="emit x = $source.shop_days.last_day")) == []

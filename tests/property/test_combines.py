@@ -26,7 +26,8 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.nodes import CombinePlan, StreamRef
+from clinker_spark.plan.nodes.base import StreamRef
+from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.spark.operators.build import Builder
@@ -229,7 +230,7 @@ def run_cases(spark: SparkSession, folder: Path, cases: list[tuple[Shape, str, s
         plan: Any = plans[key]
         builder = Builder(spark, plan, contexts(plan, Options()), {}, letters=True, suspects=frozenset())
         builder.forced_join = forced
-        needs = plan.needs
+        needs = plan.facts.required
         streams = {
             name: made.select(*sorted(needs[name].columns), ARRIVAL_COLUMN)
             for name, made in (("a", left), ("b", right))

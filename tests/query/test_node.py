@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import clinker_spark
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.spark.operators.build import Builder

@@ -13,9 +13,10 @@ import pytest
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.ledger import Law, count, solve
-from clinker_spark.plan.nodes import StreamRef, TransformPlan
+from clinker_spark.plan.nodes.base import StreamRef
+from clinker_spark.plan.nodes.transform import TransformPlan
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.plan.stages import Letters, stages
+from clinker_spark.plan.stages import Letters
 from clinker_spark.report.summary import print_summary
 from clinker_spark.runtime.reject import dead_letters, source_letters
 from clinker_spark.runtime.run import accounting, state
@@ -90,7 +91,7 @@ def test_a_query_between_parquet_files_keeps_what_fails_in_it(bench: Any) -> Non
 
 def test_the_stage_of_dead_letters_is_always_there(bench: Any) -> None:
     bench.file("pipeline.yaml", PARQUET.replace("id: int", 'id: "nullable(int)"'))
-    assert any(isinstance(stage, Letters) for stage in stages(prepare(bench.folder / "pipeline.yaml")))
+    assert any(isinstance(stage, Letters) for stage in prepare(bench.folder / "pipeline.yaml").facts.stages)
 
 
 def test_an_aggregate_whose_rows_and_groups_can_fail_counts_both(bench: Any) -> None:
@@ -275,13 +276,13 @@ def test_a_record_that_gets_lost_on_the_way_stops_the_run(
     bench: Any, monkeypatch: pytest.MonkeyPatch, correlated: bool
 ) -> None:
     bench.file("in.csv", "id,q\n1,2\n2,1\n4,4\n5,9\n6,2\n")
-    made = build.build_transform
+    operator_of = build.operator_of
 
     def losing(builder: Any, node: TransformPlan) -> Any:
-        stream = made(builder, node)
+        stream: Any = operator_of(TransformPlan)(builder, node)
         return stream.over(stream.frame.where("q <> 9"))
 
-    monkeypatch.setattr(build, "build_transform", losing)
+    monkeypatch.setattr(build, "operator_of", lambda plan: losing if plan is TransformPlan else operator_of(plan))
     text = CSV.replace("path: in.csv", "path: in.csv, correlation_key: [id]") if correlated else CSV
     assert refused(bench, text + LETTERS) == "'out' takes 4 records, and 3 were written, failed or left out"
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clinker_spark.plan.errors import PlanError
+from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.run.options import Options
@@ -149,11 +150,7 @@ def test_every_way_to_join_gives_the_same_bytes(shop: Any, match: str, monkeypat
         if forced is not None:  # what moves records must not claim to keep them in place
             step = plan["both"].steps[0]
             object.__setattr__(step, "strategy", "sort_merge")
-            from dataclasses import replace
-
-            from clinker_spark.plan.passes.required import needs
-
-            plan = replace(plan, needs=needs(plan))
+            plan = with_facts(plan)
         run(plan, shop.spark, Options())
         found.add(shop.text("out.txt"))
     assert len(found) == 1

@@ -10,7 +10,7 @@ import pytest
 from clinker_spark.cxl.lower.expressions import WindowSpec
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.system import default_context
-from clinker_spark.plan.nodes import TransformPlan
+from clinker_spark.plan.nodes.transform import TransformPlan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
 

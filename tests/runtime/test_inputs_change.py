@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discover.input_changes import changed_inputs
 from clinker_spark.runtime.discover.sources import discover

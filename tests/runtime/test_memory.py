@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.memory import memory_settings
 

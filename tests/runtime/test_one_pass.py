@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.passes.pass_through import source_runs, typed_columns
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run import state
 
@@ -57,12 +56,13 @@ def engine_free(text: str) -> list[str]:
 def test_columns_that_only_pass_through_are_not_sent_as_values(bench: Any) -> None:
     bench.file("pipeline.yaml", SOURCE + OUT + LETTERS)
     plan = prepare(bench.folder / "pipeline.yaml")
-    [run] = source_runs(plan, plan.sources[0])
+    passed = plan.facts.pass_through[plan.sources[0].name]
+    [run] = passed.runs
     assert run.columns == ("id", "name", "price", "day", "open")
-    assert typed_columns(plan, plan.sources[0]) == {"id", "price"}
+    assert passed.columns == {"id", "price"}
     bench.file("pipeline.yaml", SOURCE + OUT + OTHER + LETTERS)
     plan = prepare(bench.folder / "pipeline.yaml")
-    assert source_runs(plan, plan.sources[0]) == ()
+    assert plan.sources[0].name not in plan.facts.pass_through
 
 
 def test_cells_and_letters_are_the_same_as_in_two_passes(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:

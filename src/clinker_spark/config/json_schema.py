@@ -10,15 +10,18 @@ import ast
 import inspect
 import json
 import sys
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
-from typing import Any
+from operator import or_
+from typing import Annotated, Any
 
+from pydantic import Field, create_model
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from clinker_spark.config.model.base import Model
 from clinker_spark.config.model.nodes import CompositionDocument, PipelineDocument
+from clinker_spark.config.node_types import NODE_TYPES
 from clinker_spark.config.refused import REFUSED, default_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -60,10 +63,18 @@ class _Generate(GenerateJsonSchema):
 def json_schema(document: str = "pipeline") -> dict[str, Any]:
     """The schema of a kind of file: pipeline or composition."""
     model = DOCUMENTS[document]
-    found = model.model_json_schema(by_alias=True, schema_generator=_Generate)
+    found = _with_node_types(model).model_json_schema(by_alias=True, schema_generator=_Generate)
     definitions = dict(sorted(found.pop("$defs", {}).items()))
     head = {"$schema": DIALECT, "title": _TITLES[document], "description": inspect.getdoc(model)}
     return {**head, **{k: v for k, v in found.items() if k not in head}, "$defs": definitions}
+
+
+def _with_node_types(document: type[Model]) -> type[Model]:
+    """The document whose nodes are of the types that there are now: `type` says which."""
+    models = (row.model for row in NODE_TYPES.values())
+    node: Any = Annotated[reduce(or_, models), Field(discriminator="type")]
+    nodes: Any = (Annotated[tuple[node, ...], Field(min_length=1)], ...)
+    return create_model(document.__name__, __base__=document, __doc__=document.__doc__, nodes=nodes)
 
 
 def json_schema_text(document: str = "pipeline") -> str:

@@ -16,17 +16,13 @@ from clinker_spark.config.files import read_source
 from clinker_spark.config.findings.translate import finding_at, key_name, owner, validate, value_span
 from clinker_spark.config.model.base import Model
 from clinker_spark.config.model.composition import Interface
-from clinker_spark.config.model.nodes import (
-    LATER_NODES,
-    NODE_TYPES,
-    CompositionDocument,
-    Node,
-    PipelineDocument,
-)
+from clinker_spark.config.model.node import NodeModel
+from clinker_spark.config.model.nodes import LATER_NODES, CompositionDocument, PipelineDocument
 from clinker_spark.config.model.output import OutputNode
 from clinker_spark.config.model.pipeline import ErrorHandling, Settings
 from clinker_spark.config.model.source import SourceNode
 from clinker_spark.config.model.transform import TransformNode
+from clinker_spark.config.node_types import NODE_TYPES, node_type
 from clinker_spark.config.schemas import DeclaredSchema, declared_schema
 from clinker_spark.config.topology import Graph, Ref, build_graph, vertices
 from clinker_spark.config.tree.scalar_text import ScalarText
@@ -51,13 +47,17 @@ _FOREIGN = {
 }
 
 
+def _words() -> list[str]:
+    return [word for row in NODE_TYPES.values() for word in (row.word, *row.aliases)]
+
+
 @dataclass(frozen=True, eq=False)
 class LoadedFile:
     """What pipelines and compositions share: nodes, their graph, and the way back into the file."""
 
     path: Path
     document: Document
-    nodes: tuple[Node, ...]
+    nodes: tuple[NodeModel, ...]
     graph: Graph
     schemas: dict[KeyPath, DeclaredSchema]
     """Every declared schema, by the path of its `schema:` key."""
@@ -72,7 +72,7 @@ class LoadedFile:
         """What relative paths in the file start from."""
         return self.path.parent
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> NodeModel:
         return next(node for node in self.nodes if node.name == name)
 
     def index(self, name: str) -> int:
@@ -241,7 +241,7 @@ class _Loader:
             return None
         return validate(model, self.document, (key,), self.found)
 
-    def nodes(self) -> list[tuple[int, Node]]:
+    def nodes(self) -> list[tuple[int, NodeModel]]:
         node = self.document.node(("nodes",))
         if node is None:
             return []
@@ -258,7 +258,7 @@ class _Loader:
                 found.append((i, model))
         return found
 
-    def _node(self, index: int) -> Node | None:
+    def _node(self, index: int) -> NodeModel | None:
         path: KeyPath = ("nodes", index)
         item = self.document.node(path)
         if not isinstance(item, Mapping):
@@ -267,33 +267,31 @@ class _Loader:
             return None
         kind = item.data().get("type")
         if kind is None:
-            types = ", ".join(name for name in NODE_TYPES if name != "sink")
-            help_text = f"add 'type:' with one of {types}"
+            help_text = f"add 'type:' with one of {', '.join(NODE_TYPES)}"
             message = f"'type' is missing{owner(path, self.document)}"
             self.problem("E006", message, path, help_text, key=True)
             return None
         if not isinstance(kind, str):
             self.problem("E007", f"'type' must be a text, not {shown(kind)}", (*path, "type"), "write 'type: source'")
             return None
-        model = NODE_TYPES.get(kind)
-        if model is None:
+        known = node_type(kind)
+        if known is None:
             self._unknown_type(kind, (*path, "type"))
             return None
-        node: Any = validate(model, self.document, path, self.found)
+        node: Any = validate(known.model, self.document, path, self.found)
         if isinstance(node, SourceNode | OutputNode) and node.config.schema_ is not None:
             self.schema(node.config.schema_, node.config, (*path, "config", "schema"))
         return node  # type: ignore[no-any-return]
 
     def _unknown_type(self, kind: str, path: KeyPath) -> None:
-        known = [name for name in NODE_TYPES if name != "sink"]
         if kind in LATER_NODES:
             self.problem(
-                "E009", f"nodes of type '{kind}' are not supported yet", path, f"the types are {', '.join(known)}"
+                "E009", f"nodes of type '{kind}' are not supported yet", path, f"the types are {', '.join(NODE_TYPES)}"
             )
             return
         close = _FOREIGN.get(kind)
-        help_text = f"did you mean '{close}'?" if close else did_you_mean(kind, NODE_TYPES)
-        help_text = help_text or f"the types are {', '.join(known)}"
+        help_text = f"did you mean '{close}'?" if close else did_you_mean(kind, _words())
+        help_text = help_text or f"the types are {', '.join(NODE_TYPES)}"
         self.problem("E008", f"there is no node type {shown(kind)}", path, help_text)
 
     def schema(self, spec: Any, owned_by: Any, path: KeyPath) -> None:

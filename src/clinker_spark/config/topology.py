@@ -10,10 +10,14 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from clinker_spark.config.model.node import text_of
+from clinker_spark.config.node_types import node_type
 from clinker_spark.config.tree.yaml import Document, Items, KeyPath, Mapping, Scalar
 from clinker_spark.core.diagnostics import Diagnostic, Label, Severity
 from clinker_spark.core.diagnostics.suggest import nearest
 
+_GUESSED = {"envelope": ("body", "header", "trailer")}
+"""Where nodes of later versions name their inputs: a typo in them is told all the same."""
 MAIN_PORT = "out"
 """Another spelling of a node that has only one stream: `clean.out` is `clean`."""
 
@@ -112,28 +116,21 @@ def vertices(document: Document) -> list[Vertex]:
     nodes = document.node(("nodes",))
     found = []
     for i, item in enumerate(nodes.items if isinstance(nodes, Items) else []):
-        name, kind = _text(item, "name"), _text(item, "type") or ""
+        name, kind = text_of(item, "name"), text_of(item, "type") or ""
         if isinstance(item, Mapping) and name:
-            kind = "output" if kind == "sink" else kind
-            found.append(Vertex(i, name, kind, tuple(_refs(item, kind, i)), _ports(item, kind), _terminal(item, kind)))
+            known = node_type(kind)
+            if known is None:  # something else is said about it
+                found.append(Vertex(i, name, kind, tuple(_refs(item, _GUESSED.get(kind, ("input",)), i)), None))
+                continue
+            model = known.model
+            refs = [*_refs(item, model.inputs_in(item), i)]
+            refs += [Ref(text, ("nodes", i, *at), role) for text, at, role in model.further_inputs_in(item)]
+            found.append(Vertex(i, name, known.word, tuple(refs), model.ports_in(item), model.ends_in(item)))
     return found
 
 
-def _text(node: object, key: str) -> str | None:
-    value = node.get(key) if isinstance(node, Mapping) else None
-    return value.text if isinstance(value, Scalar) else None
-
-
-def _refs(node: Mapping, kind: str, index: int) -> Iterator[Ref]:
+def _refs(node: Mapping, keys: Sequence[str], index: int) -> Iterator[Ref]:
     base: KeyPath = ("nodes", index)
-    if kind == "source":
-        return
-    if kind == "envelope":
-        keys: tuple[str, ...] = ("body", "header", "trailer")
-    elif kind == "composition":  # the map of ports is what counts
-        keys = ("inputs",) if isinstance(node.get("inputs"), Mapping) else ("input",)
-    else:
-        keys = ("inputs",) if kind in ("merge", "query") else ("input",)
     for key in keys:
         value = node.get(key)
         if isinstance(value, Scalar) and value.text:
@@ -146,25 +143,6 @@ def _refs(node: Mapping, kind: str, index: int) -> Iterator[Ref]:
             for role, entry in value.entries.items():
                 if isinstance(entry.value, Scalar) and entry.value.text:
                     yield Ref(entry.value.text, (*base, key, role), role)
-    config = node.get("config")
-    window = config.get("analytic_window") if kind == "transform" and isinstance(config, Mapping) else None
-    looked_up = _text(window, "source")
-    if looked_up and (looked_up != _text(node, "input") or _text(window, "on")):
-        yield Ref(looked_up, (*base, "config", "analytic_window", "source"), "window")
-
-
-def _ports(node: Mapping, kind: str) -> tuple[str, ...] | None:
-    if kind == "route":
-        config = node.get("config")
-        conditions = config.get("conditions") if isinstance(config, Mapping) else None
-        names = list(conditions.entries) if isinstance(conditions, Mapping) else []
-        default = _text(config, "default")
-        return tuple(dict.fromkeys([*names, *([default] if default else [])])) or None
-    return () if kind in ("source", "transform", "aggregate", "merge", "combine", "query", "output") else None
-
-
-def _terminal(node: Mapping, kind: str) -> bool:
-    return kind == "output" or (kind == "transform" and _text(node.get("config"), "phase") == "init")
 
 
 # ---------------------------------------------------------------- checks

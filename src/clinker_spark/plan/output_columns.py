@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clinker_spark.core.diagnostics.suggest import did_you_mean
-from clinker_spark.plan.nodes import Schema
+from clinker_spark.plan.nodes.base import Schema
 
 Problem = tuple[str, str, tuple[str | int, ...], str | None]
 """Code, message, the place inside `config:`, help."""

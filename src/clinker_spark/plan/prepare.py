@@ -11,8 +11,8 @@ from clinker_spark.config.load import load_pipeline
 from clinker_spark.config.variables import parse_overrides, variable_values
 from clinker_spark.config.workspace import Workspace, find_workspace
 from clinker_spark.plan.bind.pipeline import bind
-from clinker_spark.plan.nodes import Plan
-from clinker_spark.plan.passes.required import needs
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.run_statistics import recall
 
 
@@ -31,4 +31,5 @@ def prepare(
     modules = place.rules_folder(rules_path, file.settings.rules_path, file.folder)
     known = recall(Path(path))
     plan = bind(file, variable_values(declared, given), modules, known.rows)
-    return replace(plan, needs=needs(plan), remembered=known, rules=modules)
+    plan = with_facts(replace(plan, statistics=known))
+    return replace(plan, warnings=(*plan.warnings, *plan.facts.warnings))

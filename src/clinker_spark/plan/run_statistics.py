@@ -25,7 +25,7 @@ class Sketch:
 
 
 @dataclass(frozen=True)
-class Remembered:
+class RunStatistics:
     """The records of each source, and the keys of the inputs of combines (`combine/input/column`)."""
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ def statistics_file(pipeline: Path) -> Path:
     return Path(folder).expanduser() / "clinker" / "statistics" / f"{name}.json"
 
 
-def recall(pipeline: Path) -> Remembered:
+def recall(pipeline: Path) -> RunStatistics:
     """What is known from the last run; nothing when there was none."""
     try:
         data: Any = json.loads(statistics_file(pipeline).read_text(encoding="utf-8"))
@@ -47,11 +47,11 @@ def recall(pipeline: Path) -> Remembered:
             str(name): Sketch(item["distinct"], tuple((str(value), int(count)) for value, count in item["heavy"]))
             for name, item in data["keys"].items()
         }
-        return Remembered({str(name): int(count) for name, count in data["rows"].items()}, keys)
+        return RunStatistics({str(name): int(count) for name, count in data["rows"].items()}, keys)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError):
-        return Remembered()
+        return RunStatistics()
 
 
-def encoded(found: Remembered) -> bytes:
+def encoded(found: RunStatistics) -> bytes:
     """What is kept for the next run."""
     return json.dumps(asdict(found), ensure_ascii=False).encode()

@@ -8,36 +8,11 @@ from typing import Any
 
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, variable_column
 from clinker_spark.plan.columns import DOCUMENT_COLUMN
-from clinker_spark.plan.nodes import (
-    AggregatePlan,
-    CombinePlan,
-    MergePlan,
-    OutputPlan,
-    Plan,
-    PlanNode,
-    RoutePlan,
-    SourcePlan,
-    TransformPlan,
-)
-from clinker_spark.plan.passes.required import orders
-from clinker_spark.plan.passes.sorted_streams import sorted_by
-from clinker_spark.plan.stages import (
-    CheckOrder,
-    Find,
-    Letters,
-    LogRecords,
-    Publish,
-    Values,
-    Write,
-    can_fail,
-    exchanges,
-    pattern_of,
-    runs_python,
-    sort_words,
-    stages,
-)
-from clinker_spark.report.explain_combine import combine_json, combine_lines, statistics
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Values, Write, sort_words
 from clinker_spark.report.explain_correlation import correlation_json, key_lines, retraction_lines
+from clinker_spark.report.explain_statistics import statistics
 
 SCHEMA_VERSION = "1"
 
@@ -49,23 +24,12 @@ def explain(plan: Plan, form: str) -> str:
 
 def display(node: PlanNode) -> str:
     """`[transform] clean`, `[route:exclusive] size`, `[aggregation:hash] totals`."""
-    tag = node.kind
-    if isinstance(node, RoutePlan):
-        tag = "route:inclusive" if node.inclusive else "route:exclusive"
-    elif isinstance(node, AggregatePlan):
-        tag = f"aggregation:{node.strategy}"
-    elif isinstance(node, CombinePlan):
-        tag = f"combine:{'+'.join(dict.fromkeys(step.strategy for step in node.steps))}"
-    elif isinstance(node, MergePlan):
-        tag = "merge:interleave" if node.interleave else "merge:concat"
-    elif isinstance(node, SourcePlan | OutputPlan):
-        tag = f"{node.kind}:{node.config.type}"
-    return f"[{tag}] {node.name}"
+    return f"[{node.tag}] {node.name}"
 
 
-def engine(node: PlanNode) -> str:
+def engine(plan: Plan, node: PlanNode) -> str:
     """What the records of a node go through: `python` where some of it is computed there, the rest is Spark's."""
-    return "python" if runs_python(node) else "spark"
+    return "python" if node.name in plan.facts.python else "spark"
 
 
 # ---------------------------------------------------------------- text
@@ -76,8 +40,7 @@ def as_text(plan: Plan) -> str:
         ("Resolved Outputs", _outputs(plan)),
         ("Execution Plan", _stages(plan)),
         ("Physical Properties", _properties(plan)),
-        ("Routes", _routes(plan)),
-        ("Combines", _combines(plan)),
+        *_sections(plan).items(),
         ("Correlation", key_lines(plan)),
         ("Retraction", retraction_lines(plan)),
         ("CXL Expressions", _programs(plan)),
@@ -104,7 +67,7 @@ def _column(name: str, source: str) -> str:
 
 def _stages(plan: Plan) -> list[str]:
     lines = []
-    for number, stage in enumerate(stages(plan), 1):
+    for number, stage in enumerate(plan.facts.stages, 1):
         match stage:
             case Find():
                 lines.append(f"{number}. find the files of '{stage.source}': {stage.pattern}")
@@ -138,66 +101,50 @@ def _stages(plan: Plan) -> list[str]:
 
 def _properties(plan: Plan) -> list[str]:
     lines = []
-    order = orders(plan)
-    known = sorted_by(plan.nodes)
+    facts = plan.facts
     for node in plan.nodes:
-        need = plan.needs[node.name]
+        need, sorting = facts.required[node.name], facts.sorting[node.name]
         lines.append(f"{node.kind}.{node.name}:")
         lines.append(f"  columns: {', '.join(f'{name}: {t}' for name, t in node.schema.items())}")
-        if not isinstance(node, OutputPlan):
-            lines.append(f"  ordering: {'in place' if order[node.name].in_place else 'by arrival'}")
-            if known[node.name]:
-                lines.append(f"  sorted by: {', '.join(map(sort_words, known[node.name]))}, file by file")
+        if node.streams:
+            lines.append(f"  ordering: {'in place' if node.name in facts.in_order else 'by arrival'}")
+            if sorting:
+                lines.append(f"  sorted by: {', '.join(map(sort_words, sorting))}, file by file")
             hidden = [*([ARRIVAL_COLUMN] if need.arrival else []), *([DOCUMENT_COLUMN] if need.document else [])]
             hidden += [variable_column("source", name) for name in sorted(need.members)]
             lines.append(f"  identity: {', '.join(hidden) or '<none>'}")
-        if isinstance(node, SourcePlan):
-            read = [name for name in node.schema if name in need.columns]
-            lines.append(f"  read: {', '.join(read) or '<none>'}{'' if len(read) < len(node.schema) else ' (all)'}")
-        if isinstance(node, TransformPlan) and node.window is not None and node.window.lookup is not None:
-            by = ", ".join(node.window.group_by) or "nothing: it is one"
-            lines.append(f"  window: partitions of '{node.inputs[1]}' by {by}; one record of each is joined")
-        if isinstance(node, AggregatePlan) and node.window is not None:
-            lines.append(f"  windows: {_window(node)}")
-        if isinstance(node, AggregatePlan) and node.strategy == "streaming":
-            lines.append("  groups: neighbours in the input; Spark adds up each split, then exchanges the totals")
-        reasons = f" (Arrow batches): {', '.join(node.python_reasons)}" if runs_python(node) else ""
-        lines.append(f"  engine: {engine(node)}{reasons}")
-        lines.append(f"  buffer: {'materialized' if exchanges(node) else 'streaming'}")
-        lines.append(f"  can fail: {'yes' if can_fail(node) else 'no'}")
+        lines += node.property_lines(need)
+        reasons = facts.python.get(node.name, ())
+        why = f" (Arrow batches): {', '.join(reasons)}" if reasons else ""
+        lines.append(f"  engine: {engine(plan, node)}{why}")
+        lines.append(f"  buffer: {'materialized' if node.name in facts.exchanges else 'streaming'}")
+        lines.append(f"  can fail: {'yes' if node.name in facts.fallible else 'no'}")
     return lines
 
 
-def _window(node: AggregatePlan) -> str:
-    """`hopping, size 1:00:00, slide 0:05:00`."""
-    assert node.window is not None
-    parts = [f"{key} {value}" for key, value in node.window.model_dump().items()]
-    return ", ".join([type(node.window).__name__.lower(), *parts])
-
-
-def _routes(plan: Plan) -> list[str]:
-    lines = []
-    for node in plan.of_kind(RoutePlan):
-        lines.append(f"Route '{node.name}' (mode: {'inclusive' if node.inclusive else 'exclusive'}):")
-        for port in node.ports:
-            targets = [n.name for n in plan.nodes for ref in n.inputs if ref.node == node.name and ref.port == port]
-            label = "Default" if port == node.default else "Branch"
-            lines.append(f"  {label} '{port}' -> {', '.join(targets) or '(unconsumed)'}")
-    return lines
-
-
-def _combines(plan: Plan) -> list[str]:
-    return [line for node in plan.of_kind(CombinePlan) for line in combine_lines(node)]
+def _sections(plan: Plan) -> dict[str, list[str]]:
+    """What nodes say about themselves under titles of their own."""
+    found: dict[str, list[str]] = {"Routes": [], "Combines": []}
+    for node in plan.nodes:
+        readers: dict[str | None, list[str]] = {}
+        for reader in dict.fromkeys(plan.readers(node.name)):
+            for ref in reader.inputs:
+                if ref.node == node.name:
+                    readers.setdefault(ref.port, []).append(reader.name)
+        for title, lines in node.sections(readers):
+            found.setdefault(title, []).extend(lines)
+    return found
 
 
 def _programs(plan: Plan) -> list[str]:
     lines = []
     for node in plan.nodes:
-        if isinstance(node, TransformPlan | AggregatePlan | CombinePlan) and node.program is not None:
+        program = node.shown_program
+        if program is not None:
             lines.append(f"{node.kind} '{node.name}':")
-            text = node.program.typed.source.text.strip()
+            text = program.typed.source.text.strip()
             lines += [f"  {line.rstrip()}" for line in text.splitlines()]
-            types = ", ".join(f"{name}: {t}" for name, t in node.program.output.items())
+            types = ", ".join(f"{name}: {t}" for name, t in program.output.items())
             lines.append(f"  => {types or 'no columns'}")
     return lines
 
@@ -216,20 +163,9 @@ def _topology(plan: Plan) -> list[str]:
     lines = []
     for node in plan.nodes:
         reads = ", ".join(str(ref) for ref in node.inputs)
-        mark = (
-            "●"
-            if not node.inputs
-            else "└──<"
-            if isinstance(node, MergePlan)
-            else "◇"
-            if isinstance(node, AggregatePlan)
-            else "◈"
-            if isinstance(node, CombinePlan)
-            else "│"
-        )
         line, _ = node.file.source.position(node.file.span_of(node.path).start)
-        lines.append(f"{mark} {display(node)}{f' <- {reads}' if reads else ''} (line:{line})")
-        if isinstance(node, RoutePlan):
+        lines.append(f"{node.mark} {display(node)}{f' <- {reads}' if reads else ''} (line:{line})")
+        if node.ports:
             lines.append(f"◆ FORK [{node.name}]")
             lines += [f"├──> {port}" for port in node.ports]
     return lines
@@ -246,36 +182,20 @@ def as_json(plan: Plan) -> str:
         "node_properties": {node.name: _node_properties(plan, node) for node in plan.nodes},
         "correlation": correlation_json(plan),
         "statistics": {name: _estimated(found) for name, found in plan.estimates.items()},
-        "stages": [{"stage": type(stage).__name__.lower(), **asdict(stage)} for stage in stages(plan)],
+        "stages": [{"stage": type(stage).__name__.lower(), **asdict(stage)} for stage in plan.facts.stages],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def _node(plan: Plan, i: int, node: PlanNode) -> dict[str, Any]:
-    data: dict[str, Any] = {
+    return {
         "type": node.kind,
         "name": node.name,
         "id": i,
         "depends_on": [f"{plan[ref.node].kind}.{ref}" for ref in node.inputs],
         "schema": {name: str(t) for name, t in node.schema.items()},
+        **node.details(),
     }
-    if isinstance(node, SourcePlan):
-        data |= {"format": node.config.type, "files": pattern_of(node)}
-    elif isinstance(node, RoutePlan):
-        data |= {
-            "mode": "inclusive" if node.inclusive else "exclusive",
-            "ports": list(node.ports),
-            "default": node.default,
-        }
-    elif isinstance(node, AggregatePlan):
-        data |= {"group_by": list(node.group_by), "strategy": node.strategy, "per_document": node.per_document}
-        data |= {} if node.window is None else {"time_window": _window(node)}
-    elif isinstance(node, CombinePlan):
-        data |= combine_json(node)
-    elif isinstance(node, OutputPlan):
-        columns = [{"name": name, "from": source} for name, source in node.columns]
-        data |= {"format": node.config.type, "path": node.config.path, "columns": columns}
-    return data
 
 
 def _estimated(found: Any) -> dict[str, Any] | None:
@@ -283,13 +203,14 @@ def _estimated(found: Any) -> dict[str, Any] | None:
 
 
 def _node_properties(plan: Plan, node: PlanNode) -> dict[str, Any]:
-    need = plan.needs[node.name]
+    facts = plan.facts
+    need = facts.required[node.name]
     return {
-        "ordering": {"in_place": orders(plan)[node.name].in_place, "arrival": need.arrival},
+        "ordering": {"in_place": node.name in facts.in_order, "arrival": need.arrival},
         "columns_used": sorted(need.columns),
-        "fallible": can_fail(node),
-        "engine": engine(node),
-        "python": list(node.python_reasons),
+        "fallible": node.name in facts.fallible,
+        "engine": engine(plan, node),
+        "python": list(facts.python.get(node.name, ())),
     }
 
 
@@ -298,11 +219,10 @@ def _node_properties(plan: Plan, node: PlanNode) -> dict[str, Any]:
 
 def as_dot(plan: Plan) -> str:
     lines = ["digraph pipeline {", "  rankdir=LR;", '  node [shape=box, fontname="Helvetica"];']
-    shapes = {"source": "cylinder", "output": "folder", "route": "diamond", "aggregate": "box3d"}
     for node in plan.nodes:
-        shape = shapes.get(node.kind)
-        label = display(node) + (" (python)" if runs_python(node) else "")
-        lines.append(f"  {_quoted(node.name)} [label={_quoted(label)}{f', shape={shape}' if shape else ''}];")
+        label = display(node) + (" (python)" if node.name in plan.facts.python else "")
+        shape = f", shape={node.shape}" if node.shape else ""
+        lines.append(f"  {_quoted(node.name)} [label={_quoted(label)}{shape}];")
     for node in plan.nodes:
         for ref in node.inputs:
             label = f" [label={_quoted(ref.port)}]" if ref.port else ""

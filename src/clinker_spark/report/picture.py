@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clinker_spark.plan.nodes import OutputPlan, Plan, PlanNode, SourcePlan, StreamRef
-from clinker_spark.plan.stages import pattern_of
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.report.explain import display
 from clinker_spark.runtime.run.report import RunReport
 
@@ -36,11 +36,11 @@ def _grow(
     label = Text()
     if port is not None:
         label.append(f"{port}: ", style="cyan")
-    if isinstance(node, SourcePlan):
-        label.append(f"{pattern_of(node)} → ", style="green")
+    if node.files_read is not None:
+        label.append(f"{node.files_read} → ", style="green")
     label.append(display(node))
-    if isinstance(node, OutputPlan):
-        label.append(f" → {node.config.path}", style="green")
+    if node.files_written is not None:
+        label.append(f" → {node.files_written}", style="green")
     if said := _numbers(node, report):
         label.append(f"   {said}", style="dim")
     if failed := letters.get(node.name):
@@ -83,10 +83,9 @@ def _numbers(node: PlanNode, report: RunReport | None) -> str:
     found = None if report is None else next((each for each in report.nodes if each.name == node.name), None)
     if found is None:
         return ""
-    number = found.took if isinstance(node, OutputPlan) else found.passed
-    words = {"source": "read", "output": "written"}.get(node.kind, "go on")
-    if isinstance(node, SourcePlan) and number is not None:
+    number = found.passed if node.streams else found.took
+    if not node.inputs and number is not None:
         number += found.failed  # they were read, too
-    parts = [] if number is None else [f"{number:,} {words}"]
+    parts = [] if number is None else [f"{number:,} {node.verb}"]
     parts += [f"{count:,} left out ({reason})" for reason, count in found.dropped.items() if count]
     return ", ".join(parts)

@@ -13,8 +13,10 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.nodes import OutputPlan, Plan, RoutePlan, StreamRef
-from clinker_spark.plan.passes.required import needs
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import StreamRef
+from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discover.remote_copies import found_files
 from clinker_spark.runtime.discover.source_order import with_known_order
@@ -74,12 +76,12 @@ class Pipeline:
 
     def _stream(self, text: str) -> StreamRef:
         name, _, port = text.partition(".")
-        nodes = {n.name: n for n in self.plan.nodes if not isinstance(n, OutputPlan)}
+        nodes = {n.name: n for n in self.plan.nodes if n.streams}
         found = nodes.get(name)
         if found is None:
             help_text = did_you_mean(name, nodes) or f"the nodes are {', '.join(nodes)}"
             raise InputError([Diagnostic("E004", f"there is no node '{name}' with records", help=help_text)])
-        if isinstance(found, RoutePlan) and port not in found.ports:
+        if found.ports and port not in found.ports:
             help_text = f"the branches are {', '.join(f'{name}.{p}' for p in found.ports)}"
             raise InputError([Diagnostic("E004", f"route '{name}' has no branch '{port}'", help=help_text)])
         return StreamRef(name, port or None)
@@ -101,4 +103,4 @@ def _showing(plan: Plan, ref: StreamRef) -> Plan:
         output_name="-",
     )
     wider = replace(plan, nodes=(*plan.nodes, reader))
-    return replace(wider, needs=needs(wider))
+    return with_facts(wider)

@@ -13,7 +13,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
 
 if TYPE_CHECKING:
-    from clinker_spark.plan.nodes import Plan
+    from clinker_spark.plan.graph import Plan
     from clinker_spark.spark.session.sessions import SparkSession
 
 

@@ -83,6 +83,8 @@ class CombineConfig(Model):
 class CombineNode(NodeModel):
     """Joins the records of two to eight nodes."""
 
+    input_keys: ClassVar[tuple[str, ...]] = ("input",)
+
     type: Literal["combine"]
     input: dict[str, Words]
     """The name of each input and the node it is; the first drives the join unless 'drive' says otherwise."""

@@ -11,6 +11,7 @@ from clinker_spark.config.model.base import Finding, Gone, Model, without_effect
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.pipeline import check_default, check_names
 from clinker_spark.config.model.schema import Column, SchemaSpec, check_columns
+from clinker_spark.config.tree.yaml import Mapping
 from clinker_spark.config.values import Anything, Bool, Float, Text, Words
 from clinker_spark.config.variables import NAME, VarType, read_value
 
@@ -32,6 +33,14 @@ class CompositionNode(NodeModel):
 
     gone: ClassVar[dict[str, Gone]] = {"outputs": _PORTS, "alias": _PORTS}
     later: ClassVar[dict[str, str]] = {"resources": "resources of compositions"}
+
+    @classmethod
+    def inputs_in(cls, node: Mapping) -> tuple[str, ...]:
+        return ("inputs",) if isinstance(node.get("inputs"), Mapping) else ("input",)  # the map of ports is what counts
+
+    @classmethod
+    def ports_in(cls, node: Mapping) -> tuple[str, ...] | None:
+        return None  # they stand in its file
 
     def check(self) -> Iterator[Finding]:
         if self.inputs and self.input not in (None, *self.inputs.values()):

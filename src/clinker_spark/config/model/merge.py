@@ -30,6 +30,8 @@ class MergeConfig(Model):
 class MergeNode(NodeModel):
     """Puts the records of several nodes into one stream."""
 
+    input_keys: ClassVar[tuple[str, ...]] = ("inputs",)
+
     type: Literal["merge"]
     inputs: Annotated[tuple[Words, ...], Field(min_length=1)]
     """The nodes that are read, or node.port, in order."""

@@ -14,6 +14,7 @@ from clinker_spark.config.model.pipeline import FanoutPolicy
 from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
 from clinker_spark.config.model.source_formats import Character
 from clinker_spark.config.templates import PER_FILE, TemplateError, Token, naming_problem, parse_template
+from clinker_spark.config.tree.yaml import Mapping
 from clinker_spark.config.values import Bool, Count, Natural, Size, Text, Words, problem, shown
 
 DEFAULT_NAMING = "{stem}_{seq:04}.{ext}"
@@ -317,3 +318,7 @@ class OutputNode(InputNode):
     def output_name(self) -> str:
         """The name of the output in reports."""
         return self.config.name or self.name
+
+    @classmethod
+    def ends_in(cls, node: Mapping) -> bool:
+        return True

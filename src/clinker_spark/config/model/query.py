@@ -22,6 +22,8 @@ class QueryConfig(Model):
 class QueryNode(NodeModel):
     """Asks a query of the records of one or more nodes. Its result must be rows."""
 
+    input_keys: ClassVar[tuple[str, ...]] = ("inputs",)
+
     type: Literal["query"]
     inputs: Annotated[tuple[Words, ...], Field(min_length=1)]
     """The nodes that are read, or node.port. In the query they go by their last word."""

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import Finding, Model
-from clinker_spark.config.model.node import InputNode
+from clinker_spark.config.model.node import InputNode, text_of
+from clinker_spark.config.tree.yaml import Mapping
 from clinker_spark.config.values import Text, Words
 
 MAX_BRANCHES = 256
@@ -48,3 +49,11 @@ class RouteNode(InputNode):
 
     type: Literal["route"]
     config: RouteConfig
+
+    @classmethod
+    def ports_in(cls, node: Mapping) -> tuple[str, ...] | None:
+        config = node.get("config")
+        conditions = config.get("conditions") if isinstance(config, Mapping) else None
+        names = list(conditions.entries) if isinstance(conditions, Mapping) else []
+        default = text_of(config, "default")
+        return tuple(dict.fromkeys([*names, *([default] if default else [])])) or None

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from clinker_spark.config.model.aggregate import AggregateNode
-from clinker_spark.plan.bind.composition import Streams
+from clinker_spark.plan.bind.event_time import event_sources
+from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX
-from clinker_spark.plan.nodes import AggregatePlan
-from clinker_spark.plan.passes.correlation import correlation
-from clinker_spark.plan.passes.event_time import event_sources
-from clinker_spark.plan.passes.sorted_streams import are_neighbours, sorted_by
-
-if TYPE_CHECKING:
-    from clinker_spark.plan.bind.pipeline import _NodeBinder
+from clinker_spark.plan.nodes.aggregate import AggregatePlan
+from clinker_spark.plan.passes.correlation import keys_of
+from clinker_spark.plan.passes.sorting import are_neighbours
 
 
-def bind_aggregate(binder: _NodeBinder, node: AggregateNode) -> Streams | None:
+def bind_aggregate(binder: NodeBinder, node: AggregateNode) -> Streams | None:
     """The streams of an aggregate; None when it is wrong, which is noted then."""
     schema = binder.inputs[0].schema
     config = node.config
@@ -37,20 +33,18 @@ def bind_aggregate(binder: _NodeBinder, node: AggregateNode) -> Streams | None:
         per_document=any(bound.documents for bound in binder.inputs),
         window=None if config.time_window is None else config.time_window.window,
     )
-    made = binder.made(plan)
     problem = _not_streaming(binder, node, plan)
-    if problem is None and config.strategy != "hash":
-        binder.binder.nodes[-1] = replace(plan, strategy="streaming")
-    elif problem is not None and config.strategy == "streaming":
+    if problem is not None and config.strategy == "streaming":
         code, message, help_text = problem
         binder.problem(code, message, "config", "strategy", help=help_text)
         return None
-    return made
+    streams = problem is None and config.strategy != "hash"
+    return binder.made(replace(plan, strategy="streaming") if streams else plan)
 
 
-def _has_times(binder: _NodeBinder) -> bool:
+def _has_times(binder: NodeBinder) -> bool:
     """Does every record that comes in have a time? Notes it if not."""
-    sources, timeless = event_sources(binder.binder.nodes, binder.inputs[0].ref.node)
+    sources, timeless = event_sources(binder.binder, binder.inputs[0].ref.node)
     for source in (source for source in sources if source.config.watermark is None):
         help_text = f"add watermark: {{ column: ... }} to '{source.name}': the date or date_time of its records"
         message = f"the records of '{source.name}' have no time to make windows of"
@@ -62,16 +56,15 @@ def _has_times(binder: _NodeBinder) -> bool:
     return not timeless and all(source.config.watermark is not None for source in sources)
 
 
-def _not_streaming(binder: _NodeBinder, node: AggregateNode, plan: AggregatePlan) -> tuple[str, str, str] | None:
+def _not_streaming(binder: NodeBinder, node: AggregateNode, plan: AggregatePlan) -> tuple[str, str, str] | None:
     """Why its groups cannot be finished one after the other: code, message and help; None when they can."""
-    nodes = binder.binder.nodes
-    if any(name.startswith(CK_AGGREGATE_PREFIX) for name in correlation(nodes)[plan.name].columns):
+    if any(name.startswith(CK_AGGREGATE_PREFIX) for name in keys_of(plan, binder.binder.keys).columns):
         message = f"'{node.name}' retracts records: strategy: streaming does not go with that"
         return "E15Y", message, "write strategy: auto"
     if plan.window is not None:
         message = f"'{node.name}' has windows over time: they are complete only at the end"
         return "E451", message, "write strategy: auto"
-    sorting = sorted_by(nodes)[plan.inputs[0].node]
+    sorting = binder.binder.sorting[plan.inputs[0].node]
     if are_neighbours(plan.group_by, sorting):
         return None
     known = f"sorted by {', '.join(item.field for item in sorting)}" if sorting else "in no known order"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clinker_spark.config.model.combine import CombineNode
 from clinker_spark.core.diagnostics import Diagnostic
@@ -17,28 +17,34 @@ from clinker_spark.cxl.check.conditions import Condition
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.syntax.parser import parse
-from clinker_spark.plan.bind.composition import Bound, Streams
-from clinker_spark.plan.bind.conjuncts import Conjunct, Equality, Range, Residual, all_of, inputs_of, shown_type, split
-from clinker_spark.plan.nodes import CombinePlan, CombineStep, Schema, SourcePlan
-from clinker_spark.plan.passes.estimates import Estimate, estimate
-
-if TYPE_CHECKING:
-    from clinker_spark.plan.bind.pipeline import _NodeBinder
+from clinker_spark.plan.bind.node import Bound, NodeBinder, Streams
+from clinker_spark.plan.conjuncts import (
+    Conjunct,
+    Equality,
+    Range,
+    Residual,
+    all_of,
+    inputs_of,
+    range_pair,
+    shown_type,
+    split,
+)
+from clinker_spark.plan.facts import Estimate
+from clinker_spark.plan.nodes.base import Schema
+from clinker_spark.plan.nodes.combine import CombinePlan, CombineStep
 
 BROADCAST_BYTES = 64 << 20
 """Inputs up to this size are held whole by every task."""
 ORDERINGS = ("<", "<=", ">", ">=")
-COLLECT_LIMIT = 10_000
-"""The most matches that `match: collect` puts in one array."""
 
 
-def bind_combine(binder: _NodeBinder, node: CombineNode) -> Streams | None:
+def bind_combine(binder: NodeBinder, node: CombineNode) -> Streams | None:
     """The plan of a combine; None when something is wrong, which is noted then."""
     return _CombineBinder(binder, node).bind()
 
 
 class _CombineBinder:
-    def __init__(self, binder: _NodeBinder, node: CombineNode) -> None:
+    def __init__(self, binder: NodeBinder, node: CombineNode) -> None:
         self.binder = binder
         self.node = node
         self.config = node.config
@@ -73,7 +79,7 @@ class _CombineBinder:
             driver_estimate=self._estimate(self.driver),
             lifted=self._lifted() if program is not None else {},
         )
-        return self.binder.made(plan, documents=self.bound[self.driver].documents)
+        return self.binder.made(plan)
 
     # ------------------------------------------------------------ the condition
 
@@ -168,7 +174,7 @@ class _CombineBinder:
     def _strategy(self, step: CombineStep) -> str:
         if self.config.match == "latest":
             return "latest"
-        if range_pair(step) is not None or (step.ranges and not step.equalities):
+        if range_pair(step.ranges) is not None or (step.ranges and not step.equalities):
             return "range"
         if not step.equalities:
             return "nested_loop"
@@ -192,8 +198,7 @@ class _CombineBinder:
         return f"{qualifier}.{times[0] if times else 'time'}"
 
     def _estimate(self, name: str) -> Estimate | None:
-        nodes = {node.name: node for node in self.binder.binder.nodes}
-        return estimate(self.bound[name].ref.node, nodes.__getitem__, self.binder.binder.estimates)
+        return self.binder.binder.estimates[self.bound[name].ref.node]
 
     # ------------------------------------------------------------ what comes out
 
@@ -226,11 +231,8 @@ class _CombineBinder:
 
     def _carries(self, name: str) -> bool:
         """Can the records of a node have undeclared columns?"""
-        nodes = {node.name: node for node in self.binder.binder.nodes}
-        node = nodes[name]
-        if isinstance(node, SourcePlan):
-            return bool(node.config.on_unmapped.mode == "auto_widen" and node.config.type != "fixed_width")
-        return any(self._carries(ref.node) for ref in node.carried_from)
+        node = self.binder.binder.by_name[name]
+        return node.widens or any(self._carries(ref.node) for ref in node.carried_from)
 
     def _collected(self) -> Mapping[str, Type]:
         arrays = {q: array_of(map_of(ANY)) for q in self.node.input if q != self.driver}
@@ -286,30 +288,3 @@ def _joins(c: Equality | Range, build: str, joined: set[str]) -> bool:
 
 def _word(t: Type) -> str:
     return {Kind.INT: "int", Kind.FLOAT: "float", Kind.DECIMAL: "decimal", Kind.DATE: "date"}.get(t.kind, "string")
-
-
-def range_pair(step: CombineStep) -> tuple[Range, Range] | None:
-    """Two ranges that say when an interval of the driver meets one of the build: `left >= build.low` and
-    `left <= build.high`, on one axis. Either interval may be a point."""
-    lower = [r for r in step.ranges if r.op in (">=", ">")]
-    upper = [r for r in step.ranges if r.op in ("<=", "<")]
-    pairs = [(a, b) for a in lower for b in upper if axis_of(a) == axis_of(b)]
-    # A point on either side makes fewer candidates than two intervals do.
-    return min(pairs, key=lambda p: -(same(p[0].left, p[1].left) + same(p[0].right, p[1].right)), default=None)
-
-
-def axis_of(r: Range) -> str:
-    """Ranges on one axis can be searched together."""
-    kinds = {r.left.type.kind, r.right.type.kind}
-    if kinds <= {Kind.DATE}:
-        return "date"
-    if kinds <= {Kind.DATETIME}:
-        return "datetime"
-    return "whole" if kinds <= {Kind.INT} else "number"
-
-
-def same(a: ir.TExpr, b: ir.TExpr) -> bool:
-    """Are two expressions written the same, column for column?"""
-    return a is b or (
-        isinstance(a, ir.Field) and isinstance(b, ir.Field) and a.name == b.name and a.type.kind is b.type.kind
-    )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.load import CompositionFile, LoadedFile, load_composition
@@ -13,36 +12,15 @@ from clinker_spark.config.variables import read_value
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Type, parse_type, unify
-from clinker_spark.plan.nodes import Schema, StreamRef
-
-if TYPE_CHECKING:
-    from clinker_spark.plan.bind.pipeline import Binder
+from clinker_spark.plan.bind.node import Binding, Bound, Declared, NodeBinder, Streams
 
 MAX_DEPTH = 16
 """How deep compositions may use each other."""
 
 
-@dataclass(frozen=True)
-class Bound:
-    """A stream whose columns are known."""
-
-    ref: StreamRef
-    schema: Schema
-    emitted: tuple[str, ...]
-    documents: bool = False
-    """Does it carry records of several files, each a document of its own?"""
-
-
-Streams = dict[str | None, Bound]
-"""The streams of a node, by port."""
-Declared = Mapping[str, Mapping[str, Type]]
-"""Declared variables: scope -> name -> type."""
-
-
-def expand(
-    binder: Binder, file: LoadedFile, node: CompositionNode, inputs: list[Bound], prefix: str, declared: Declared
-) -> Streams | None:
-    """Put the body of a composition in the place of its call. `declared` are the variables of the file around it."""
+def bind_composition(around: NodeBinder, node: CompositionNode) -> Streams | None:
+    """Put the body of a composition in the place of its call."""
+    binder, file, declared = around.binder, around.file, around.scope.declares
     path = (file.folder / node.use).absolute()
     at = file.path_of(node.name, "use")
     if path in binder.using:
@@ -63,13 +41,13 @@ def expand(
         else:
             binder.found += error.diagnostics
         return None
-    ports = _ports(binder, file, node, body, inputs)
+    ports = _ports(binder, file, node, body, around.inputs)
     config = _parameters(binder, file, node, body)
     asked = _scoped_variables(binder, file, node, body, declared)
     if ports is None or config is None or asked is None:
         return None
     binder.using.append(path)
-    streams = binder.body(body, ports, f"{prefix}{node.name}/", config, asked, declared)
+    streams = binder.body(binder, body, ports, f"{around.name}/", config, asked, declared)
     binder.using.pop()
     result: Streams = {}
     for port, target in body.interface.outputs.items():
@@ -89,7 +67,7 @@ def expand(
 
 
 def _ports(
-    binder: Binder, file: LoadedFile, node: CompositionNode, body: CompositionFile, inputs: list[Bound]
+    binder: Binding, file: LoadedFile, node: CompositionNode, body: CompositionFile, inputs: Sequence[Bound]
 ) -> dict[str, Bound] | None:
     declared = body.interface.inputs
     given = node.inputs or {}
@@ -124,7 +102,7 @@ def _ports(
 
 
 def _scoped_variables(
-    binder: Binder, file: LoadedFile, node: CompositionNode, body: CompositionFile, declared: Declared
+    binder: Binding, file: LoadedFile, node: CompositionNode, body: CompositionFile, declared: Declared
 ) -> Declared | None:
     """The variables of the caller that the body asks for; None when the caller does not have them, which is noted."""
     wanted = body.interface.scoped_vars
@@ -151,7 +129,7 @@ def _scoped_variables(
 
 
 def _parameters(
-    binder: Binder, file: LoadedFile, node: CompositionNode, body: CompositionFile
+    binder: Binding, file: LoadedFile, node: CompositionNode, body: CompositionFile
 ) -> dict[str, Any] | None:
     declared = body.interface.config_schema
     values: dict[str, Any] = {name: parameter.value for name, parameter in declared.items()}

@@ -8,7 +8,7 @@ from clinker_spark.config.templates import Token, parse_template
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Span
-from clinker_spark.plan.nodes import Plan, SourcePlan
+from clinker_spark.plan.graph import Plan
 
 
 def check_paths(plan: Plan) -> Iterator[Diagnostic]:
@@ -18,7 +18,7 @@ def check_paths(plan: Plan) -> Iterator[Diagnostic]:
         for token in tokens:
             if token.name != "source_name":
                 continue
-            sources = [node.name for node in plan.upstream(output.name) if isinstance(node, SourcePlan)]
+            sources = [source.name for source in plan.sources_of(output.name)]
             wanted = token.args[0] if token.args else None
             if sources == [wanted] or (wanted in sources) or (wanted is None and len(sources) == 1):
                 continue

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from clinker_spark.config.model.transform import LogRule, TransformNode
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl.check.conditions import as_program
+from clinker_spark.plan.bind.node import NodeBinder
 from clinker_spark.plan.columns import LOG_COLUMN
-from clinker_spark.plan.nodes import PlanNode, RecordLog, Schema, TransformPlan
-
-if TYPE_CHECKING:
-    from clinker_spark.plan.bind.pipeline import _NodeBinder
+from clinker_spark.plan.nodes.base import PlanNode, RecordLog, Schema
 
 
-def bind_logs(binder: _NodeBinder, node: TransformNode, schema: Schema) -> tuple[RecordLog, ...] | None:
+def bind_logs(binder: NodeBinder, node: TransformNode, schema: Schema) -> tuple[RecordLog, ...] | None:
     """The rules for records, against the columns that come in; None when one is wrong, which is noted then."""
     found: list[RecordLog] = []
     fine = True
@@ -34,7 +31,7 @@ def bind_logs(binder: _NodeBinder, node: TransformNode, schema: Schema) -> tuple
     return tuple(found) if fine else None
 
 
-def _fields_are_there(binder: _NodeBinder, rule: LogRule, i: int, schema: Schema) -> bool:
+def _fields_are_there(binder: NodeBinder, rule: LogRule, i: int, schema: Schema) -> bool:
     missing = [(k, name) for k, name in enumerate(rule.fields) if name not in schema]
     for k, name in missing:
         help_text = did_you_mean(name, schema) or f"the columns are {', '.join(schema)}"
@@ -47,8 +44,6 @@ def check_events(nodes: Iterable[PlanNode]) -> Iterator[Diagnostic]:
     """An event has the same fields wherever it happens."""
     known: dict[str, tuple[PlanNode, LogRule]] = {}
     for node in nodes:
-        if not isinstance(node, TransformPlan):
-            continue
         for i, rule in enumerate(node.log):
             if rule.name is None:
                 continue

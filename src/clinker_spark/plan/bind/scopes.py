@@ -1,4 +1,4 @@
-"""Variables that transforms declare and write: who writes them, who may read them, and of which source."""
+"""Variables that transforms declare and write: who may write and read them, and of which source."""
 
 from __future__ import annotations
 
@@ -9,66 +9,9 @@ from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.hidden import variable_column
 from clinker_spark.cxl.system import SOURCE_MEMBERS
-from clinker_spark.plan.nodes import CombinePlan, MergePlan, Plan, PlanNode, SourcePlan, TransformPlan
-
-SHARED = ("pipeline", "source")
-"""Scopes whose variables have one value for many records: the last one written, in source order."""
-
-
-def writers(plan: Plan) -> dict[tuple[str, str], TransformPlan]:
-    """(scope, name) -> the transform that declares the variable."""
-    return {(declared.scope, declared.name): node for node in plan.of_kind(TransformPlan) for declared in node.declares}
-
-
-def shared_writers(plan: Plan) -> list[TransformPlan]:
-    """Transforms whose variables must be known before their readers run: init ones first, then as in the plan."""
-    found = [n for n in plan.of_kind(TransformPlan) if any(d.scope in SHARED for d in n.declares)]
-    return sorted(found, key=lambda node: node.phase != "init")
-
-
-def default_value(plan: Plan, scope: str, name: str) -> object:
-    """What a declared variable is before it is written."""
-    return next(d.value for d in writers(plan)[scope, name].declares if (d.scope, d.name) == (scope, name))
-
-
-# ---------------------------------------------------------------- variables of sources
-
-
-def record_sources(plan: Plan, node: PlanNode) -> list[SourcePlan]:
-    """The sources that the records of a node were read from: not those that its windows look into."""
-    nodes = {found.name: found for found in plan.nodes}
-    seen: set[str] = set()
-    todo = [node.name]
-    while todo:
-        name = todo.pop()
-        if name not in seen:
-            seen.add(name)
-            here = nodes[name]
-            todo += [ref.node for ref in (here.inputs[:1] if isinstance(here, TransformPlan) else here.inputs)]
-    return [source for source in plan.sources if source.name in seen]
-
-
-def named_sources(plan: Plan, node: PlanNode, name: str) -> list[SourcePlan]:
-    """What `$source.<name>.x` means in a program of the node: a source, or an input of a merge or a combine that its
-    records came through. Several, when that input has records of several."""
-    return _named(plan, node).get(name, [])
-
-
-def _named(plan: Plan, node: PlanNode) -> dict[str, list[SourcePlan]]:
-    """The names that a program of the node can use. A source wins over an input of the same name."""
-    found: dict[str, list[SourcePlan]] = {}
-    for before in (node, *reversed(plan.upstream(node.name))):  # the nearest input of a name is the one that is meant
-        names: tuple[str, ...] = ()
-        if isinstance(before, CombinePlan):
-            names = before.qualifiers
-        elif isinstance(before, MergePlan):
-            names = tuple(ref.node for ref in before.inputs)
-        for name, ref in zip(names, before.inputs, strict=False):
-            found.setdefault(name, record_sources(plan, plan[ref.node]))
-    return found | {source.name: [source] for source in record_sources(plan, node)}
-
-
-# ---------------------------------------------------------------- checks
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.variables import SHARED, record_sources, sources_by_name, writers
 
 
 def check_scopes(plan: Plan) -> Iterator[Diagnostic]:
@@ -89,24 +32,20 @@ def check_scopes(plan: Plan) -> Iterator[Diagnostic]:
             writer = known.get((scope, name))
             if writer is None:
                 continue
-            if _is_init(node) and not _is_init(writer) and scope in SHARED:
+            if node.phase == "init" and writer.phase != "init" and scope in SHARED:
                 message = f"'{node.name}' has 'phase: init', and '{writer.name}' writes ${scope}.{name} later"
                 help_text = f"give '{writer.name}' phase: init, too, or remove it here"
                 yield _at(node, ref, "E175", message, help_text)
-            elif not _is_init(writer) and writer not in (node, *plan.upstream(node.name)):
+            elif writer.phase != "init" and writer not in (node, *plan.upstream(node.name)):
                 message = f"'{node.name}' reads ${scope}.{name}, which '{writer.name}' writes elsewhere"
                 help_text = f"read it downstream of '{writer.name}', or write it in a transform with phase: init"
                 yield _at(node, ref, "E171", message, help_text)
 
 
-def _is_init(node: PlanNode) -> bool:
-    return isinstance(node, TransformPlan) and node.phase == "init"
-
-
 def _check_writers(plan: Plan) -> Iterator[Diagnostic]:
     """Who declares a variable writes it, and nobody else. Within one file the loader has seen to the first."""
-    first: dict[tuple[str, str], TransformPlan] = {}
-    for node in plan.of_kind(TransformPlan):
+    first: dict[tuple[str, str], PlanNode] = {}
+    for node in plan.nodes:
         for i, declared in enumerate(node.declares):
             other = first.setdefault((declared.scope, declared.name), node)
             if other is not node and declared.scope in SHARED:
@@ -114,19 +53,11 @@ def _check_writers(plan: Plan) -> Iterator[Diagnostic]:
                 help_text = "a variable has one writer in a run: give one of them another name"
                 yield node.diagnostic("E014", message, "config", "declares", i, "name", help=help_text)
         own = {(declared.scope, declared.name) for declared in node.declares}
-        for scope, name in dict.fromkeys(_written(node.program.typed.statements)):
+        for scope, name in dict.fromkeys(node.written_variables):
             if (scope, name) not in own:
                 message = f"'{node.name}' writes ${scope}.{name}, which it does not declare"
                 help_text = f"add declares: [{{ name: {name}, scope: {scope}, type: ... }}] to this transform"
                 yield node.diagnostic("E203", message, "config", "cxl", help=help_text)
-
-
-def _written(statements: tuple[ir.TStatement, ...]) -> Iterator[tuple[str, str]]:
-    for statement in statements:
-        if isinstance(statement, ir.TEmit) and statement.scope is not None:
-            yield statement.scope, statement.name
-        elif isinstance(statement, ir.TEach):
-            yield from _written(statement.body)
 
 
 def _check_source(plan: Plan, node: PlanNode, ref: ir.SystemRef) -> Diagnostic | None:
@@ -142,7 +73,7 @@ def _check_source(plan: Plan, node: PlanNode, ref: ir.SystemRef) -> Diagnostic |
         message = f"'{node.name}' has records of several sources, and $source.{name} does not say of which"
         help_text = f"write one of {', '.join(variable_column('source', source.name, name) for source in sources)}"
         return _at(node, ref, "E172", message, help_text)
-    known = _named(plan, node)
+    known = sources_by_name(plan, node)
     meant = known.get(input_name[0])
     if meant is None:
         message = f"'{node.name}' has no records of a source '{input_name[0]}'"

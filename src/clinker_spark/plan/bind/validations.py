@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clinker_spark.config.model.transform import TransformNode, Validation
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl.check.conditions import as_program, compile_condition
 from clinker_spark.cxl.errors import CxlError
+from clinker_spark.plan.bind.node import NodeBinder
 from clinker_spark.plan.columns import OK_COLUMN
-from clinker_spark.plan.nodes import Check, Schema
-
-if TYPE_CHECKING:
-    from clinker_spark.plan.bind.pipeline import _NodeBinder
+from clinker_spark.plan.nodes.base import Check, Schema
 
 
 @dataclass(frozen=True)
@@ -54,13 +52,13 @@ NAMED: dict[str, NamedCheck] = {
 }
 
 
-def bind_checks(binder: _NodeBinder, node: TransformNode, schema: Schema) -> tuple[Check, ...] | None:
+def bind_checks(binder: NodeBinder, node: TransformNode, schema: Schema) -> tuple[Check, ...] | None:
     """The checks of a transform against the columns it leaves; None when one is wrong, which is noted then."""
     result = [_bind(binder, validation, i, schema) for i, validation in enumerate(node.config.validations)]
     return None if any(check is None for check in result) else tuple(check for check in result if check is not None)
 
 
-def _bind(binder: _NodeBinder, validation: Validation, i: int, schema: Schema) -> Check | None:
+def _bind(binder: NodeBinder, validation: Validation, i: int, schema: Schema) -> Check | None:
     at: tuple[str | int, ...] = ("config", "validations", i)
     named = NAMED.get(validation.check_)
     if validation.field is not None and validation.field not in schema:

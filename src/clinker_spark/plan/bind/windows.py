@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from clinker_spark.config.model.transform import AnalyticWindow
 from clinker_spark.core.span import NO_SPAN
 from clinker_spark.core.types import Kind, Type, unify
@@ -12,17 +10,16 @@ from clinker_spark.cxl.check.conditions import as_program
 from clinker_spark.cxl.check.overloads import widen
 from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.program import Program
+from clinker_spark.plan.bind.node import NodeBinder
 from clinker_spark.plan.columns import LOOKUP_KEY_PREFIX
-from clinker_spark.plan.nodes import Schema, WindowLookup, WindowPlan
-
-if TYPE_CHECKING:
-    from clinker_spark.plan.bind.pipeline import _NodeBinder
+from clinker_spark.plan.nodes.base import Schema
+from clinker_spark.plan.nodes.transform import WindowLookup, WindowPlan
 
 _AT = ("config", "analytic_window")
 
 
 def bind_window(
-    binder: _NodeBinder, spec: AnalyticWindow, schema: Schema, other: Schema | None, program: Program
+    binder: NodeBinder, spec: AnalyticWindow, schema: Schema, other: Schema | None, program: Program
 ) -> WindowPlan | None:
     """The window of a transform; None when it is wrong, which is noted then. `other` are the columns of the records
     that it looks into, if these are not its own."""
@@ -40,7 +37,7 @@ def bind_window(
 
 
 def _bind_lookup(
-    binder: _NodeBinder, spec: AnalyticWindow, schema: Schema, other: Schema, program: Program
+    binder: NodeBinder, spec: AnalyticWindow, schema: Schema, other: Schema, program: Program
 ) -> WindowLookup | None:
     mine = _keys(binder, spec, schema)
     if mine is None:
@@ -65,7 +62,7 @@ def _bind_lookup(
     )
 
 
-def _keys(binder: _NodeBinder, spec: AnalyticWindow, schema: Schema) -> list[ir.TExpr] | None:
+def _keys(binder: NodeBinder, spec: AnalyticWindow, schema: Schema) -> list[ir.TExpr] | None:
     """What is looked up: the expression of `on`, or the columns of the same names."""
     if spec.on is None:
         if not binder.known(schema, spec.group_by, *_AT, "group_by"):

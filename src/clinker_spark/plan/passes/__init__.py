@@ -1,1 +1,1 @@
-"""What is known about a plan before it runs: one file for each pass."""
+"""What is known about a plan before it runs: one file for each pass, all of them listed in `all`."""

@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
-from clinker_spark.plan.nodes import (
-    CombinePlan,
-    MergePlan,
-    OutputPlan,
-    Plan,
-    PlanNode,
-    RoutePlan,
-    SourcePlan,
-    TransformPlan,
-)
+from clinker_spark.plan.facts import Component, Facts
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
 
 
-@dataclass(frozen=True)
-class Component:
-    """Nodes that records flow between. Where records become others, as in an aggregate or a query, or are only looked
-    up by a combine, one component ends and another one begins."""
-
-    nodes: tuple[str, ...]
-    sources: tuple[str, ...]
-    outputs: tuple[str, ...]
-    conserves: bool
-    """Does each record of its sources end in one place: an output, the dead letters, or a counted drop?"""
-
-
-def components(plan: Plan) -> list[Component]:
+def find_components(plan: Plan, facts: Facts) -> Facts:
     """The components of a plan, in the order of their first nodes."""
     parent = {node.name: node.name for node in plan.nodes}
 
@@ -39,50 +19,31 @@ def components(plan: Plan) -> list[Component]:
         return name
 
     for node in plan.nodes:
-        for name in _flows_on(node):
-            parent[root(node.name)] = root(name)
+        for ref in node.carried_from:
+            parent[root(node.name)] = root(ref.node)
     together: dict[str, list[PlanNode]] = {}
     for node in plan.nodes:
         together.setdefault(root(node.name), []).append(node)
-    return [_component(plan, nodes) for nodes in together.values()]
-
-
-def _flows_on(node: PlanNode) -> Iterator[str]:
-    """The inputs whose records leave the node as they are, one by one."""
-    match node:
-        case TransformPlan():
-            yield node.inputs[0].node
-        case RoutePlan() | MergePlan() | OutputPlan():
-            yield from (ref.node for ref in node.inputs)
-        case CombinePlan():
-            yield node.inputs[node.qualifiers.index(node.driver)].node
-        case _:
-            return
+    return replace(facts, components=tuple(_component(plan, nodes) for nodes in together.values()))
 
 
 def _component(plan: Plan, nodes: list[PlanNode]) -> Component:
-    outputs = tuple(node.name for node in nodes if isinstance(node, OutputPlan))
-    sources = tuple(node.name for node in nodes if isinstance(node, SourcePlan))
-    kinds = SourcePlan | TransformPlan | RoutePlan | MergePlan | CombinePlan | OutputPlan
-    conserves = all(isinstance(node, kinds) and _keeps_count(node) and _read_once(plan, node) for node in nodes)
-    return Component(tuple(node.name for node in nodes), sources, outputs, conserves)
-
-
-def _keeps_count(node: PlanNode) -> bool:
-    """Is each record that the node takes one that it passes, or one less?"""
-    if isinstance(node, TransformPlan):
-        return not node.expands
-    if isinstance(node, RoutePlan):
-        return not node.inclusive
-    return not isinstance(node, CombinePlan) or node.match != "all"
+    names = tuple(node.name for node in nodes)
+    inside = set(names)
+    return Component(
+        names,
+        tuple(source.name for source in plan.sources if source.name in inside),
+        tuple(output.name for output in plan.outputs if output.name in inside),
+        all(node.conserves and _read_once(plan, node) for node in nodes),
+    )
 
 
 def _read_once(plan: Plan, node: PlanNode) -> bool:
     """Does one node read it, or each of its ports? What several read goes to more than one place."""
-    if isinstance(node, OutputPlan):
+    if not node.streams:
         return True
     readers = dict.fromkeys(plan.readers(node.name))
-    if any(node.name not in _flows_on(other) for other in readers):
+    if any(node.name not in {ref.node for ref in other.carried_from} for other in readers):
         return False
     read = [ref.port for other in readers for ref in other.inputs if ref.node == node.name]
     # What a route sends to a port that nobody reads is a drop of the route.

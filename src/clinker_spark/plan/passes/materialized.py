@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from dataclasses import replace
 
-from clinker_spark.plan.nodes import Plan
-from clinker_spark.plan.stages import exchanges
+from clinker_spark.plan.facts import Facts
+from clinker_spark.plan.graph import Plan
 
 
-def kept_results(plan: Plan) -> tuple[str, ...]:
+def find_materialized(plan: Plan, facts: Facts) -> Facts:
     """The nodes whose records are kept while the outputs are written again: those that several outputs read, and that
     a shuffle made. All others are made again for each output: to keep a record costs about as much as to read it."""
-    shared = [
-        node.name
-        for node in plan.nodes
-        if exchanges(node) and sum(node in plan.upstream(output.name) for output in plan.outputs) > 1
-    ]
-    return tuple(name for name in shared if not _leads_to(plan, name, shared))
-
-
-def _leads_to(plan: Plan, name: str, kept: Sequence[str]) -> bool:
+    if len(plan.outputs) < 2 or not facts.exchanges:
+        return facts
+    outputs = Counter(node.name for output in plan.outputs for node in plan.upstream(output.name))
+    shared = {name for name in facts.exchanges if outputs[name] > 1}
+    leads: dict[str, bool] = {}
     """Does nobody read a node but those that are kept themselves, or that only they read?"""
-    readers = plan.readers(name)
-    return bool(readers) and all(reader.name in kept or _leads_to(plan, reader.name, kept) for reader in readers)
+    for node in reversed(plan.nodes):
+        readers = plan.readers(node.name)
+        leads[node.name] = bool(readers) and all(reader.name in shared or leads[reader.name] for reader in readers)
+    return replace(facts, materialized=tuple(n.name for n in plan.nodes if n.name in shared and not leads[n.name]))

@@ -7,39 +7,66 @@ sent at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.core.types import Kind
-from clinker_spark.plan.nodes import OutputPlan, Plan, PlanNode, RoutePlan, SourcePlan, TransformPlan
-from clinker_spark.plan.passes.required import needs
+from clinker_spark.plan.facts import CellRun, Cells, Facts, PassThrough
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.plan.passes.required_columns import required_of
 
 # Whatever the spelling in the file was, the reader can write these exactly as the output does.
 _KINDS = (Kind.STRING, Kind.INT, Kind.FLOAT, Kind.DATE, Kind.BOOL)
 
-
-@dataclass(frozen=True)
-class CellRun:
-    """Neighbouring cells of an output: columns of a source, by name, joined by the output's delimiter."""
-
-    delimiter: str
-    columns: tuple[str, ...]
+Runs = tuple[tuple[int, CellRun], ...]
 
 
-def source_runs(plan: Plan, source: SourcePlan) -> tuple[CellRun, ...]:
-    """The runs that the reader of a source makes. None unless all outputs that its records reach use the same ones:
-    every output has a job of its own, and would be sent what only the others need."""
-    found = {tuple(run for _, run in output_runs(plan, output)) for output in _reached(plan, source)}
-    return tuple(dict.fromkeys(found.pop())) if len(found) == 1 else ()
+def find_cells(plan: Plan, facts: Facts) -> Facts:
+    ways = {output.name: _way(plan, output) for output in plan.outputs}
+    runs = {output.name: _runs(output, *ways[output.name]) for output in plan.outputs}
+    reached: dict[str, list[OutputPlan]] = {source.name: [] for source in plan.sources}
+    if any(runs.values()):
+        for output in plan.outputs:
+            for source in plan.sources_of(output.name):
+                reached[source.name].append(output)
+    sent: dict[str, PassThrough] = {}
+    for source in plan.sources:
+        # All outputs that its records reach use the same runs: every output has a job of its own, and would be sent
+        # what only the others need.
+        found = {tuple(run for _, run in runs[output.name]) for output in reached[source.name]}
+        if len(found) == 1 and (same := tuple(dict.fromkeys(found.pop()))):
+            sent[source.name] = PassThrough(same, _as_values(plan, facts, source, same, reached[source.name]))
+    cells: dict[str, tuple[Cells, ...]] = {}
+    for output in plan.outputs:
+        origin = ways[output.name][0]
+        if origin is not None and origin.name in sent:
+            made = sent[origin.name].runs
+            cells[output.name] = tuple(Cells(at, made.index(run), run) for at, run in runs[output.name])
+    return replace(facts, pass_through=sent, cells=cells)
 
 
-def output_runs(plan: Plan, output: OutputPlan) -> list[tuple[int, CellRun]]:
+def _way(plan: Plan, output: OutputPlan) -> tuple[SourcePlan | None, set[str]]:
+    """The one source of an output, when its records come from there each by itself, and the columns that are changed on
+    the way."""
+    changed: set[str] = set()
+    node = plan[output.inputs[0].node]
+    while node.inputs:
+        if not node.narrow:
+            return None, set()
+        changed |= node.written
+        node = plan[node.inputs[0].node]
+    return next((source for source in plan.sources if source is node), None), changed
+
+
+def _runs(output: OutputPlan, source: SourcePlan | None, changed: set[str]) -> Runs:
     """The runs of an output, each with the position of its first column."""
-    source, changed = _way(plan, output)
     if source is None or source.config.type != "csv" or output.config.type != "csv" or len(output.columns) < 2:
-        return []
+        return ()
     ready = {column.name for column in source.columns if column.name not in changed and _has_kind(column)}
     formatted = {c.source_name or c.name for c in output.declared or () if c.format is not None}
     found, at = [], 0
@@ -49,43 +76,21 @@ def output_runs(plan: Plan, output: OutputPlan) -> list[tuple[int, CellRun]]:
         if is_ready and (len(names) > 1 or source.schema[names[0]].kind is not Kind.STRING):
             found.append((at, CellRun(output.config.options.delimiter, names)))
         at += len(names)
-    return found
+    return tuple(found)
 
 
-def typed_columns(plan: Plan, source: SourcePlan) -> frozenset[str]:
+def _as_values(
+    plan: Plan, facts: Facts, source: SourcePlan, runs: Sequence[CellRun], outputs: Sequence[OutputPlan]
+) -> frozenset[str]:
     """The columns of a source that are needed as values, when those of its runs are sent as cells."""
-    covered = {name for run in source_runs(plan, source) for name in run.columns}
-    outputs = {output.name for output in _reached(plan, source)}
-    nodes = tuple(
-        replace(node, columns=tuple(pair for pair in node.columns if pair[1] not in covered))
-        if isinstance(node, OutputPlan) and node.name in outputs
-        else node
-        for node in plan.nodes
-    )
-    return frozenset(needs(replace(plan, nodes=nodes))[source.name].columns & set(source.schema))
-
-
-def source_of(plan: Plan, output: OutputPlan) -> SourcePlan | None:
-    """The one source of an output, when only transforms and routes stand between them."""
-    return _way(plan, output)[0]
+    covered = {name for run in runs for name in run.columns}
+    without: dict[str, PlanNode] = {
+        output.name: replace(output, columns=tuple(pair for pair in output.columns if pair[1] not in covered))
+        for output in outputs
+    }
+    nodes = [without.get(node.name, node) for node in plan.nodes]
+    return required_of(nodes, facts.in_order)[source.name].columns & set(source.schema)
 
 
 def _has_kind(column: Column) -> bool:
     return column.data_type.kind in _KINDS and not column.data_type.is_dynamic
-
-
-def _reached(plan: Plan, source: SourcePlan) -> Iterator[OutputPlan]:
-    return (output for output in plan.outputs if source in plan.upstream(output.name))
-
-
-def _way(plan: Plan, output: OutputPlan) -> tuple[SourcePlan | None, set[str]]:
-    """The source of an output, and the columns that are changed on the way from there."""
-    changed: set[str] = set()
-    node: PlanNode = output
-    while not isinstance(node, SourcePlan):
-        node = plan[node.inputs[0].node]
-        if isinstance(node, TransformPlan) and not node.shuffles:
-            changed |= set(node.program.output)
-        elif not isinstance(node, SourcePlan | RoutePlan):
-            return None, set()
-    return node, changed

@@ -12,7 +12,8 @@ from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.nodes import PlanNode, Schema, StreamRef
+from clinker_spark.plan.facts import Required
+from clinker_spark.plan.nodes.base import PlanNode, Schema
 from clinker_spark.plan.query.engine import PlanningEngine, Scan, SparkDataset, plan, prepare
 from clinker_spark.plan.query.files import FileSource
 from clinker_spark.plan.query.order import ARRIVAL
@@ -37,6 +38,9 @@ class QueryPlan(PlanNode):
     the sources are marks (see `pieces`): each pass of a run has views of its own."""
 
     kind = "query"
+    traceable = False
+    reads_views = True
+    stops_early = True
 
     text: str
     ordered_text: str
@@ -52,8 +56,18 @@ class QueryPlan(PlanNode):
     """All columns of its inputs. Those that the query does not use are left out by Catalyst."""
 
     @property
-    def carried_from(self) -> tuple[StreamRef, ...]:
-        return ()
+    def sql_origins(self) -> Mapping[str, Span]:
+        return self.origins
+
+    @property
+    def can_fail(self) -> bool:
+        return bool(self.errors)
+
+    def is_build_side(self, i: int) -> bool:
+        return len(self.inputs) > 1  # nobody knows what it does with them
+
+    def required(self, i: int, need: Required, *, in_order: bool) -> Required:
+        return Required(frozenset(self.reads), arrival=True)
 
     @property
     def python_reasons(self) -> tuple[str, ...]:
@@ -64,7 +78,7 @@ class QueryPlan(PlanNode):
 
 
 def bind_query(binder: Any, node: QueryNode) -> Any:
-    """The plan node of a query; None when something is wrong with it, which is noted then."""
+    """The streams of a query; None when something is wrong with it, which is noted then."""
     text = binder.file.text_of((*binder.path, "config", "query"))
     engine = PlanningEngine()
     engine.program_text = text.text
@@ -97,7 +111,7 @@ def bind_query(binder: Any, node: QueryNode) -> Any:
         return None
     schema: Schema = made[1]
     unordered, ordered = _texts(result, schema, engine.origins)
-    return QueryPlan(
+    made_plan = QueryPlan(
         **binder.common(schema, tuple(schema)),
         text=unordered,
         ordered_text=ordered,
@@ -111,6 +125,7 @@ def bind_query(binder: Any, node: QueryNode) -> Any:
         scans=tuple(engine.scans),
         reads=tuple(dict.fromkeys(name for bound in binder.inputs for name in bound.schema)),
     )
+    return binder.made(made_plan)
 
 
 def _columns(result: SparkDataset) -> tuple[SparkDataset, dict[str, Type]]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.nodes import Plan, SourcePlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.spark.scan.files import SourceFile, Stamp, parquet_parts
 

@@ -10,7 +10,8 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from clinker_spark.plan.nodes import Plan, SourcePlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.discover.sources import discover, is_remote
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.spark.remote_files import RemoteFiles

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.plan.nodes import Plan, SourcePlan
-from clinker_spark.plan.passes.required import needs
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.stages import sort_words
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.spark.operators.build import Builder
@@ -28,8 +29,7 @@ def settle_order(builder: Builder, source: str) -> tuple[Plan, Unsorted | None]:
     """Compare the files of a source with its order. If they must be sorted, the plan is another one afterwards; raises
     `DataError` if the source does not want them sorted."""
     plan = builder.plan
-    node = plan[source]
-    assert isinstance(node, SourcePlan)
+    node = plan.source(source)
     found = inversions(builder, node)
     if not found:
         return plan, None
@@ -40,7 +40,7 @@ def settle_order(builder: Builder, source: str) -> tuple[Plan, Unsorted | None]:
     help_text = "the records were sorted; correct sort_order, or sort the files to save that"
     warning = node.diagnostic("W307", message, "config", "sort_order", help=help_text)
     # Records no longer stay where they were read: outputs sort them.
-    return replace(plan, needs=needs(plan, moved=True)), Unsorted(warning, split_points(builder, node))
+    return with_facts(replace(plan, moved=True)), Unsorted(warning, split_points(builder, node))
 
 
 def with_known_order(plan: Plan, build: Callable[[Plan], Builder]) -> Builder:

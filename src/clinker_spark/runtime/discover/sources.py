@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from clinker_spark.config.patterns import glob_matches
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import nearest
-from clinker_spark.plan.nodes import SourcePlan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.discover.searches import search_of, walk
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.spark.scan.files import SourceFile, Stamp, parquet_parts
 
-if TYPE_CHECKING:  # a dry run lists files without Spark
+if TYPE_CHECKING:
     from clinker_spark.spark.remote_files import RemoteFiles
 
 

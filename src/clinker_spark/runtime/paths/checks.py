@@ -15,9 +15,8 @@ from pathlib import Path
 from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, Plan, PlanNode, SourcePlan
-from clinker_spark.plan.passes.required import per_file
-from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.discover.file_identity import Identities, Identity
 from clinker_spark.runtime.discover.searches import search_of
 from clinker_spark.runtime.discover.sources import discover, is_remote
@@ -62,24 +61,11 @@ def check_paths(plan: Plan, options: Options, files: Files) -> tuple[Diagnostic,
 def _without_file(plan: Plan) -> Iterator[Diagnostic]:
     """Outputs for each input file, of records that belong to none."""
     for node in plan.outputs:
-        blocking = _joins_files(plan, node) if per_file(node) else None
+        blocking = plan.facts.mixes_files.get(node.name) if node.per_file else None
         if blocking is not None:
-            message = f"the records of '{blocking.name}' are made of several files, and '{node.name}' wants one of each"
+            message = f"the records of '{blocking}' are made of several files, and '{node.name}' wants one of each"
             help_text = "write a path without {source_file} and {source_path}"
             yield node.diagnostic("E436", message, "config", "path", help=help_text)
-
-
-def _joins_files(plan: Plan, node: PlanNode) -> PlanNode | None:
-    """The nearest node before this one whose records are of no file in particular."""
-    if isinstance(node, QueryPlan) or (isinstance(node, AggregatePlan) and not node.per_document):
-        return node
-    inputs = node.inputs
-    if isinstance(node, CombinePlan):  # its records are those of the driver
-        inputs = (node.inputs[node.qualifiers.index(node.driver)],)
-    elif not isinstance(node, SourcePlan) and node.kind == "transform":
-        inputs = node.inputs[:1]
-    found = (_joins_files(plan, plan[ref.node]) for ref in inputs)
-    return next((blocking for blocking in found if blocking is not None), None)
 
 
 class _Checks:

@@ -11,7 +11,8 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
 from clinker_spark.config.templates import PER_FILE, Token, parse_template
-from clinker_spark.plan.nodes import OutputPlan, Plan, SourcePlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.runtime.errors import IoError, PathError
 
 _FILLED = "\x01"
@@ -129,8 +130,7 @@ def _value(plan: Plan, node: OutputPlan, token: Token, names: Names, files: Mapp
 
 def _source_name(plan: Plan, node: OutputPlan, wanted: str | None, files: Mapping[str, tuple[str, ...]]) -> str:
     """The plan has made sure that exactly one source is meant (`plan.bind.output_paths`)."""
-    sources = [n for n in plan.upstream(node.name) if isinstance(n, SourcePlan)]
-    [source] = [n for n in sources if wanted in (None, n.name)]
+    [source] = [n for n in plan.sources_of(node.name) if wanted in (None, n.name)]
     names = files.get(source.name)
     if not names:
         _check_value(node, "source_name", source.source_name)

@@ -12,7 +12,8 @@ from clinker_spark.config.load import LoadedFile
 from clinker_spark.config.tree.yaml import KeyPath
 from clinker_spark.core.diagnostics import Diagnostic, Label
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.nodes import OutputPlan, Plan, SourcePlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.runtime.errors import IoError, PathError
 from clinker_spark.runtime.paths.names import Folders, check_writable
 from clinker_spark.runtime.paths.outputs import (
@@ -149,8 +150,8 @@ def _of_output(
     if place.template is not None:
         without = per_file_path(base, place.template, NO_FILE)
         taken = set()
-        for source in plan.upstream(node.name):
-            for file in files.get(source.name, ()) if isinstance(source, SourcePlan) else ():
+        for source in plan.sources_of(node.name):
+            for file in files.get(source.name, ()):
                 if "{source_file" in node.config.path and PurePosixPath(file.name).name.startswith("."):
                     message = f"'{file.name}' has nothing before its ending that '{{source_file}}' could stand for"
                     problem = node.diagnostic("E433", message, "config", "path", help="rename the file")

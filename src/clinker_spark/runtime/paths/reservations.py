@@ -10,7 +10,8 @@ from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
-from clinker_spark.plan.nodes import OutputPlan, Plan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.runtime.commit.claims import Claim, Refusal
 from clinker_spark.runtime.commit.manifest import Unreadable, replayed_ids
 from clinker_spark.runtime.commit.seam import SYSTEM

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Span
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.query.files import BROKEN
-from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.query.failures import Failed
 
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE|\n|$)")
@@ -43,19 +42,19 @@ def failure(error: Exception, origins: Mapping[str, Span]) -> Failed | None:
 
 def node_failure(error: Exception, plan: Plan) -> Diagnostic | None:
     """The failure of a query node; None when it is none. Nothing else in a pipeline fails because of a value."""
-    nodes = plan.of_kind(QueryPlan)
+    nodes = [(node, node.sql_origins) for node in plan.nodes if node.sql_origins is not None]
     found = _known(str(error)) if nodes else None
     if found is None or found.code not in ("E705", "E712"):
         return None
-    for node in nodes:
-        span = _origin(error, node.origins)
+    for node, origins in nodes:
+        span = _origin(error, origins)
         if span is not None or len(nodes) == 1:
             message = f"query '{node.name}': {found.message}"
             if span is None:
                 return node.diagnostic(found.code, message, "config", "query", help=found.help)
             text = node.file.text_of((*node.path, "config", "query"))
             return text.relocate(Diagnostic(found.code, message, None, span, found.help))
-    names = ", ".join(f"'{node.name}'" for node in nodes)
+    names = ", ".join(f"'{node.name}'" for node, _ in nodes)
     return Diagnostic(found.code, f"one of the queries {names}: {found.message}", help=found.help)
 
 

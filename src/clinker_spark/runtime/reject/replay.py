@@ -9,15 +9,17 @@ their lines are added to what is there.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from clinker_spark.config.model.source import JsonSource
 from clinker_spark.config.templates import PER_FILE, Token, parse_template
 from clinker_spark.core.errors import InputError
-from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, OutputPlan, Plan, PlanNode, SourcePlan
-from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.plan.passes.all import with_facts
 
 APPENDABLE = ("csv", "json", "fixed_width")
 _OF_THE_RUN = {"timestamp", "execution_id", "batch_id", "n"}
@@ -28,10 +30,10 @@ AS_BYTES = ("csv", "json", "fixed_width")
 def replay_plan(plan: Plan, fed: Collection[str] | None = None) -> Plan:
     """The plan with sources that read replayed records: those that are `fed`, or all."""
     nodes: list[PlanNode] = [
-        _source(node) if isinstance(node, SourcePlan) and (fed is None or node.name in fed) else node
+        _source(plan.source(node.name)) if not node.inputs and (fed is None or node.name in fed) else node
         for node in plan.nodes
     ]
-    return replace(plan, nodes=tuple(nodes))
+    return with_facts(replace(plan, nodes=tuple(nodes)))
 
 
 def _source(node: SourcePlan) -> SourcePlan:
@@ -58,45 +60,11 @@ def as_json(node: SourcePlan) -> bool:
     return node.config.type in ("json", "xml", "parquet")
 
 
-@dataclass(frozen=True)
-class Part:
-    """How the records of a source get to outputs: on their own (`flows`), or as what others are looked up in."""
-
-    flows: bool
-    built: bool
-
-
-def parts(plan: Plan) -> dict[str, Part]:
-    """The part of every source. A query with several inputs is both for each of them: nobody knows what it does."""
-    flows: dict[str, set[str]] = {}
-    built: dict[str, set[str]] = {}
-    for node in plan.nodes:
-        if isinstance(node, SourcePlan):
-            flows[node.name], built[node.name] = {node.name}, set()
-            continue
-        mine: set[str] = set()
-        aside: set[str] = set()
-        for i, ref in enumerate(node.inputs):
-            aside |= built[ref.node]
-            driver = not isinstance(node, CombinePlan) or node.qualifiers[i] == node.driver
-            several = isinstance(node, QueryPlan) and len(node.inputs) > 1
-            mine |= flows[ref.node] if driver else set()
-            aside |= flows[ref.node] if not driver or several else set()
-        flows[node.name], built[node.name] = mine, aside
-    ends = [node.name for node in plan.nodes if isinstance(node, OutputPlan)]
-    return {
-        source.name: Part(
-            any(source.name in flows[end] for end in ends), any(source.name in built[end] for end in ends)
-        )
-        for source in plan.sources
-    }
-
-
 def check_parts(plan: Plan) -> None:
     """Raises `InputError` when the records of one source cannot be fed without those of another."""
     problems = []
-    for name, part in parts(plan).items():
-        if part.flows and part.built:
+    for name, sides in plan.facts.sides.items():
+        if sides.probe and sides.build:
             node = plan[name]
             message = f"dead letters cannot be replayed: the records of '{name}' are also looked up by others"
             help_text = "correct the input files, and run the pipeline again"
@@ -116,7 +84,7 @@ def appendable(plan: Plan, node: PlanNode) -> str | None:
     config: Any = node.config  # type: ignore[attr-defined]
     if config.type not in APPENDABLE or (config.type == "json" and config.options.format != "ndjson"):
         return f"{config.type} files cannot be added to"
-    if any(isinstance(n, AggregatePlan) for n in plan.upstream(node.name)):
+    if any(n.totals for n in plan.upstream(node.name)):
         return "its records are totals: adding others to them is no correction"
     if config.sort_order or config.split is not None or config.path.endswith("/"):
         return "it is sorted, split or a folder"

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
-from clinker_spark.plan.nodes import Plan, SourcePlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.reject.letter_files import Letter
-from clinker_spark.runtime.reject.replay import check_parts, parts
+from clinker_spark.runtime.reject.replay import check_parts
 from clinker_spark.runtime.reject.replay_records import Fed, Writer, writer_of
 from clinker_spark.spark.scan.request import SourceFile
 
@@ -55,7 +56,7 @@ def replay_files(
     """The records of the letters as files, each record once; without those that are `known` to have been added.
     Raises `InputError` for letters that cannot be fed. `plan` is that of the pipeline, `path` where the letters are."""
     check_parts(plan)
-    flowing = {name for name, part in parts(plan).items() if part.flows}
+    flowing = {name for name, sides in plan.facts.sides.items() if sides.probe}
     feed = Feed(path=path, known=known)
     problems: list[Diagnostic] = []
     writers: dict[tuple[str, str, str], Writer] = {}

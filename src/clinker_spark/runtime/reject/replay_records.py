@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from clinker_spark.config.model.schema import layout
 from clinker_spark.core.types import STRING, Kind, Type
-from clinker_spark.plan.nodes import SourcePlan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.reject.letter_files import Letter
 from clinker_spark.runtime.reject.replay import as_json
 from clinker_spark.spark.scan.csv.header import dialect_of, file_name

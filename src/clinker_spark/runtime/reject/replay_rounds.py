@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.commit import manifest as manifests
 from clinker_spark.runtime.commit.manifest import Round, Written
 from clinker_spark.runtime.commit.seam import SYSTEM

@@ -22,7 +22,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from clinker_spark.plan.columns import LINE_COLUMN
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.reject.letter_lines import write_lines
 from clinker_spark.runtime.reject.replay_files import Feed
 from clinker_spark.runtime.run.assemble import Made

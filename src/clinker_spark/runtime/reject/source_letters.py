@@ -15,7 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinker_spark.plan.nodes import OutputPlan, Plan, PlanNode, SourcePlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.reject.letter_lines import text_column, write_lines
 from clinker_spark.runtime.reject.replay_files import Feed
 from clinker_spark.runtime.run.assemble import Made
@@ -159,7 +161,7 @@ def settled_at(state: RunState, found: SourceLetters) -> set[str] | None:
     for count in found.counts:
         assert count.source is not None
         node: PlanNode = state.plan.sources[count.source]
-        while node.name not in state.builder.settled and not isinstance(node, OutputPlan):
+        while node.name not in state.builder.settled and node.streams:
             readers = state.plan.readers(node.name)
             if len(readers) != 1:
                 return None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.plan.nodes import CombinePlan, Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.rejects.letters import LetterCount, first_letters
@@ -31,7 +31,7 @@ def check(plan: Plan, counts: Sequence[LetterCount], records: Callable[[str | No
         least = dlq.min_records if own.min_records is None else own.min_records
         found += _rate("E316", f"source '{node.name}'", mine, records(node.name), own.max_rate, least)
     if handling.type_error_threshold is not None:
-        typed = sum(c.count for c in counts if plan.nodes[c.stage].kind == "source" and c.category in TYPE_FAILURES)
+        typed = sum(c.count for c in counts if not plan.nodes[c.stage].inputs and c.category in TYPE_FAILURES)
         seen = records(None)
         if seen and typed / seen > handling.type_error_threshold:
             limit = f"{handling.type_error_threshold:.2%}"
@@ -56,8 +56,8 @@ def check_combines(plan: Plan, frame: Any, files: Mapping[str, tuple[SourceFile,
 
 def check_output_rows(plan: Plan, pairs: Callable[[str], int]) -> None:
     """Raises `DataError` when a combine made more records than it may."""
-    for node in plan.of_kind(CombinePlan):
-        most = node.config.max_output_rows
+    for node in plan.nodes:
+        most = node.max_output_rows
         found = pairs(node.name) if most is not None else 0
         if most is not None and found > most:
             message = f"the join makes {found:,} records, more than {most:,}"
@@ -85,6 +85,5 @@ def first_failure(
     total = sum(count.count for count in counts)
     others = f" ({total} records fail in all)" if total > 1 else ""
     message = f"{where}{field}{row['message']}{others}"
-    key = {"source": ("config", "schema"), "transform": ("config", "cxl")}.get(node.kind, ("config",))
     help_text = "correct the record, or write error_handling: { strategy: continue, dlq: { path: dead-letters.csv } }"
-    return node.diagnostic("E409", message, *key, help=help_text)
+    return node.diagnostic("E409", message, *node.failure_key, help=help_text)

@@ -6,7 +6,6 @@ from collections import Counter
 
 import pyarrow.compute as pc
 
-from clinker_spark.plan.passes.correlation import key_columns
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.reject.saved_letters import Saved
 from clinker_spark.runtime.run.state import RunState
@@ -36,12 +35,12 @@ def check_keys(state: RunState, letters: Saved) -> None:
 
 def _unreadable(state: RunState, letters: Saved) -> Counter[int]:
     plan = state.plan
-    stages = {plan.nodes.index(node): node for node in plan.sources if key_columns(node)}
+    stages = {plan.nodes.index(node): node for node in plan.sources if node.key_columns}
     counts: Counter[int] = Counter()
     for batch in letters.batches("stage", "trigger", "keys"):
         for stage, node in stages.items():
             mine = batch.filter(pc.and_(pc.equal(batch["stage"], stage), batch["trigger"]))
-            parts = len(key_columns(node))
+            parts = len(node.key_columns)
             found = ([value for _, value in keys or () if value is not None] for keys in mine["keys"].to_pylist())
             counts[node.index] += sum(len(values) < parts for values in found)
     return counts

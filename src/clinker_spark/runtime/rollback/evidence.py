@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.plan.columns import CK_PREFIX
-from clinker_spark.plan.nodes import OutputPlan, Plan, SourcePlan
-from clinker_spark.plan.passes.correlation import key_columns
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.rejects.correlated import CORRELATED
 from clinker_spark.spark.rejects.traced import FAILED, LEFT_OUT, MADE_OF, REACHED, WHAT
 from clinker_spark.spark.rejects.withheld import DirtyGroups, KeyTexts, also_compared, concerned, joined_text
@@ -100,7 +101,7 @@ class Reached:
         self.held = []
         for stage, origin, keys in zip(self.stages, self.origins, self.rows["keys"].to_pylist(), strict=True):
             test = tests.get(stage) or tests.setdefault(
-                stage, Withheld.at(self.plan, self.plan.nodes[stage], self.dirty)
+                stage, Withheld.at(self.plan, self.plan.output(self.plan.nodes[stage].name), self.dirty)
             )
             self.held.append(test.holds(origin[0], dict(keys)))
 
@@ -119,12 +120,12 @@ class Reached:
         """Of the records behind totals that are withheld: which were written everywhere else? A record of a source
         that did not fail is no dead letter when it reached every output that writes records themselves."""
         found = [False] * behind.num_rows
-        keyed = [source for source in self.plan.sources if key_columns(source)]
+        keyed = [source for source in self.plan.sources if source.key_columns]
         places, keys = origins(behind), [dict(pairs) for pairs in behind["keys"].to_pylist()]
         for source in keyed if len(keyed) > 1 else ():
             ends = [end for end in self.plan.outputs if _writes_records_of(self.plan, end, source)]
             there = [self._origins_at(end) for end in ends]
-            test = Withheld([(source, self.dirty.texts(source, key_columns(source), ()))], by_source=False)
+            test = Withheld([(source, self.dirty.texts(source, source.key_columns, ()))], by_source=False)
             for i, place in enumerate(places):
                 if place[0] == source.index and ends and all(place in reached for reached in there):
                     found[i] = found[i] or not test.holds(place[0], keys[i])
@@ -145,10 +146,9 @@ class Withheld:
     """Was each record read from one of several sources? It is spared then when only others failed."""
 
     @staticmethod
-    def at(plan: Plan, node: object, dirty: DirtyGroups) -> Withheld:
+    def at(plan: Plan, node: OutputPlan, dirty: DirtyGroups) -> Withheld:
         """Those of an output; see `withheld.with_held`."""
-        assert isinstance(node, OutputPlan)
-        keys, also = plan.keys[node.inputs[0].node], also_compared(plan, node)
+        keys, also = plan.facts.keys[node.inputs[0].node], also_compared(plan, node)
         tests = [(source, dirty.texts(source, own, also)) for source, own in concerned(plan, keys)]
         return Withheld(tests, keys.single and len(keys.sources) > 1)
 
@@ -162,7 +162,7 @@ class Withheld:
 
 
 def _writes_records_of(plan: Plan, end: OutputPlan, source: SourcePlan) -> bool:
-    keys = plan.keys[end.inputs[0].node]
+    keys = plan.facts.keys[end.inputs[0].node]
     return bool(keys.own) and keys.single and source.name in keys.sources
 
 

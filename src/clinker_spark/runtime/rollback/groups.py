@@ -25,9 +25,10 @@ import pyarrow.compute as pc
 
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX, GROUP_PREFIX
-from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, SourcePlan, StreamRef
-from clinker_spark.plan.passes.correlation import FEW, blamed, merged_with, relaxed_aggregates, strata, total_stratum
-from clinker_spark.plan.passes.required import needs
+from clinker_spark.plan.nodes.base import StreamRef
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.plan.passes.all import with_facts
+from clinker_spark.plan.passes.correlation import FEW
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, last_clean_row, save, save_table
 from clinker_spark.runtime.reject.source_letters import SourceLetters, settled_at
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from clinker_spark.runtime.run.outputs import Outputs
     from clinker_spark.runtime.run.state import RunState
     from clinker_spark.spark.operators.build import Builder
+
 
 MOST_TURNS = 50
 LISTED_GROUPS = 2_000
@@ -67,7 +69,6 @@ class Groups:
         self.handling = state.handling
         first = self.plan.outputs[0]
         self.folder = Path(state.attempt.folder(outputs.targets[first.name].path, "correlation"))
-        self.strata = strata(self.plan)
         self.triggers: list[Saved] = []
         self.untraced: Saved | None = None
         """Failures of the last turn that nothing can be retracted for."""
@@ -127,9 +128,8 @@ class Groups:
         if not dirty:
             builder.dirty = None
         for name in ends:
-            node = self.plan[name]
-            if isinstance(node, OutputPlan):
-                prepare_output(builder, node)
+            if not self.plan[name].streams:
+                prepare_output(builder, self.plan.output(name))
             else:
                 for port in self.plan.read_ports(name):
                     builder.stream(StreamRef(name, port))
@@ -153,8 +153,8 @@ class Groups:
         for found in failed:
             table = found.table("source", "stage", "keys")
             for source, stage, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                traced, others = blamed(self.plan, stage)
-                for index in [source] if traced and source is not None else others:
+                blame = self.plan.facts.blamed[stage]
+                for index in [source] if blame.traced and source is not None else blame.others:
                     yield index, dict(pairs or ())
 
     def _save(self, frame: Any, name: str) -> Saved:
@@ -225,8 +225,8 @@ class Groups:
         found = [0] if not place.stream.carried else []
         for name in place.stream.carried:
             # The records that a total cannot be made of are set aside before it; what goes on from there are totals.
-            total = isinstance(self.plan[name], AggregatePlan) and place.name != f"{name}.rows"
-            found.append(total_stratum(self.plan, self.strata, name) if total else self.strata[name])
+            total = self.plan[name].totals and place.name != f"{name}.rows"
+            found.append((self.plan.facts.made_strata if total else self.plan.facts.strata)[name])
         return min(found), max(found)
 
     def _with_strata(self, found: Any) -> Any:
@@ -234,7 +234,7 @@ class Groups:
         records which it was made of. What nothing can be retracted for has none, -1."""
         cases = []
         for i, node in enumerate(self.plan.nodes):
-            low, high = self.strata[node.name], total_stratum(self.plan, self.strata, node.name)
+            low, high = self.plan.facts.strata[node.name], self.plan.facts.made_strata[node.name]
             made = f"CASE WHEN map_contains_key(groups, {sql_string(node.name)}) THEN {high} ELSE {low} END"
             cases.append(f"WHEN {i} THEN {made if high > low else low}")
         judged = f"CASE stage {' '.join(cases)} END"
@@ -292,12 +292,10 @@ class Groups:
     def _keep_numbers(self, builder: Builder) -> None:
         if not self.plan.shows_keys:
             return
-        for node in relaxed_aggregates(self.plan):
-            frame = builder.stream(StreamRef(node.name)).frame
-            numbers = frame.select(f"`{GROUP_PREFIX}{node.name}`", f"`{CK_AGGREGATE_PREFIX}{node.name}`").toDF(
-                "id", "number"
-            )
-            self.indexes[node.name] = self._save(numbers, f"numbers-{node.name.replace('/', '~')}").frame
+        for name in self.plan.facts.relaxed:
+            frame = builder.stream(StreamRef(name)).frame
+            numbers = frame.select(f"`{GROUP_PREFIX}{name}`", f"`{CK_AGGREGATE_PREFIX}{name}`").toDF("id", "number")
+            self.indexes[name] = self._save(numbers, f"numbers-{name.replace('/', '~')}").frame
 
     def _retract(self, triggers: list[Saved], taken: list[Saved]) -> None:
         self.triggers += triggers
@@ -309,7 +307,7 @@ class Groups:
         if self.few and (dirty > FEW or max(counts.values(), default=0) > FEW):
             # Records no longer stay where they were read: outputs sort them.
             self.few = False
-            self.state.plan = self.plan = replace(self.plan, needs=needs(self.plan, moved=True))
+            self.state.plan = self.plan = with_facts(replace(self.plan, moved=True))
 
     # ------------------------------------------------------------ at the end
 
@@ -335,11 +333,11 @@ class Groups:
         return DataError([self.plan.outputs[0].diagnostic("E411", "records failed that are not found again")])
 
     def _held(self) -> Saved | None:
-        scoped = self.handling.retraction_scope == "group" and relaxed_aggregates(self.plan)
-        if not scoped and not any(self.plan.keys[node.inputs[0].node].own for node in self.plan.outputs):
+        scoped = self.handling.retraction_scope == "group" and self.plan.facts.relaxed
+        if not scoped and not any(self.plan.facts.keys[node.inputs[0].node].own for node in self.plan.outputs):
             return None
-        ends = [node.name for node in self.plan.outputs if self.plan.keys[node.inputs[0].node].own]
-        ends += [node.name for node in relaxed_aggregates(self.plan)] if scoped else []
+        ends = [node.name for node in self.plan.outputs if self.plan.facts.keys[node.inputs[0].node].own]
+        ends += self.plan.facts.relaxed if scoped else []
         builder = self._letters_builder(ends, dirty=True)
         found = ops.held_records(builder)
         if found is None:
@@ -364,7 +362,7 @@ def has_large_groups(state: RunState) -> bool:
     for node in plan.sources:
         if node.name in seen or not node.config.correlation_key:
             continue
-        family = merged_with(plan, node)
+        family = [plan.source(name) for name in plan.facts.families[node.name]]
         seen |= {other.name for other in family}
         if _may_exceed(state, family, most):
             builder = state.new_builder(letters=False)

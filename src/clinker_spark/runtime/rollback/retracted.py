@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clinker_spark.plan.nodes import SourcePlan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.passes.correlation import FEW
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, save
 from clinker_spark.spark.scan.row_filter import Chosen, save_chosen

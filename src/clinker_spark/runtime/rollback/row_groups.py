@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from clinker_spark.plan.columns import CK_PREFIX
-from clinker_spark.plan.nodes import TransformPlan
-from clinker_spark.plan.passes.correlation import MOST_FAILURES, by_rows, key_columns, writes_every_record
+from clinker_spark.plan.passes.correlation import MOST_FAILURES
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.reject.saved_letters import Saved, last_clean_row, save
 from clinker_spark.runtime.reject.source_letters import SourceLetters
@@ -32,13 +31,14 @@ if TYPE_CHECKING:
     from clinker_spark.runtime.run.state import RunState
     from clinker_spark.spark.operators.build import Builder
 
+
 MOST_LINES = 4_000_000
 """Up to so many lines are cut out of an output."""
 
 
 def can_settle_rows(state: RunState, kept_bad: SourceLetters | None) -> bool:
     """Is this the simple case? The readers must have seen all bad records, and be able to choose records."""
-    if kept_bad is None or not by_rows(state.plan) or not is_local(state.spark):
+    if kept_bad is None or not state.plan.facts.by_rows or not is_local(state.spark):
         return False
     if state.unsorted:  # the lines of the output do not stand as the records do in the file
         return False
@@ -91,7 +91,7 @@ class RowGroups:
         builder = self._letters_builder(texts=True, chosen=True)
         triggers, held = letters(builder), ops.held_records(builder)
         assert triggers is not None and held is not None
-        if len(self.plan.outputs) > 1 or any(node.expands for node in self.plan.of_kind(TransformPlan)):
+        if len(self.plan.outputs) > 1 or any(node.multiplies for node in self.plan.nodes):
             held = ops.once_each(held, triggers)
         try:
             with self.state.passing("finding what is withheld"):
@@ -113,19 +113,19 @@ class RowGroups:
         self._choose(builder, keep=False)
 
     def _choose(self, builder: Builder, *, keep: bool) -> None:
-        names = tuple(name.removeprefix(CK_PREFIX) for name in key_columns(self.source))
+        names = tuple(name.removeprefix(CK_PREFIX) for name in self.source.key_columns)
         builder.chosen = {self.source.name: Chosen(str(self.folder / "chosen"), names, keep)}
         builder.progress = None  # the readers' counts are those of all records, and stay so
 
     def _key_types(self) -> list[pa.DataType]:
         types = {column.name: column.data_type for column in self.source.columns}
-        return [arrow_type(types[name.removeprefix(CK_PREFIX)]) for name in key_columns(self.source)]
+        return [arrow_type(types[name.removeprefix(CK_PREFIX)]) for name in self.source.key_columns]
 
     # ------------------------------------------------------------ outputs
 
     def _cut(self, found: Saved) -> bool:
         """Cut the lines of the groups out of the output; False when that cannot be done."""
-        if not writes_every_record(self.plan):
+        if not self.plan.facts.writes_every_record:
             return False
         failed, held = self._marked(found)
         if len(held) > MOST_LINES:

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clinker_spark.plan.passes.correlation import relaxed_aggregates, total_stratum
-from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.runtime.reject.saved_letters import Saved, save_table
 from clinker_spark.runtime.rollback.evidence import Evidence, correlated_letters, group_text, strata_of
 from clinker_spark.runtime.rollback.groups import MOST_TURNS, Groups
@@ -38,9 +36,9 @@ class TooMuch(Exception):
 
 def are_small(state: RunState, kept_bad: SourceLetters | None, *, oversize: bool) -> bool:
     """Can it be tried here?"""
-    if not state.small or oversize or state.unsure or state.plan.of_kind(QueryPlan):
+    if not state.small or oversize or state.unsure or not all(node.traceable for node in state.plan.nodes):
         return False
-    if state.plan.shows_keys and relaxed_aggregates(state.plan):  # the numbers that totals had at first are kept there
+    if state.plan.shows_keys and state.plan.facts.relaxed:  # the numbers that totals had at first are kept there
         return False
     kept = 0 if kept_bad is None else sum(count.count for count in kept_bad.counts)
     return state.failed() + kept <= MOST_FAILED
@@ -113,7 +111,7 @@ class SmallGroups(Groups):
         if source is None and not groups:
             return -1
         name = self.plan.nodes[stage].name
-        return total_stratum(self.plan, self.strata, name) if name in groups else self.strata[name]
+        return (self.plan.facts.made_strata if name in groups else self.plan.facts.strata)[name]
 
     def _made_of(self, failed: Saved, turn: int) -> list[Saved]:
         """The records that failed totals were made of."""

@@ -14,10 +14,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.plan.facts import Component
 from clinker_spark.plan.ledger import WITHHELD_FROM, Difference, Entry, count, solve
-from clinker_spark.plan.nodes import CombinePlan, OutputPlan, PlanNode
-from clinker_spark.plan.passes.balance import Component, components
-from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.runtime.errors import AccountingError
 from clinker_spark.runtime.reject.source_letters import kept_by_readers
 from clinker_spark.runtime.run.report import Balance, NodeReport
@@ -117,7 +116,7 @@ class Accounts:
         """The sources of which readers should have said how many records they gave, and did not. Joins and queries
         may stop reading before the end, or not begin."""
         plan = self.state.plan
-        early = [node for node in plan.nodes if isinstance(node, CombinePlan | QueryPlan)]
+        early = [node for node in plan.nodes if node.stops_early]
         in_part = {before.name for node in early for before in plan.upstream(node.name)}
         found = []
         for name, scan in builder.scans.items():
@@ -160,7 +159,7 @@ class Accounts:
         failed = None if self.state.holds_groups else self.state.builder.ledger.failed.value(values)
         if failed is not None and letters != failed and not (self.state.unsure and letters > failed):
             return [Difference("", f"{failed:,} records failed, and there are {letters:,} dead letters")]
-        for component in components(self.state.plan):
+        for component in self.state.plan.facts.components:
             balance = self._balance(component, values)
             if balance is not None and balance.missing and not self._hidden(balance):
                 found.append(Difference(balance.sources[0], f"and what follows it: {balance}"))
@@ -233,7 +232,7 @@ class Accounts:
                 report.nodes.append(self._node(node, entry, values, failed))
         for source in report.sources:
             source.records = self.read.get(source.name, values.get(f"{source.name}: read"))
-        for component in components(plan):
+        for component in plan.facts.components:
             balance = self._balance(component, values)
             if balance is not None and not balance.missing:
                 report.balances.append(balance)
@@ -272,9 +271,9 @@ class Accounts:
             count = end.flow.value(values)
             passed[port] = None if count is None else count - waiting(end.carried)
         dropped = {reason: count for reason, count in self._dropped(node.name, values).items() if count}
-        if node.kind == "source":
+        if not node.inputs:
             took = {"files": self.read.get(node.name, values.get(f"{node.name}: read"))}
-        if isinstance(node, OutputPlan):
+        if not node.streams:
             written = self._written[node.name]
             if cut := (passed[None] or 0) - written:
                 dropped[WITHHELD_FROM] = dropped.get(WITHHELD_FROM, 0) + cut
@@ -283,7 +282,7 @@ class Accounts:
             node.name,
             node.kind,
             _sum(took.values()),
-            _sum(passed.values()) if len(passed) == 1 or node.kind == "route" else None,
+            _sum(passed.values()) if len(passed) == 1 or node.ports else None,
             dropped,
             failed.get(node.name, 0),
             dict(took) if len(took) > 1 else {},

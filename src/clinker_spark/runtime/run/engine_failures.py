@@ -11,7 +11,7 @@ from dataclasses import replace
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.registry import lookup
 from clinker_spark.core.errors import ClinkerError, InputError
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.query.failures import node_failure
 from clinker_spark.spark.session import jvm

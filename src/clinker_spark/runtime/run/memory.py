@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 
 LEAST_MEMORY = 512 << 20
 """Spark keeps 300 MB for itself, and wants half as much again."""

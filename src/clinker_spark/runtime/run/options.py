@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clinker_spark.cxl.system import Context
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.spark.scan.files import SourceFile
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ from typing import Any
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.schema import layout as field_layout
-from clinker_spark.plan.nodes import OutputPlan
-from clinker_spark.plan.passes.materialized import kept_results
-from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.paths.outputs import (
     NO_FILE,
@@ -333,7 +331,7 @@ class Outputs:
         self.state.attempt.forget()
         self.state.report.outputs.clear()
         builder = self.state.pass_without()
-        builder.keeps = kept_results(self.state.plan)
+        builder.keeps = self.state.plan.facts.materialized
         prepare(builder)
         self._parts.clear()
         self._prepared.clear()
@@ -342,7 +340,7 @@ class Outputs:
                 self.state.attempt.discard(self._folder(node, self.targets[node.name]))
             for node in self.state.plan.outputs:
                 self.write(node.name)
-                if self.state.failed() and not self.state.plan.of_kind(QueryPlan):
+                if self.state.failed() and all(node.traceable for node in self.state.plan.nodes):
                     # What fails after a query fails each time, and is left out: all outputs are written then.
                     break
             self.complete = len(self.state.report.outputs) == len(self.state.plan.outputs)

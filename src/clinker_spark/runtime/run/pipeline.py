@@ -7,9 +7,10 @@ import tempfile
 import time
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.plan.nodes import CombinePlan, Plan, SourcePlan, TransformPlan
-from clinker_spark.plan.run_statistics import Remembered, encoded, statistics_file
-from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write, stages
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
+from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.input_changes import changes_explained, check_inputs
 from clinker_spark.runtime.discover.remote_copies import remote_files, with_copies
@@ -64,7 +65,7 @@ class _Run:
                 self._warn_of_letters()
                 self.outputs.recover()
                 claimed = False
-                for stage in stages(self.state.plan):
+                for stage in self.state.plan.facts.stages:
                     if not claimed and not isinstance(stage, Find):
                         self.outputs.claim()
                         claimed = True
@@ -104,7 +105,6 @@ class _Run:
             case Values():
                 with self.state.timed(stage.transform), self.state.passing(f"values of {stage.transform}"):
                     node = self.state.plan[stage.transform]
-                    assert isinstance(node, TransformPlan)
                     find_values(self.state.new_builder(letters=False), node, self.state.values)
             case Write():
                 self.outputs.write(stage.output)
@@ -139,7 +139,7 @@ class _Run:
 
     def _warn(self) -> None:
         """Validations that only warn, in numbers."""
-        for node in self.state.plan.of_kind(TransformPlan):
+        for node in self.state.plan.nodes:
             for i, check in enumerate(node.checks):
                 count = self.state.builder.counted(f"{node.name}.check {i}").get("warned", 0)
                 if count:
@@ -148,9 +148,9 @@ class _Run:
 
     def _remember(self) -> None:
         """Keep what the next plan of this pipeline can use. Replays read only some of the records."""
-        if self.state.options.files is None and self.state.plan.of_kind(CombinePlan):
+        if self.state.options.files is None and any(n.uses_statistics for n in self.state.plan.nodes):
             rows = {source.name: source.records for source in self.state.report.sources if source.records is not None}
-            found = Remembered(rows, key_sketches(self.state.plan, self.state.builder))
+            found = RunStatistics(rows, key_sketches(self.state.plan, self.state.builder))
             # A cache that cannot be written is no reason to fail, and one that is lost with the power none to wait.
             with contextlib.suppress(OSError, RuntimeError):
                 place = statistics_file(self.state.plan.file.path)
@@ -158,7 +158,7 @@ class _Run:
                 replace_file(place, encoded(found), durable=False)
 
     def _log(self, when: str) -> None:
-        for node in self.state.plan.of_kind(TransformPlan):
+        for node in self.state.plan.nodes:
             failed = sum(letter.count for letter in self.state.report.letters if letter.stage == node.stage)
             for rule in node.log:
                 if rule.when == when and (when != "on_error" or failed):
@@ -168,7 +168,6 @@ class _Run:
 
     def _log_records(self, name: str) -> None:
         node = self.state.plan[name]
-        assert isinstance(node, TransformPlan)
         for log in node.record_logs:
             lines = record_lines(self.state.new_builder(letters=False), node, log)
             event = {"level": log.rule.level, "name": log.rule.name or node.name, "message": log.rule.message}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from clinker_spark.plan.columns import BYTES_COLUMN, FILE_KEY_COLUMN
-from clinker_spark.plan.nodes import Plan
+from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.discover.remote_copies import found_files
 from clinker_spark.runtime.discover.source_order import with_known_order
 from clinker_spark.runtime.run.engine_failures import explained

@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.plan.nodes import Plan, SourcePlan
-from clinker_spark.plan.passes.correlation import is_correlated
-from clinker_spark.plan.query.node import QueryPlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.run.options import Listener, Options, contexts
 from clinker_spark.runtime.run.progress import FINDING, Passes, Watch, records_read, writing
@@ -66,7 +65,7 @@ class RunState:
     @property
     def holds_groups(self) -> bool:
         """Are groups with a failure held back? A run that stops at the first failure does not."""
-        return is_correlated(self.plan) and self.handling.strategy == "continue"
+        return self.plan.facts.correlated and self.handling.strategy == "continue"
 
     @cached_property
     def builder(self) -> Builder:
@@ -107,7 +106,7 @@ class RunState:
     def unsure(self) -> bool:
         """May records have failed that nobody counted? A query reads views, and Spark Connect does not bring back what
         was counted behind them: failures are looked for in any case then."""
-        return is_connect(self.spark) and bool(self.plan.of_kind(QueryPlan))
+        return is_connect(self.spark) and any(node.reads_views for node in self.plan.nodes)
 
     def failed(self) -> int:
         """How many records failed in the jobs that wrote outputs, apart from those that readers kept."""
@@ -118,7 +117,7 @@ class RunState:
 
     def sources_of(self, output: str) -> list[str]:
         """The sources whose records come to an output."""
-        return [node.name for node in self.plan.upstream(output) if isinstance(node, SourcePlan)]
+        return [node.name for node in self.plan.sources_of(output)]
 
     def source_records(self, name: str) -> int:
         """How many records a source has."""

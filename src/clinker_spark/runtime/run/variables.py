@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clinker_spark.cxl.system import Context
-from clinker_spark.plan.bind.scopes import default_value, shared_writers, writers
-from clinker_spark.plan.nodes import Plan, TransformPlan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.values import last_values
 
@@ -24,8 +24,8 @@ class Values:
 def with_defaults(plan: Plan, context: Context) -> Context:
     """The context with the declared variables as they are before anybody writes them."""
     scopes: dict[str, dict[str, Any]] = {"pipeline": {}, "source": {}, "record": {}}
-    for scope, name in writers(plan):
-        scopes[scope][name] = default_value(plan, scope, name)
+    for (scope, name), value in plan.facts.variable_defaults.items():
+        scopes[scope][name] = value
     return replace(
         context,
         pipeline={**context.pipeline, **scopes["pipeline"]},
@@ -41,10 +41,10 @@ def with_values(context: Context, values: Mapping[str, Any]) -> Context:
 def settle_values(plan: Plan, build: Callable[[], Builder]) -> Values:
     """The values of all variables, for those who run no stages. `build` makes builders."""
     values = Values()
-    for node in shared_writers(plan):
+    for name in plan.facts.variable_writers:
         builder = build()
         give_values(builder, values)
-        find_values(builder, node, values)
+        find_values(builder, plan[name], values)
     return values
 
 
@@ -54,7 +54,7 @@ def give_values(builder: Builder, values: Values) -> None:
     builder.file_values = values.files
 
 
-def find_values(builder: Builder, node: TransformPlan, known: Values) -> None:
+def find_values(builder: Builder, node: PlanNode, known: Values) -> None:
     """Run the pipeline up to a transform and keep the last value that each of its variables got."""
     of_pipeline, of_files = last_values(builder, node)
     known.pipeline |= of_pipeline

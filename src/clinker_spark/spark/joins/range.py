@@ -15,16 +15,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.bind.combine import range_pair, same
 from clinker_spark.plan.bins import POINT, LengthClass, choose_classes
 from clinker_spark.plan.columns import JOIN_PREFIX
-from clinker_spark.plan.nodes import CombinePlan
+from clinker_spark.plan.conjuncts import range_pair, same
+from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.spark.joins.axis import BROADCAST_ROWS, axis_of_column, with_hit
 from clinker_spark.spark.joins.one_range import join_one_range
 from clinker_spark.spark.joins.sides import BUILD_RANGE, LEFT_RANGE, Sides
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
+
 
 FEW_PER_KEY = 16
 """With so few records for each equal key, comparing them all is cheaper than bins."""
@@ -69,7 +70,7 @@ class Cut:
 
 def join_range(builder: Builder, node: CombinePlan, sides: Sides) -> DataFrame:
     """The pairs of a step with two opposite ranges, or with one comparison alone."""
-    pair = range_pair(sides.step)
+    pair = range_pair(sides.step.ranges)
     if pair is None:
         return join_one_range(builder, node, sides)
     numbers = [sides.step.ranges.index(r) for r in pair]

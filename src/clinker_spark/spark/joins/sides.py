@@ -19,9 +19,9 @@ from clinker_spark.cxl.check.conditions import as_program
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.keys import join_key_sql
 from clinker_spark.cxl.lower.plan import LoweredProgram, Project, quote
-from clinker_spark.plan.bind.combine import COLLECT_LIMIT
 from clinker_spark.plan.columns import ARRAY_PREFIX, CK_PREFIX, JOIN_PREFIX, MATCHED_PREFIX, ORIGIN_COLUMN
-from clinker_spark.plan.nodes import CombinePlan, CombineStep, Plan
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
 from clinker_spark.plan.run_statistics import MOST_SHOWN, Sketch
 from clinker_spark.spark.columns.programs import apply, lower, run_steps
 from clinker_spark.spark.columns.types import read_as
@@ -30,6 +30,7 @@ from clinker_spark.spark.operators.stream import Stream
 if TYPE_CHECKING:
     from clinker_spark.cxl.system import Context
     from clinker_spark.spark.operators.build import Builder
+
 
 HIT = f"{JOIN_PREFIX}hit"
 """True for a pair, null for a driver's record that has none."""
@@ -232,27 +233,18 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
     for i in range(len(step.equalities)):
         metrics[f"distinct{i}"] = F.approx_count_distinct(quote(f"{BUILD}{i}"))
         metrics[f"heavy{i}"] = F.expr(f"approx_top_k(CAST({quote(f'{BUILD}{i}')} AS STRING), {MOST_SHOWN}, 1000)")
-    return builder.count(sketch_name(node, step), frame, **metrics)
-
-
-def sketch_name(node: CombinePlan, step: CombineStep) -> str:
-    """Under which name the keys of an input are counted."""
-    return f"{node.name}.sketch of {step.build}"
+    return builder.count(node.sketch_name(step), frame, **metrics)
 
 
 def key_sketches(plan: Plan, builder: Builder) -> dict[str, Sketch]:
     """What was counted about the keys of looked-up inputs: `combine/input/column`."""
     found: dict[str, Sketch] = {}
-    for node in plan.of_kind(CombinePlan):
-        for step in node.steps:
-            counted: dict[str, Any] = builder.counted(sketch_name(node, step))
-            for i, e in enumerate(step.equalities):
-                if f"distinct{i}" in counted:
-                    heavy = tuple(
-                        (row["item"], row["count"]) for row in counted[f"heavy{i}"] if row["item"] is not None
-                    )
-                    column = e.right.name if isinstance(e.right, ir.Field) else f"{step.build}.key{i + 1}"
-                    found[f"{node.name}/{column.replace('.', '/', 1)}"] = Sketch(counted[f"distinct{i}"], heavy)
+    for place, columns in (sketched for node in plan.nodes for sketched in node.sketched_keys()):
+        counted: dict[str, Any] = builder.counted(place)
+        for i, column in enumerate(columns):
+            if f"distinct{i}" in counted:
+                heavy = tuple((row["item"], row["count"]) for row in counted[f"heavy{i}"] if row["item"] is not None)
+                found[column] = Sketch(counted[f"distinct{i}"], heavy)
     return found
 
 

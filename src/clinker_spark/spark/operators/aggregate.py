@@ -12,7 +12,6 @@ from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
-    CK_AGGREGATE_PREFIX,
     DOCUMENT_COLUMN,
     GROUP_PREFIX,
     LETTER_COLUMN,
@@ -21,7 +20,7 @@ from clinker_spark.plan.columns import (
     ORIGIN_TYPE,
     WINDOW_COLUMN,
 )
-from clinker_spark.plan.nodes import AggregatePlan
+from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.spark.columns.programs import group
 from clinker_spark.spark.operators.counting import Tap
 from clinker_spark.spark.operators.stream import Stream
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     """The groups; rows that cannot be grouped are set aside as failures of this node."""
     [stream] = builder.inputs(node)
-    if f"{CK_AGGREGATE_PREFIX}{node.name}" in builder.plan.keys[node.name].columns:
+    if node.name in builder.plan.facts.relaxed:
         stream = without_left_out(builder, node, stream)
     stream = builder.absorb(node, stream, "all")
     stream = stream.over(builder.with_file_values(node, stream.frame))
@@ -47,7 +46,7 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
         refine = lambda rows, keys: with_windows(rows, window, keys, apart)  # noqa: E731
         also.append(WINDOW_COLUMN)
     context = builder.contexts[node.name]
-    keys = builder.plan.keys[node.name]
+    keys = builder.plan.facts.keys[node.name]
     name = f"{GROUP_PREFIX}{node.name}"
     identity = None
     if builder.traces or builder.indexes.get(node.name) is not None:
@@ -66,9 +65,8 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     )
     if window is not None:
         groups = in_window_order(groups, node)
-    index = f"{CK_AGGREGATE_PREFIX}{node.name}"
-    if index in keys.columns and builder.plan.shows_keys:
-        groups = _numbered(builder, node, groups, index)
+    if node.name in builder.plan.facts.relaxed and builder.plan.shows_keys:
+        groups = _numbered(builder, node, groups, node.index_column)
     if builder.letters:
         groups = groups.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: _letter(node)})
     return builder.mark(node, Stream(groups, in_place=False, flow=builder.ledger.unknown(f"{node.name}.groups")))

@@ -19,31 +19,15 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.hidden import ERROR_COLUMN, variable_column
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.cxl.system import Context
-from clinker_spark.plan.bind.scopes import default_value, named_sources
 from clinker_spark.plan.columns import DOCUMENT_COLUMN, STAGE_COLUMN
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import End, Ledger, count
-from clinker_spark.plan.nodes import (
-    AggregatePlan,
-    CombinePlan,
-    MergePlan,
-    Plan,
-    PlanNode,
-    RoutePlan,
-    SourcePlan,
-    StreamRef,
-    TransformPlan,
-)
-from clinker_spark.plan.passes.correlation import is_correlated
-from clinker_spark.plan.query.node import QueryPlan
-from clinker_spark.spark.operators.aggregate import build_aggregate
-from clinker_spark.spark.operators.combine import build_combine
-from clinker_spark.spark.operators.merge import build_merge
-from clinker_spark.spark.operators.query import build_query
-from clinker_spark.spark.operators.route import build_route
-from clinker_spark.spark.operators.source import build_source, count_source
+from clinker_spark.plan.nodes.base import PlanNode, StreamRef
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.spark.operators.source import count_source
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream, failed
-from clinker_spark.spark.operators.transform import build_transform
+from clinker_spark.spark.operators.table import operator_of
 from clinker_spark.spark.plan_cuts import Shared, counted_behind, cut
 from clinker_spark.spark.rejects.withheld import DirtyGroups
 from clinker_spark.spark.scan.request import SourceFile
@@ -161,14 +145,14 @@ class Builder:
     _known: dict[str, dict[str, int]] = field(default_factory=dict)
     _source_counts: dict[str, int] = field(default_factory=dict)
     _chains: dict[str, int] = field(default_factory=dict)
-    """By transform: how many of them stand in a row up to it."""
+    """By node: how many stand in a row up to it that records only go through."""
     _heard: dict[str, float] = field(default_factory=dict)
     """By node: when counts of the last job came in that it had a part in."""
 
     @property
     def traces(self) -> bool:
         """Must failures be traced back through aggregates?"""
-        return self.letters and is_correlated(self.plan)
+        return self.letters and self.plan.facts.correlated
 
     @property
     def stamps(self) -> bool:
@@ -218,31 +202,13 @@ class Builder:
         return [self.stream(ref) for ref in node.inputs]
 
     def _build(self, node: PlanNode) -> Ports:
-        match node:
-            case SourcePlan():
-                made: Ports = {None: build_source(self, node)}
-            case TransformPlan():
-                made = {None: self._in_chain(node, build_transform(self, node))}
-            case RoutePlan():
-                made = build_route(self, node)
-            case MergePlan():
-                made = {None: build_merge(self, node)}
-            case AggregatePlan():
-                made = {None: build_aggregate(self, node)}
-            case CombinePlan():
-                made = {None: build_combine(self, node)}
-            case QueryPlan():
-                made = {None: build_query(self, node)}
-            case _:
-                raise TypeError(type(node).__name__)
+        built = operator_of(type(node))(self, node)
+        made: Ports = {None: self._in_chain(node, built)} if isinstance(built, Stream) else built
         readers = self.plan.readers(node.name)
-        shared = len(readers) > 1 and len(made) == 1 and not (self.repeats and isinstance(node, SourcePlan))
+        shared = len(readers) > 1 and len(made) == 1 and not (self.repeats and not node.inputs)
         if shared and self.letters:  # failures and what goes on are both made of it
             made = {port: stream.over(self.shared(stream.frame)) for port, stream in made.items()}
-        follows = len(readers) == 1 and isinstance(readers[0], TransformPlan | RoutePlan) and len(made) == 1
-        follows = follows and not (isinstance(readers[0], TransformPlan) and readers[0].shuffles)
-        last = len(readers) == 1 and readers[0].kind == "output"
-        if not (follows or (last and len(made) == 1)):
+        if not (len(made) == 1 and len(readers) == 1 and readers[0].narrow):
             made = {port: self.settle(node, stream) for port, stream in made.items()}
         if shared and not self.letters:  # what is counted is counted once
             made = {port: stream.over(self.shared(stream.frame)) for port, stream in made.items()}
@@ -254,9 +220,11 @@ class Builder:
         entry.passed = {port: End(made[port].flow, made[port].carried) for port in made if port in ports}
         return made
 
-    def _in_chain(self, node: TransformPlan, stream: Stream) -> Stream:
-        """A long row of transforms begins a new plan now and then: Spark looks at a whole plan again for each step that
-        is added to it, so a thousand of them would cost a thousand times a thousand."""
+    def _in_chain(self, node: PlanNode, stream: Stream) -> Stream:
+        """A long row of nodes that records only go through begins a new plan now and then: Spark looks at a whole plan
+        again for each step that is added to it, so a thousand of them would cost a thousand times a thousand."""
+        if not node.chains:
+            return stream
         length = self._chains[node.name] = 1 + self._chains.get(node.inputs[0].node, 0)
         return stream.over(cut(stream.frame)) if length % CHAIN == 0 else stream
 
@@ -271,6 +239,9 @@ class Builder:
     def mark(self, node: PlanNode, stream: Stream) -> Stream:
         """Note at which node records failed that had not failed before."""
         if not stream.fallible:
+            return stream
+        if node.name not in self.plan.facts.fallible:
+            assert any(self.stream(ref).fallible for ref in node.inputs), f"records fail at '{node.name}', which cannot"
             return stream
         stream = replace(stream, carried=tuple(dict.fromkeys((*stream.carried, node.name))))
         if not self.letters:
@@ -325,9 +296,9 @@ class Builder:
             known = self.file_values.get(path[-1]) if namespace == "source" and path else None
             if known is None or name in frame.columns:
                 continue
-            default = F.lit(default_value(self.plan, "source", path[-1]))
+            default = F.lit(self.plan.facts.variable_defaults["source", path[-1]])
             if len(path) == 2:  # that of the named source's last file, whatever the record is
-                (source,) = named_sources(self.plan, node, path[0])
+                source = self.plan.source(self.plan.facts.named_sources[node.name][path[0]])
                 own = [document for document in known if document >> DOCUMENT_BITS == source.index]
                 value = F.lit(known[max(own)]) if own else default
             elif known:

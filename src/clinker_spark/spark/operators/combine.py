@@ -21,7 +21,6 @@ from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.bind.combine import COLLECT_LIMIT
 from clinker_spark.plan.columns import (
     ARRAY_PREFIX,
     BUILT_COLUMN,
@@ -32,7 +31,7 @@ from clinker_spark.plan.columns import (
     WIDENED_COLUMN,
 )
 from clinker_spark.plan.ledger import Flow, count
-from clinker_spark.plan.nodes import CombinePlan, CombineStep
+from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.joins.as_of import join_latest
@@ -53,6 +52,7 @@ from clinker_spark.spark.operators.stream import Stream
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
+
 
 PART_BYTES = 16 << 20
 """About how much of a build one task of a grace hash join holds."""
@@ -82,13 +82,13 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
         left = _join(builder, node, step, left, build.over(_qualified(lifted, step.build)))
     left = left.over(_with_correlation(builder, node, left.frame))
     result = _collected(node, left.frame) if node.program is None else _shaped(builder, node, left.frame)
-    stream = Stream(result, driver.in_place and node.keeps_places, driver.route, left.flow, left.carried)
+    stream = Stream(result, driver.in_place and node.order_preserving, driver.route, left.flow, left.carried)
     return builder.mark(node, stream)
 
 
 def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
     """The correlation columns that the result carries: those of the driver, or else of the matched record."""
-    wanted = builder.plan.keys[node.name].columns
+    wanted = builder.plan.facts.keys[node.name].columns
     names = [n for n in frame.columns if not n.startswith((CK_PREFIX, MATCHED_PREFIX, BUILT_COLUMN)) or n in wanted]
     columns = [F.col(quote(name)) for name in names]
     for name in wanted:

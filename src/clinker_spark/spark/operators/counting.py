@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.lower.plan import EMPTY, FanOut, Where, quote
 from clinker_spark.plan.columns import KEPT_COLUMN
 from clinker_spark.plan.ledger import Flow, count
-from clinker_spark.plan.nodes import PlanNode
+from clinker_spark.plan.nodes.base import PlanNode
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder

@@ -13,7 +13,7 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import WIDENED_COLUMN
 from clinker_spark.plan.ledger import total
-from clinker_spark.plan.nodes import MergePlan
+from clinker_spark.plan.nodes.merge import MergePlan
 from clinker_spark.spark.columns.types import read_as
 from clinker_spark.spark.columns.undeclared import has_types, with_types
 from clinker_spark.spark.operators.stream import Stream
@@ -29,7 +29,7 @@ def build_merge(builder: Builder, node: MergePlan) -> Stream:
     unknown = [i for i, stream in enumerate(streams) if not builder.ledger.is_counted(stream.flow)]
     for i in unknown[1:]:
         streams[i] = builder.absorb(node, streams[i], str(node.inputs[i]))
-    wanted = builder.plan.needs[node.name].columns
+    wanted = builder.plan.facts.required[node.name].columns
     names = [name for name in node.schema if name in wanted or all(name in s.frame.columns for s in streams)]
     hidden = _shared_hidden(streams)
     kinds = [s.frame.schema[WIDENED_COLUMN].dataType for s in streams if WIDENED_COLUMN in s.frame.columns]
@@ -39,7 +39,7 @@ def build_merge(builder: Builder, node: MergePlan) -> Stream:
     if builder.small:  # one partition, in order: what follows needs no exchange
         union = union.coalesce(1)
     routes = {stream.route for stream in streams}
-    in_place = all(stream.in_place for stream in streams) and not node.interleave
+    in_place = node.in_order([stream.in_place for stream in streams])
     flow = total(stream.flow for stream in streams)
     return Stream(union, in_place, routes.pop() if len(routes) == 1 else None, flow)
 

@@ -30,9 +30,7 @@ from clinker_spark.plan.columns import (
     WITHHELD_COLUMN,
 )
 from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
-from clinker_spark.plan.nodes import OutputPlan, SourcePlan
-from clinker_spark.plan.passes.pass_through import output_runs, source_of, source_runs
-from clinker_spark.plan.passes.required import per_file
+from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.operators.stream import Stream, direction, failed
 from clinker_spark.spark.parts import part_writer
@@ -41,6 +39,7 @@ from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
+
 
 LINE_COLUMN = "value"
 _FIXED_BYTES = {Kind.BOOL: 1, Kind.DATE: 4, Kind.INT: 8, Kind.FLOAT: 8, Kind.DATETIME: 8, Kind.DECIMAL: 16}
@@ -72,7 +71,7 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         stream = stream.over(stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({known} AS {ERROR_TYPE})")))
         stream = builder.mark(node, stream)
     split = node.config.split
-    key = _key(node) if split is not None or per_file(node) else None
+    key = _key(node) if split is not None or node.per_file else None
     keyed = key is not None
     if rendering is None:
         columns_sql = [F.expr(c.sql).alias(c.name) for c in columns]
@@ -99,7 +98,7 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     withheld = HELD_COLUMN in stream.frame.columns
     sorting = node.config.sort_order
     # The records of one input file must come together to be written to one file.
-    apart = per_file(node) and (bool(sorting) or not stream.in_place)
+    apart = node.per_file and (bool(sorting) or not stream.in_place)
     needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
     keys = [F.col(quote(item.field)) for item in sorting] + ([F.col(quote(ARRIVAL_COLUMN))] if needs_sort else [])
     names = [f"{SORT_PREFIX}{i}" for i in range(len(keys))]
@@ -187,12 +186,10 @@ def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[
 
 def _with_cells(builder: Builder, node: OutputPlan, stream: Stream, columns: list[OutColumn]) -> None:
     """Note where the reader has given finished cells."""
-    source = source_of(builder.plan, node)
-    made = () if source is None else source_runs(builder.plan, source)
-    for start, run in output_runs(builder.plan, node) if made else ():
-        name = f"{CELLS_PREFIX}{made.index(run)}"
+    for cells in builder.plan.facts.cells.get(node.name, ()):
+        name = f"{CELLS_PREFIX}{cells.number}"
         if name in stream.frame.columns:
-            for i in range(start, start + len(run.columns)):
+            for i in range(cells.at, cells.at + len(cells.run.columns)):
                 columns[i] = replace(columns[i], cells=quote(name))
 
 
@@ -211,7 +208,7 @@ def widened_names(builder: Builder, node: str) -> list[str]:
     todo = [node]
     while todo:
         before = builder.plan[todo.pop(0)]
-        if isinstance(before, SourcePlan):
+        if before.name in builder.scans:
             names.update(dict.fromkeys(builder.scans[before.name].widened))
         todo += [ref.node for ref in before.carried_from]
     return list(names)
@@ -219,7 +216,7 @@ def widened_names(builder: Builder, node: str) -> list[str]:
 
 def _key(node: OutputPlan) -> str | None:
     """SQL for the text that keeps records in one file: the input file, or the key of a split."""
-    if per_file(node):
+    if node.per_file:
         return f"CAST({quote(DOCUMENT_COLUMN)} AS STRING)"
     split = node.config.split
     if split is None or split.group_key is None:
@@ -242,7 +239,7 @@ def separator(prepared: Prepared) -> str | None:
     """What Spark writes after each line; None for formats that have no lines."""
     if prepared.rendering is None:
         return None
-    several = prepared.node.config.split is not None or per_file(prepared.node)
+    several = prepared.node.config.split is not None or prepared.node.per_file
     return RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
 
 

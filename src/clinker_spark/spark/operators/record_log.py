@@ -18,12 +18,13 @@ from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import BLOCK_COLUMN, LOG_COLUMN, NUMBER_COLUMN, SIZE_COLUMN, START_COLUMN
-from clinker_spark.plan.nodes import RecordLog, TransformPlan
+from clinker_spark.plan.nodes.base import PlanNode, RecordLog
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.operators.stream import failed
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
+
 
 MOST_LINES = 1_000
 """Of one rule in one run."""
@@ -40,7 +41,7 @@ class RecordLines:
     more: int
 
 
-def record_lines(builder: Builder, node: TransformPlan, log: RecordLog) -> RecordLines:
+def record_lines(builder: Builder, node: PlanNode, log: RecordLog) -> RecordLines:
     """What a rule says about the records that come into a transform, in their order."""
     stream = builder.inputs(node)[0]
     frame = builder.with_file_values(node, stream.frame)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import PORT_COLUMN, PORT_PREFIX
 from clinker_spark.plan.ledger import total
-from clinker_spark.plan.nodes import RoutePlan
+from clinker_spark.plan.nodes.route import RoutePlan
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.operators.stream import Stream
 

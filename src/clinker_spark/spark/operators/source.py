@@ -32,9 +32,7 @@ from clinker_spark.plan.columns import (
     ROW_COLUMN,
 )
 from clinker_spark.plan.ledger import NONE, WITHHELD_FROM, Flow, count
-from clinker_spark.plan.nodes import SourcePlan
-from clinker_spark.plan.passes.pass_through import source_runs, typed_columns
-from clinker_spark.plan.passes.required import source_columns
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream
@@ -48,6 +46,7 @@ from clinker_spark.spark.scan.scans import meter_path, progress_path
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
+
 LEAST_SAMPLED = 20_000
 """Limits of groups below this are too small to be watched in a sample: they are always counted."""
 RECORD_COUNTS = "record counts"
@@ -60,19 +59,20 @@ PER_FILE = ("file", "path", "row")
 def build_source(builder: Builder, node: SourcePlan) -> Stream:
     """The records of the source's files, in file order."""
     files = builder.files[node.name]
-    need = builder.plan.needs[node.name]
+    need = builder.plan.facts.required[node.name]
     members = need.members & set(PER_FILE)
     removed = builder.removed.get(node.name)
     unsorted = node.name in builder.unsorted
     positions = builder.letters or need.document or bool(members) or removed is not None or unsorted
     progress = None if builder.progress is None else progress_path(Path(builder.progress), node.name)
-    cells = source_runs(builder.plan, node) if builder.writes else ()
-    wanted = typed_columns(builder.plan, node) if cells else source_columns(builder.plan, node)
+    passed = builder.plan.facts.pass_through.get(node.name)
+    cells = passed.runs if passed is not None and builder.writes else ()
+    wanted = passed.columns if passed is not None and cells else need.columns & set(node.schema)
     unread: dict[str, str] = {}
-    if builder.letters and not builder.texts and source_runs(builder.plan, node):
+    if builder.letters and not builder.texts and passed is not None:
         # Only failures are looked for: what goes to an output as it is cannot fail, and is not even sent.
         keys = set(node.config.correlation_key or ())
-        unread = {name: physical(node.schema[name]) for name in wanted - typed_columns(builder.plan, node) - keys}
+        unread = {name: physical(node.schema[name]) for name in wanted - passed.columns - keys}
         wanted = wanted - unread.keys()
     watched = watches_groups(builder, node)
     if watched and builder.sets_aside and node.config.type == "csv":
@@ -119,6 +119,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         scan = replace(scan, frame=scan.frame.persist(StorageLevel.MEMORY_AND_DISK))
         builder.stored.append(scan.frame)
     builder.scans[node.name] = scan
+    assert scan.in_python == (node.name in builder.plan.facts.python), node.name
     if builder.writes and not builder.keeps_progress and scan.rows is None:
         scan = replace(scan, frame=builder.count(f"{node.name}.source", scan.frame, rows=F.count(F.lit(1))))
     if watched:
@@ -218,9 +219,9 @@ def count_source(builder: Builder, node: SourcePlan) -> int:
 
 
 def _hidden(
-    builder: Builder, node: SourcePlan, files: tuple[SourceFile, ...], members: set[str], scan: Scan
+    builder: Builder, node: SourcePlan, files: tuple[SourceFile, ...], members: frozenset[str], scan: Scan
 ) -> dict[str, Column]:
-    need = builder.plan.needs[node.name]
+    need = builder.plan.facts.required[node.name]
     file, row = F.col(quote(FILE_COLUMN)), F.col(quote(ROW_COLUMN))
     found: dict[str, Column] = {}
     if need.arrival:

@@ -20,13 +20,14 @@ from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import FILE_COLUMN, RANGE_COLUMN, ROW_COLUMN
-from clinker_spark.plan.nodes import SourcePlan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import direction
 from clinker_spark.spark.scan.formats import read
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
+
 
 _BLOCK_BITS = 20
 _SAMPLED = 4_000

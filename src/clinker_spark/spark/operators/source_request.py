@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clinker_spark.plan.nodes import SourcePlan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.scan.request import ReadRequest
 
 if TYPE_CHECKING:

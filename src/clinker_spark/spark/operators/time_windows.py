@@ -20,7 +20,7 @@ from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import BEGINS_COLUMN, EVENT_COLUMN, WINDOW_COLUMN
-from clinker_spark.plan.nodes import AggregatePlan
+from clinker_spark.plan.nodes.aggregate import AggregatePlan
 
 _DAY = 86_400_000_000
 _END_OF_TEXT = -1

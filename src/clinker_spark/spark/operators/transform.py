@@ -11,9 +11,10 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE, lookup_column, variable_column
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.bind.scopes import SHARED
 from clinker_spark.plan.columns import BEFORE_COLUMN, OK_COLUMN
-from clinker_spark.plan.nodes import Check, TransformPlan
+from clinker_spark.plan.nodes.base import Check
+from clinker_spark.plan.nodes.transform import TransformPlan
+from clinker_spark.plan.variables import SHARED
 from clinker_spark.spark.columns.programs import Window, apply
 from clinker_spark.spark.operators.counting import Tap
 from clinker_spark.spark.operators.stream import Stream, order_text
@@ -50,7 +51,7 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     if helpers:
         frame = frame.drop(*[F.col(quote(name)) for name in helpers])
     result = Stream(
-        frame, stream.in_place and not node.shuffles, stream.route, tap.flow, stream.carried, tap.pushes and not others
+        frame, node.in_order([stream.in_place]), stream.route, tap.flow, stream.carried, tap.pushes and not others
     )
     for check in node.checks:
         if check.severity == "error":

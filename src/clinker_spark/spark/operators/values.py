@@ -8,14 +8,14 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, variable_column
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.bind.scopes import SHARED
 from clinker_spark.plan.columns import DOCUMENT_COLUMN
-from clinker_spark.plan.nodes import StreamRef, TransformPlan
+from clinker_spark.plan.nodes.base import PlanNode, StreamRef
+from clinker_spark.plan.variables import SHARED
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.stream import failed
 
 
-def last_values(builder: Builder, node: TransformPlan) -> tuple[dict[str, Any], dict[str, dict[int, Any]]]:
+def last_values(builder: Builder, node: PlanNode) -> tuple[dict[str, Any], dict[str, dict[int, Any]]]:
     """Run the pipeline up to a transform: the last value of each variable of the pipeline, and of each one of a file
     by document. What was never written is not there."""
     of_pipeline: dict[str, Any] = {}

@@ -12,12 +12,13 @@ from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, lookup_column
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import FOUND_COLUMN, LOST_COLUMN, THERE_PREFIX
-from clinker_spark.plan.nodes import TransformPlan, WindowLookup
+from clinker_spark.plan.nodes.transform import TransformPlan, WindowLookup
 from clinker_spark.spark.columns.programs import Window, apply
 from clinker_spark.spark.operators.stream import Stream, order_text
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
+
 
 _OF_NOTHING = {"count": "0L", "any": "FALSE", "exists": "FALSE", "every": "TRUE", "not_exists": "TRUE"}
 """What functions say of a partition that has no record. Those that are missing here give null, or an empty array."""

@@ -23,13 +23,15 @@ from clinker_spark.plan.columns import (
     ORIGIN_COLUMN,
     SIZE_COLUMN,
 )
-from clinker_spark.plan.nodes import AggregatePlan, Plan, PlanNode, SourcePlan, StreamRef
-from clinker_spark.plan.passes.correlation import key_columns, merged_with
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode, StreamRef
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.stream import failed
 from clinker_spark.spark.rejects.withheld import key_text
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
+
 
 CORRELATED = "correlated"
 OVERSIZE = "group_size_exceeded"
@@ -178,18 +180,18 @@ def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
     """The records behind totals that are held back, without those that were written everywhere else: a record of a
     source that did not fail is no dead letter when it reached every output that writes records themselves."""
     plan = builder.plan
-    keyed = [source for source in plan.sources if key_columns(source)]
+    keyed = [source for source in plan.sources if source.key_columns]
     if builder.dirty is None or len(keyed) < 2:
         return rows
     for source in keyed:
         ends = [
             end
             for end in plan.outputs
-            if (keys := plan.keys[end.inputs[0].node]).own and keys.single and source.name in keys.sources
+            if (keys := plan.facts.keys[end.inputs[0].node]).own and keys.single and source.name in keys.sources
         ]
         if not ends:
             continue
-        own = key_columns(source)
+        own = source.key_columns
         columns = [F.col("keys")[name].alias(name) for name in own]
         spared = rows.where(F.col("source") == source.index).select("source", "file", "row", *columns)
         spared, dirty = builder.dirty.marked(spared, source, own)
@@ -208,7 +210,7 @@ def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
 def failed_places(builder: Builder, source: SourcePlan) -> DataFrame:
     """Where the failed records of a source stand (`file`, `row`), and the values of their keys (`k0`, `k1`...)."""
     origin = F.col(quote(ORIGIN_COLUMN))
-    keys = [F.col(quote(name)).alias(f"k{i}") for i, name in enumerate(key_columns(source))]
+    keys = [F.col(quote(name)).alias(f"k{i}") for i, name in enumerate(source.key_columns)]
     places = [origin["file"].alias("file"), origin["row"].alias("row"), *keys]
     return reduce(DataFrame.union, [found.frame.select(*places) for found in builder.failures])
 
@@ -234,7 +236,7 @@ def has_large_group(builder: Builder, sources: Sequence[SourcePlan], most: int) 
 
 
 def _keyed(frame: DataFrame, node: SourcePlan) -> DataFrame:
-    names = key_columns(node)
+    names = node.key_columns
     there = reduce(Column.__or__, [F.col(quote(name)).isNotNull() for name in names])
     texts = [key_text(frame, name) for name in names]
     return frame.where(there).select(F.array(*texts).alias("group"))
@@ -258,7 +260,7 @@ def oversize_letters(builder: Builder, most: int) -> DataFrame | None:
         .withColumn(RANK_COLUMN, F.row_number().over(first))
         .where(F.col(RANK_COLUMN) == 1)
     )
-    families = {node.index: merged_with(plan, node)[0].index for node in plan.sources if key_columns(node)}
+    families = {plan.source(name).index: plan.source(found[0]).index for name, found in plan.facts.families.items()}
     if not families:
         return None
     family = reduce(
@@ -292,8 +294,8 @@ def oversize_letters(builder: Builder, most: int) -> DataFrame | None:
 
 def _ends(builder: Builder) -> Iterator[tuple[DataFrame, PlanNode]]:
     """Where records end: at outputs, and in totals."""
-    for node in builder.plan.outputs:
-        yield builder.stream(node.inputs[0]).frame, node
-    for node in builder.plan.of_kind(AggregatePlan):
+    for output in builder.plan.outputs:
+        yield builder.stream(output.inputs[0]).frame, output
+    for node in builder.plan.nodes:
         if node.name in builder.contributions:
             yield builder.contributions[node.name], node

@@ -28,8 +28,8 @@ from clinker_spark.plan.columns import (
     ORIGIN_COLUMN,
     STAGE_COLUMN,
 )
-from clinker_spark.plan.nodes import AggregatePlan, CombinePlan, Plan
-from clinker_spark.plan.passes.correlation import key_columns
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.spark.operators.build import Builder, SetAside
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.parts import part_writer
@@ -88,16 +88,17 @@ def _letters(plan: Plan, found: SetAside) -> DataFrame:
 
 
 def _category(plan: Plan, stage: Column, kind: Column, source: Column) -> Column:
-    own = [i for i, node in enumerate(plan.nodes) if node.kind in ("source", "output")]
-    groups = [i for i, node in enumerate(plan.nodes) if isinstance(node, AggregatePlan)]
-    joins = [i for i, node in enumerate(plan.nodes) if isinstance(node, CombinePlan)]
-    return (
-        F.when(stage.isin(own) | kind.isin(*AS_IS), kind)
-        .when(stage.isin(groups) & source.isNull(), F.lit("aggregate_finalize"))
-        .when(stage.isin(groups), F.lit("aggregate_type_error"))
-        .when(stage.isin(joins), F.lit("combine_output_row"))
-        .otherwise(F.lit("type_coercion_failure"))
-    )
+    own = [i for i, node in enumerate(plan.nodes) if node.category is None]
+    found = F.when(stage.isin(own) | kind.isin(*AS_IS), kind)
+    by_category: dict[tuple[str, str], list[int]] = {}
+    for i, node in enumerate(plan.nodes):
+        if node.category is not None and node.made_category is not None and node.category != PlanNode.category:
+            by_category.setdefault((node.category, node.made_category), []).append(i)
+    for (category, made), places in by_category.items():
+        if made != category:
+            found = found.when(stage.isin(places) & source.isNull(), F.lit(made))
+        found = found.when(stage.isin(places), F.lit(category))
+    return found.otherwise(F.lit(PlanNode.category))
 
 
 def in_order(frame: DataFrame) -> DataFrame:
@@ -127,10 +128,10 @@ def layout(plan: Plan, counts: Sequence[LetterCount]) -> list[str]:
     for count in counts:
         if count.source is not None:
             source = plan.sources[count.source]
-            columns = (*(c.name for c in source.columns), *key_columns(source))
+            columns = (*(c.name for c in source.columns), *source.key_columns)
         else:
             node = plan.nodes[count.stage]
-            made = [n for n in (*plan.upstream(node.name), node) if isinstance(n, AggregatePlan)]
+            made = [n for n in (*plan.upstream(node.name), node) if n.totals]
             columns = tuple(made[-1].schema) if made else ()
         if columns not in found:
             found.append(columns)

@@ -15,12 +15,13 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import BUILT_TYPE, CK_PREFIX, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN
-from clinker_spark.plan.nodes import CombinePlan, PlanNode, TransformPlan
+from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.spark.rejects.correlated import text_map
 from clinker_spark.spark.rejects.letters import letters
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
+
 
 WHAT = "what"
 FAILED, MADE_OF, REACHED, LEFT_OUT = range(4)
@@ -49,16 +50,12 @@ def traced(builder: Builder, most: int) -> DataFrame:
     found += [
         _records(fine.frame, node, REACHED, builder)
         for _, node, fine in builder.held
-        if builder.plan.keys[node.inputs[0].node].own
+        if builder.plan.facts.keys[node.inputs[0].node].own
     ]
     found += [_records(frame, node, LEFT_OUT, builder) for frame, node in builder.without]
-    if any(_multiplies(node) for node in builder.plan.nodes):
+    if any(node.multiplies for node in builder.plan.nodes):
         found = [frame.limit(most) for frame in found]
     return reduce(DataFrame.unionByName, found)
-
-
-def _multiplies(node: PlanNode) -> bool:
-    return isinstance(node, CombinePlan) or (isinstance(node, TransformPlan) and node.expands)
 
 
 def _records(frame: DataFrame, node: PlanNode, what: int, builder: Builder) -> DataFrame:

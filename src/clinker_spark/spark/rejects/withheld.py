@@ -18,9 +18,12 @@ from pyspark.sql.types import DoubleType, FloatType
 
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import CK_PREFIX, FROM_COLUMN, HELD_COLUMN, LEFT_OUT_COLUMN
+from clinker_spark.plan.facts import Keys
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import WITHHELD_FROM, count
-from clinker_spark.plan.nodes import AggregatePlan, OutputPlan, Plan, SourcePlan
-from clinker_spark.plan.passes.correlation import Keys, blamed, carried_fields, key_columns
+from clinker_spark.plan.nodes.aggregate import AggregatePlan
+from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.stream import Stream
 from clinker_spark.spark.scan.row_filter import NULL, SEPARATOR
 
@@ -63,7 +66,7 @@ class DirtyGroups:
     def texts(self, source: SourcePlan, own: Sequence[str], also: Sequence[str]) -> list[tuple[list[str], set[str]]]:
         """For groups that are listed: key columns, and which texts of them together (`joined_text`) are dirty."""
         assert self.listed is not None
-        mine = set(key_columns(source))
+        mine = set(source.key_columns)
         found = []
         for fields, shared, columns in _shapes(self.plan, source, own, also):
             groups = [keys for keys in self.listed.get(source.index, ()) if mine & keys.keys() == set(fields)]
@@ -84,7 +87,7 @@ class DirtyGroups:
         assert self.frame is not None
         keys = F.col("keys")
         dirty = self.frame.where(F.col("source") == source.index)
-        for name in key_columns(source):
+        for name in source.key_columns:
             has = F.map_contains_key(keys, F.lit(name))
             dirty = dirty.where(has if name in fields else ~has)
         dirty = dirty.where(reduce(Column.__or__, [keys[name].isNotNull() for name in shared]))
@@ -109,7 +112,7 @@ def _shapes(
 ) -> Iterator[tuple[Sequence[str], list[str], list[str]]]:
     """The fields of a source's key that a failed record can have, those that it shares with records which have `own`,
     and everything that is compared."""
-    for fields in carried_fields(plan, source):
+    for fields in plan.facts.carried_keys[source.name]:
         if shared := [name for name in own if name in fields]:
             yield fields, shared, list(dict.fromkeys((*shared, *also)))
 
@@ -133,10 +136,9 @@ def dirty_groups(plan: Plan, letters: DataFrame) -> DataFrame:
     """The groups of failed records: `source` and `keys`. What was made of several sources stands once for each."""
     own = F.array(F.col("source"))
     several: list[Column] = []
-    for stage in range(len(plan.nodes)):
-        traced, others = blamed(plan, stage)
-        rest = F.array(*[F.lit(index) for index in others]).cast("array<int>")
-        several.append(F.when(F.col("source").isNotNull(), own).otherwise(rest) if traced else rest)
+    for blame in plan.facts.blamed:
+        rest = F.array(*[F.lit(index) for index in blame.others]).cast("array<int>")
+        several.append(F.when(F.col("source").isNotNull(), own).otherwise(rest) if blame.traced else rest)
     sources = F.element_at(F.array(*several), F.col("stage") + 1)
     return letters.select(F.explode(sources).alias("source"), "keys").where(F.col("source").isNotNull())
 
@@ -150,7 +152,7 @@ def own_groups(letters: DataFrame) -> DataFrame:
 def concerned(plan: Plan, keys: Keys) -> Iterator[tuple[SourcePlan, list[str]]]:
     """The sources whose groups records with such keys belong to, and by which columns."""
     for source in plan.sources:
-        own = [name for name in key_columns(source) if name in keys.own]
+        own = [name for name in source.key_columns if name in keys.own]
         if source.name in keys.sources and own:
             yield source, own
 
@@ -158,7 +160,7 @@ def concerned(plan: Plan, keys: Keys) -> Iterator[tuple[SourcePlan, list[str]]]:
 def also_compared(plan: Plan, node: OutputPlan) -> tuple[str, ...]:
     """The keys that must be those of the failed record, for one of an output to be withheld: by its policy."""
     policy = node.config.correlation_fanout_policy or plan.file.error_handling.correlation_fanout_policy
-    own = plan.keys[node.inputs[0].node].own
+    own = plan.facts.keys[node.inputs[0].node].own
     return {"any": (), "all": own, "primary": own[:1]}[policy]
 
 
@@ -168,7 +170,7 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
     A record belongs to the group of each source it was made of. `any` withholds it for each of them, `all` only if all
     its keys are those of the failure, `primary` only if the first one is. A record that was read from one source is
     spared when only another source failed."""
-    keys = builder.plan.keys[node.inputs[0].node]
+    keys = builder.plan.facts.keys[node.inputs[0].node]
     if builder.all_held:
         return stream.over(stream.frame.withColumn(HELD_COLUMN, F.lit(True)))
     if builder.dirty is None or not keys.own:
@@ -188,7 +190,7 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
 def without_left_out(builder: Builder, node: AggregatePlan, stream: Stream) -> Stream:
     """What a relaxed aggregate is made of, with `retraction_scope: group`: not of the other records of a group with a
     failure, as far as they come from the failed record's source."""
-    groups, keys = builder.left_out, builder.plan.keys[node.inputs[0].node]
+    groups, keys = builder.left_out, builder.plan.facts.keys[node.inputs[0].node]
     if groups is None or not keys.own:
         return stream
     frame, names = stream.frame, stream.frame.columns

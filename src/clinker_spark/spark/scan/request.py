@@ -24,7 +24,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.plan.passes.pass_through import CellRun
+from clinker_spark.plan.facts import CellRun
 from clinker_spark.spark.scan.files import SourceFile as SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clinker_spark.plan.passes.pass_through import CellRun
+from clinker_spark.plan.facts import CellRun
 from clinker_spark.spark.scan.csv.dialect import CsvDialect
 from clinker_spark.spark.scan.csv.header import CsvFile, dialect_of, read_headers
 from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET, byte_ranges

@@ -21,7 +21,7 @@ from clinker_spark.plan.columns import (
     ROW_COLUMN,
     WIDENED_COLUMN,
 )
-from clinker_spark.plan.passes.pass_through import CellRun
+from clinker_spark.plan.facts import CellRun
 from clinker_spark.spark.scan.csv.blocks import BLOCK, Block, RaggedRow, parsed_batches
 from clinker_spark.spark.scan.csv.header import CsvFile
 from clinker_spark.spark.scan.csv.plan import CsvPlan, CsvSplit

@@ -123,3 +123,30 @@ def shown_type(e: ir.TExpr) -> Type:
     while isinstance(e, ir.Widen):
         e = e.arg
     return e.type.unwrap()
+
+
+def range_pair(ranges: Sequence[Range]) -> tuple[Range, Range] | None:
+    """Two ranges that say when an interval of the driver meets one of the build: `left >= build.low` and
+    `left <= build.high`, on one axis. Either interval may be a point."""
+    lower = [r for r in ranges if r.op in (">=", ">")]
+    upper = [r for r in ranges if r.op in ("<=", "<")]
+    pairs = [(a, b) for a in lower for b in upper if axis_of(a) == axis_of(b)]
+    # A point on either side makes fewer candidates than two intervals do.
+    return min(pairs, key=lambda p: -(same(p[0].left, p[1].left) + same(p[0].right, p[1].right)), default=None)
+
+
+def axis_of(r: Range) -> str:
+    """Ranges on one axis can be searched together."""
+    kinds = {r.left.type.kind, r.right.type.kind}
+    if kinds <= {Kind.DATE}:
+        return "date"
+    if kinds <= {Kind.DATETIME}:
+        return "datetime"
+    return "whole" if kinds <= {Kind.INT} else "number"
+
+
+def same(a: ir.TExpr, b: ir.TExpr) -> bool:
+    """Are two expressions written the same, column for column?"""
+    return a is b or (
+        isinstance(a, ir.Field) and isinstance(b, ir.Field) and a.name == b.name and a.type.kind is b.type.kind
+    )

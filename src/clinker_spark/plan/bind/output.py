@@ -1,0 +1,40 @@
+"""Binding outputs: the columns they write."""
+
+from __future__ import annotations
+
+from clinker_spark.config.model.output import OutputNode
+from clinker_spark.plan.bind.node import NodeBinder, Streams
+from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.plan.output_columns import written_columns
+
+
+def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
+    """No streams; None when it is wrong, which is noted then."""
+    stream = binder.inputs[0]
+    declared = binder.file.schema_of(node.name)
+    schema, emitted = stream.schema, stream.emitted
+    if node.config.include_correlation_keys:
+        keys = binder.binder.keys[stream.ref.node]
+        schema = {name: {**schema, **keys.columns}[name] for name in keys.order}
+        emitted = (*emitted, *keys.columns)
+    columns, problems = written_columns(node.config, schema, emitted)
+    if any(n.config.on_unmapped.mode == "auto_widen" for n in binder.binder.sources.values()):
+        problems = [p for p in problems if p[0] != "W366"]  # it may be a column that no schema names
+    for code, message, at, help_text in problems:
+        binder.problem(code, message, "config", *at, help=help_text)
+    fields = [item.field for item in node.config.sort_order]
+    known = binder.known(stream.schema, fields, "config", "sort_order")
+    split = node.config.split
+    if split is not None and split.group_key is not None:
+        known &= binder.known(stream.schema, [split.group_key], "config", "split", "group_key")
+    if not known or any(code.startswith("E") for code, *_ in problems):
+        return None
+    return binder.made(
+        OutputPlan(
+            **binder.common(schema, emitted),
+            config=node.config,
+            columns=columns,
+            declared=declared.columns if declared else None,
+            output_name=node.output_name,
+        )
+    )

@@ -1,0 +1,71 @@
+"""Binding sources: their columns are declared, and their files say about how many records they have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from clinker_spark.config.model.source import SourceNode
+from clinker_spark.plan.bind.node import NodeBinder, Streams
+from clinker_spark.plan.facts import EXEC_SKETCH, FILE_METADATA, Estimate
+from clinker_spark.plan.nodes.source import SourcePlan
+
+PACKED = 4
+"""How much larger compressed text is when it is read."""
+_PARQUET_WIDTH = 12
+_PACKED_SUFFIXES = (".gz", ".bz2", ".zst", ".zstd")
+
+
+def bind_source(binder: NodeBinder, node: SourceNode) -> Streams | None:
+    declared = binder.file.schema_of(node.name)
+    assert declared is not None
+    schema = declared.types()
+    plan = SourcePlan(
+        **binder.common(schema, tuple(schema)),
+        config=node.config,
+        columns=declared.columns,
+        source_name=node.source_name,
+        index=len(binder.binder.sources),
+    )
+    binder.binder.sources[plan.name] = plan
+    binder.binder.sizes[plan.name] = source_size(plan, binder.file.folder, binder.binder.measured)
+    return binder.made(plan)
+
+
+def source_size(node: SourcePlan, folder: Path, measured: Mapping[str, int]) -> Estimate | None:
+    """The records of one source, by the size of its file (`file metadata`) or as the last run of the same pipeline
+    measured them (`exec sketch`); None for several files, or one that cannot be read."""
+    config = node.config
+    if config.path is None or "://" in str(config.path):
+        return None
+    path = folder / str(config.path)
+    try:
+        size = path.stat().st_size if path.is_file() else None
+    except OSError:
+        size = None
+    if size is None:
+        return None
+    if config.type == "parquet":
+        rows = _parquet_rows(path)
+        found = None if rows is None else Estimate(rows, rows * _PARQUET_WIDTH * len(node.columns), FILE_METADATA)
+    else:
+        size *= PACKED if path.suffix in _PACKED_SUFFIXES else 1
+        found = Estimate(max(1, round(size / _record_bytes(node))) if size else 0, size, FILE_METADATA)
+    if found is not None and node.name in measured:
+        found = replace(found, rows=measured[node.name], provenance=EXEC_SKETCH)
+    return found
+
+
+def _record_bytes(node: SourcePlan) -> int:
+    """A rule of thumb: what a column takes in a text file."""
+    return max(8, 8 * len(node.columns))
+
+
+def _parquet_rows(path: Path) -> int | None:
+    from pyarrow import ArrowException, parquet  # slow to load, and most plans read no Parquet
+
+    try:
+        return int(parquet.read_metadata(path).num_rows)
+    except (OSError, ArrowException):
+        return None

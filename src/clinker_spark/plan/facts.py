@@ -1,0 +1,210 @@
+"""What is known about a plan before it runs.
+
+Every fact has one owner: the pass that its docstring names (`plan.passes`), which asks the nodes for their traits.
+Explain, the runtime, previews and replays read facts; none of them finds one out by a rule of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clinker_spark.config.model.order import SortField
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.types import Type
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX
+from clinker_spark.plan.stages import Stage
+
+FILE_METADATA, EXEC_SKETCH = "file metadata", "exec sketch"
+
+Sorting = tuple[SortField, ...]
+"""By which columns records are sorted, file by file."""
+
+
+@dataclass(frozen=True)
+class Required:
+    """What must leave a node for the sake of those that read it. Nobody pays for what nobody reads."""
+
+    columns: frozenset[str] = frozenset()
+    arrival: bool = False
+    """A column that orders the records."""
+    document: bool = False
+    """The file that a record belongs to."""
+    event: bool = False
+    """The time of a record."""
+    members: frozenset[str] = frozenset()
+    """Members of `$source`."""
+
+    def __or__(self, other: Required) -> Required:
+        return Required(
+            self.columns | other.columns,
+            self.arrival or other.arrival,
+            self.document or other.document,
+            self.event or other.event,
+            self.members | other.members,
+        )
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The correlation columns of a node's records."""
+
+    columns: Mapping[str, Type] = field(default_factory=dict)
+    """All of them, with their types."""
+    sources: tuple[str, ...] = ()
+    """The sources with a key whose records are in these."""
+    single: bool = True
+    """Was each record read from one source? Those of joins and aggregates were not."""
+    order: tuple[str, ...] = ()
+    """All columns that an output can write, the hidden ones at their places."""
+    rewritten: frozenset[str] = frozenset()
+    """The columns that are not what they were at the source, as far as it is known."""
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The columns that sources stamped."""
+        return tuple(name for name in self.columns if not name.startswith(CK_AGGREGATE_PREFIX))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """About how many records, and bytes of text, a node has."""
+
+    rows: int
+    bytes: int
+    provenance: str
+
+    def __str__(self) -> str:
+        return f"{'' if self.provenance == EXEC_SKETCH else '≈'}{self.rows:,} rows [{self.provenance}]"
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Whose groups a failure at a node concerns."""
+
+    traced: bool
+    """Is it the source that the record was read from, where one is known?"""
+    others: tuple[int, ...] = ()
+    """Which sources are it, else: all that the record was made of."""
+
+
+@dataclass(frozen=True)
+class Sides:
+    """How the records of a source get to outputs. A query with several inputs is both for each of them."""
+
+    probe: bool
+    """On their own."""
+    build: bool
+    """As what others are looked up in."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """Nodes that records flow between. Where records become others, as in an aggregate or a query, or are only looked
+    up by a combine, one component ends and another one begins."""
+
+    nodes: tuple[str, ...]
+    sources: tuple[str, ...]
+    outputs: tuple[str, ...]
+    conserves: bool
+    """Does each record of its sources end in one place: an output, the dead letters, or a counted drop?"""
+
+
+@dataclass(frozen=True)
+class CellRun:
+    """Neighbouring cells of an output: columns of a source, by name, joined by the output's delimiter."""
+
+    delimiter: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A run of cells in an output: the position of its first column, and which of the reader's runs it is."""
+
+    at: int
+    number: int
+    run: CellRun
+
+
+@dataclass(frozen=True)
+class PassThrough:
+    """What the reader of a source sends as finished cells, because outputs write it unchanged."""
+
+    runs: tuple[CellRun, ...]
+    columns: frozenset[str]
+    """The columns of the source that are needed as values besides."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The result of all passes. Names are those of nodes."""
+
+    fallible: frozenset[str] = frozenset()
+    """The nodes at which a record can fail. `passes.fallibility`"""
+    python: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The nodes whose records Python touches, in Arrow batches, and why. `passes.python_rows`"""
+    exchanges: frozenset[str] = frozenset()
+    """The nodes that send records from task to task. `passes.exchanges`"""
+    in_order: frozenset[str] = frozenset()
+    """The nodes whose records lie in their order, partition by partition, row by row. Those of all others are ordered
+    only by a column, and must be sorted where order counts. `passes.order`"""
+    sorting: Mapping[str, Sorting] = field(default_factory=dict)
+    """By which columns the records of each node are known to be sorted. `passes.sorting`"""
+    required: Mapping[str, Required] = field(default_factory=dict)
+    """What must leave each node. `passes.required_columns`"""
+    documents: frozenset[str] = frozenset()
+    """The nodes whose records may belong to several files. `passes.documents`"""
+    mixes_files: Mapping[str, str] = field(default_factory=dict)
+    """By node whose records are of no file in particular: the nearest one before it (or itself) that made them of
+    several files. `passes.documents`"""
+    estimates: Mapping[str, Estimate | None] = field(default_factory=dict)
+    """At most how many records leave each node; None where nobody knows. `passes.estimates`"""
+    keys: Mapping[str, Keys] = field(default_factory=dict)
+    """The correlation columns of each node. `passes.correlation`"""
+    correlated: bool = False
+    """Does any source have a correlation key? `passes.correlation`"""
+    relaxed: tuple[str, ...] = ()
+    """The aggregates whose groups cut across correlation groups: they lose only what failed. `passes.correlation`"""
+    recomputed: tuple[str, ...] = ()
+    """The nodes with windows whose partitions can hold records of several groups. `passes.correlation`"""
+    carried_keys: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    """By source: the columns of its key that a record can have when it fails. A combine may pass only some of them on:
+    then all groups are concerned that have these values. `passes.correlation`"""
+    strata: Mapping[str, int] = field(default_factory=dict)
+    """How many relaxed aggregates stand before each node, on the way with the most of them: failures are judged in this
+    order. `passes.judgement`"""
+    made_strata: Mapping[str, int] = field(default_factory=dict)
+    """The same for the records that the node makes: those of a relaxed aggregate are judged after what they were made
+    of. `passes.judgement`"""
+    blamed: tuple[Blame, ...] = ()
+    """By position of a node: whose groups a failure there concerns. `passes.judgement`"""
+    families: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By source: the sources, itself included, whose records with the same key are one group when their number counts.
+    `passes.judgement`"""
+    by_rows: bool = False
+    """Are groups withheld without a look at the others? `passes.row_groups`"""
+    writes_every_record: bool = False
+    """Is there one output, with one line for each record that does not fail, in source order? `passes.row_groups`"""
+    pass_through: Mapping[str, PassThrough] = field(default_factory=dict)
+    """By source: the cells that its reader finishes, where it does. `passes.pass_through`"""
+    cells: Mapping[str, tuple[Cells, ...]] = field(default_factory=dict)
+    """By output: the cells that it takes as its reader finished them. `passes.pass_through`"""
+    materialized: tuple[str, ...] = ()
+    """The nodes whose records are kept while outputs are written again. `passes.materialized`"""
+    components: tuple[Component, ...] = ()
+    """Where the numbers of records add up. `passes.balance`"""
+    sides: Mapping[str, Sides] = field(default_factory=dict)
+    """By source: how its records get to outputs. `passes.sides`"""
+    variable_defaults: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    """By scope and name: what a declared variable is before it is written. `passes.variables`"""
+    variable_writers: tuple[str, ...] = ()
+    """The nodes whose variables must be known before their readers run: init ones first, then as in the plan.
+    `passes.variables`"""
+    named_sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By node: the sources that `$source.<name>.x` means in its programs, by name. `passes.variables`"""
+    warnings: tuple[Diagnostic, ...] = ()
+    """Keys that have no effect in this graph. `passes.effects`"""
+    stages: tuple[Stage, ...] = ()
+    """What a run does, in order. `passes.stages`"""

@@ -1,0 +1,117 @@
+"""Aggregates: one record per group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from clinker_spark.config.model.aggregate import Hopping, Session, Tumbling
+from clinker_spark.core.types import INT
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.program import Program
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX
+from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
+from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.nodes.fields import program_fields
+
+REVERSIBLE = ("sum", "count", "collect", "any")
+"""The functions from whose totals a record could be taken out again."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AggregatePlan(PlanNode):
+    """One record per group, in order of first appearance."""
+
+    kind = "aggregate"
+    mark = "◇"
+    shape = "box3d"
+    category = "aggregate_type_error"
+    made_category = "aggregate_finalize"
+    totals = True
+
+    program: Program
+    group_by: tuple[str, ...]
+    strategy: str
+    """`streaming` where the records of a group are known to stand together, else `hash`. Spark runs both alike."""
+    per_document: bool
+    """Groups do not reach over files."""
+    window: Tumbling | Hopping | Session | None = None
+    """Groups over time as well."""
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return (self.program,)
+
+    @property
+    def multiplies(self) -> bool:
+        return False
+
+    @property
+    def mixes_files(self) -> bool:
+        return not self.per_document
+
+    def sorting(self, before: Sequence[Sorting]) -> Sorting:
+        """Groups come in the order of their first records: sorted, as far as the order is part of the group."""
+        emitted = {s.name for s in self.program.typed.statements if isinstance(s, ir.TEmit)}
+        kept = set(self.group_by) - emitted
+        return tuple(takewhile(lambda item: item.field in kept, before[0])) if self.window is None else ()
+
+    def keys(self, before: Sequence[Keys]) -> Keys:
+        columns = {self.index_column: INT} if self._is_relaxed(before[0]) else before[0].columns
+        return Keys(columns, before[0].sources, False, (*self.schema, *columns))
+
+    @property
+    def index_column(self) -> str:
+        """The column with the number of each group, where groups cut across correlation groups."""
+        return f"{CK_AGGREGATE_PREFIX}{self.name}"
+
+    def _is_relaxed(self, before: Keys) -> bool:
+        """Do its groups cut across correlation groups? Also when a key column is not what it was at the source."""
+        if not before.columns:
+            return False
+        fields = {name.removeprefix(CK_PREFIX) for name in before.own}
+        after_relaxed = len(before.own) < len(before.columns)
+        return after_relaxed or not fields <= set(self.group_by) - before.rewritten
+
+    def estimate(self, before: Sequence[Estimate | None]) -> Estimate | None:
+        return before[0]
+
+    def required(self, i: int, need: Required, *, in_order: bool) -> Required:
+        columns = frozenset(program_fields(self.program) | set(self.group_by))
+        return Required(columns, True, self.per_document, self.window is not None, self.source_members)
+
+    @property
+    def tag(self) -> str:
+        return f"aggregation:{self.strategy}"
+
+    @property
+    def shown_program(self) -> Program:
+        return self.program
+
+    def retraction_lines(self) -> Iterator[str]:
+        calls = (part for e in self.expressions() for part in e.walk())
+        functions = {part.function for part in calls if isinstance(part, ir.AggregateCall)}
+        path = "Reversible" if functions <= set(REVERSIBLE) else "BufferRequired"
+        yield f"aggregate '{self.name}' (group_by: {', '.join(self.group_by) or '<all>'}):"
+        yield f"  accumulators: {path} (made again from the records that are left, either way)"
+        yield f"  lineage: none while data is clean; {self.index_column}, 8 bytes a record, after a failure"
+        yield "  groups: unknown at plan time"
+        yield "  if a record after it fails: all records of its group are taken back"
+
+    def property_lines(self, need: Required) -> Iterator[str]:
+        if self.window is not None:
+            yield f"  windows: {self._window_words()}"
+        if self.strategy == "streaming":
+            yield "  groups: neighbours in the input; Spark adds up each split, then exchanges the totals"
+
+    def _window_words(self) -> str:
+        """`hopping, size 1:00:00, slide 0:05:00`."""
+        assert self.window is not None
+        parts = [f"{key} {value}" for key, value in self.window.model_dump().items()]
+        return ", ".join([type(self.window).__name__.lower(), *parts])
+
+    def details(self) -> dict[str, Any]:
+        found = {"group_by": list(self.group_by), "strategy": self.strategy, "per_document": self.per_document}
+        return found | ({} if self.window is None else {"time_window": self._window_words()})

@@ -1,0 +1,372 @@
+"""What all nodes of a plan share, and their traits: what each type of node says about itself.
+
+A pass (`plan.passes`) asks the traits of one node after the other and makes facts of the answers. A type of node that
+says nothing promises nothing: its records are new ones, in no order, of which nobody knows where they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from clinker_spark.config.load import LoadedFile
+from clinker_spark.config.model.transform import Declaration, LogRule
+from clinker_spark.config.tree.yaml import KeyPath
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.span import Span
+from clinker_spark.core.types import Type
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.lower.python_calls import python_reason
+from clinker_spark.cxl.program import Program
+from clinker_spark.cxl.system import SOURCE_MEMBERS
+from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
+from clinker_spark.plan.nodes.fields import program_fields
+
+Schema = Mapping[str, Type]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRef:
+    """A stream: the output of a node, or of one port of it."""
+
+    node: str
+    port: str | None = None
+
+    def __str__(self) -> str:
+        return self.node if self.port is None else f"{self.node}.{self.port}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Check:
+    """A validation: a condition (as one `$ok` column) that every record must meet."""
+
+    name: str
+    field: str | None
+    program: Program
+    severity: str
+    message: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RecordLog:
+    """A log rule for records, and its condition (as one `$log` column)."""
+
+    rule: LogRule
+    condition: Program | None
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return () if self.condition is None else (self.condition,)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlanNode:
+    """What all nodes share. Nodes of a composition are named after its call: `call/node`."""
+
+    kind: ClassVar[str]
+    mark: ClassVar[str] = "│"
+    """What stands before it in the drawing of `--explain`."""
+    shape: ClassVar[str | None] = None
+    """Its shape in Graphviz."""
+    verb: ClassVar[str] = "go on"
+    """What its records do, in reports."""
+    category: ClassVar[str | None] = "type_coercion_failure"
+    """The category of a record that fails here; None is what the error itself says."""
+    made_category: ClassVar[str | None] = "type_coercion_failure"
+    """That of a record which the node made of others."""
+    failure_key: ClassVar[tuple[str, ...]] = ("config",)
+    """The key of the node that a failure is shown at."""
+    totals: ClassVar[bool] = False
+    """Is each of its records the total of a group?"""
+    unites: ClassVar[bool] = False
+    """Do its inputs become one stream, so that their correlation groups are one?"""
+    traceable: ClassVar[bool] = True
+    """Is it known which records its records are made of?"""
+    reads_views: ClassVar[bool] = False
+    """Does it read its inputs as views? Spark Connect does not bring back what was counted behind one."""
+    stops_early: ClassVar[bool] = False
+    """May it stop to read an input before its end, or not begin?"""
+    chains: ClassVar[bool] = False
+    """Does it only add steps to the plan of its first input?"""
+    uses_statistics: ClassVar[bool] = False
+    """Is it planned by how many records its inputs have?"""
+
+    name: str
+    inputs: tuple[StreamRef, ...]
+    schema: Schema
+    """The columns of the records that leave the node."""
+    emitted: tuple[str, ...]
+    """The columns that an output with `include_unmapped: false` writes."""
+    file: LoadedFile
+    path: KeyPath
+
+    @property
+    def stage(self) -> str:
+        """What dead letters call the node."""
+        return f"{self.kind}:{self.name}"
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return ()
+
+    def diagnostic(self, code: str, message: str, *inside: str | int, help: str | None = None) -> Diagnostic:
+        """A finding about this node, or about a key of it."""
+        return self.file.diagnostic(code, message, (*self.path, *inside), help)
+
+    def expressions(self) -> Iterator[ir.TExpr]:
+        """All expressions of its programs."""
+        for program in self.programs:
+            yield from program.typed.expressions()
+
+    def system_members(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The system variables that the programs read: namespace and path."""
+        for expression in self.expressions():
+            for node in expression.walk():
+                if isinstance(node, ir.SystemRef):
+                    yield node.namespace, node.path
+
+    @property
+    def source_members(self) -> frozenset[str]:
+        """What is read of a record's own source; `$source.orders.x` is the same for all records."""
+        members = ((namespace, path) for namespace, path in self.system_members() if namespace == "source")
+        return frozenset(path[0] for _, path in members if len(path) == 1)
+
+    @property
+    def reads_file_values(self) -> bool:
+        """Does it read a variable of the file that a record belongs to?"""
+        return bool(self.source_members - set(SOURCE_MEMBERS))
+
+    # ------------------------------------------------------------ streams
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """The names of its streams, if it has more than one."""
+        return ()
+
+    @property
+    def streams(self) -> tuple[str | None, ...]:
+        """What other nodes can read of it."""
+        return self.ports or (None,)
+
+    @property
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        """The inputs whose records go through it one by one, with all that they carry. Others become new records, or
+        are only looked into."""
+        return ()
+
+    @property
+    def whole_records(self) -> bool:
+        """Do those records leave it as they were read, with their undeclared columns and in their groups?"""
+        return False
+
+    @property
+    def made_of(self) -> tuple[StreamRef, ...]:
+        """The inputs that its records were read from, or made of."""
+        return self.inputs
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """What programs after it may call its inputs, in their order."""
+        return ()
+
+    def is_probe_side(self, i: int) -> bool:
+        """Do the records of an input lead to records that leave the node?"""
+        return True
+
+    def is_build_side(self, i: int) -> bool:
+        """Is an input what the records of others are looked up in?"""
+        return False
+
+    # ------------------------------------------------------------ records
+
+    @property
+    def narrow(self) -> bool:
+        """Does each record go through by itself and in its place, whatever the others do?"""
+        return False
+
+    @property
+    def can_fail(self) -> bool:
+        """May a record fail at this node?"""
+        return any(program.fallible for program in self.programs)
+
+    @property
+    def exchanges(self) -> bool:
+        """Does it send records from task to task?"""
+        return True
+
+    @property
+    def multiplies(self) -> bool:
+        """May one record become several in the same stream?"""
+        return True
+
+    @property
+    def conserves(self) -> bool:
+        """Is each record that it takes one that it passes, one that fails, or one that is counted as left out?"""
+        return False
+
+    @property
+    def one_for_one(self) -> bool:
+        """Does exactly one record leave it for each that comes and does not fail?"""
+        return False
+
+    @property
+    def python_reasons(self) -> tuple[str, ...]:
+        """Why Python touches the records of this node, in Arrow batches; empty when all of it runs on Spark."""
+        reasons = (python_reason(part) for expression in self.expressions() for part in expression.walk())
+        return tuple(dict.fromkeys(reason for reason in reasons if reason is not None))
+
+    @property
+    def sql_origins(self) -> Mapping[str, Span] | None:
+        """For nodes that a value can make fail as a whole: the places in their text that pieces of their SQL come
+        from."""
+        return None
+
+    @property
+    def max_output_rows(self) -> int | None:
+        """The most records that it may make."""
+        return None
+
+    # ------------------------------------------------------------ what passes ask in the order of the plan
+
+    def in_order(self, before: Sequence[bool]) -> bool:
+        """Do its records lie in their order, if those of its inputs do?"""
+        return False
+
+    def sorting(self, before: Sequence[Sorting]) -> Sorting:
+        """By which columns its records are sorted, given that of its inputs."""
+        return ()
+
+    def keys(self, before: Sequence[Keys]) -> Keys:
+        """The correlation columns of its records, given those of its inputs."""
+        return Keys(order=tuple(self.schema))
+
+    @property
+    def rewritten(self) -> frozenset[str]:
+        """The columns that it gives other values."""
+        return frozenset()
+
+    @property
+    def partitioned_by(self) -> tuple[str, ...] | None:
+        """The columns whose values records share that are looked at together, one by one; None if none are."""
+        return None
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The columns that it gives values, the same or others."""
+        return frozenset()
+
+    def estimate(self, before: Sequence[Estimate | None]) -> Estimate | None:
+        """At most how many records leave it; None where nobody knows."""
+        return None
+
+    def several_documents(self, before: Sequence[bool]) -> bool:
+        """May its records belong to several files, given whether those of its inputs do?"""
+        return any(before)
+
+    @property
+    def mixes_files(self) -> bool:
+        """Are its records made of several files, so that they belong to none?"""
+        return True
+
+    @property
+    def widens(self) -> bool:
+        """May it add columns that no schema declares?"""
+        return False
+
+    # ------------------------------------------------------------ what passes ask against the order of the plan
+
+    def required(self, i: int, need: Required, *, in_order: bool) -> Required:
+        """What it requires of an input, given what is required of itself, and whether the records of that input lie in
+        their order. Without more knowledge: everything that its programs read, and all that orders records."""
+        columns = need.columns | program_fields(*self.programs)
+        return Required(columns, True, need.document or self.reads_file_values, need.event, self.source_members)
+
+    def completed(self, need: Required) -> Required:
+        """What it must read itself to provide what is required of it."""
+        return need
+
+    # ------------------------------------------------------------ checks
+
+    def idle_keys(self, before: Sequence[Keys]) -> Iterator[Diagnostic]:
+        """Keys of its configuration that have no effect in this graph, given the correlation columns of its inputs."""
+        yield from ()
+
+    def idle_key(self, key: str, why: str) -> Diagnostic:
+        path = (*self.path, "config", key)
+        return self.file.diagnostic("W027", f"'{key}' has no effect here: {why}", path, "remove the key", key=True)
+
+    # ------------------------------------------------------------ what runs beside the records
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Conditions that every record must meet."""
+        return ()
+
+    @property
+    def declares(self) -> tuple[Declaration, ...]:
+        """The variables that its program writes."""
+        return ()
+
+    @property
+    def written_variables(self) -> tuple[tuple[str, str], ...]:
+        """Those that it does write, declared or not: scope and name."""
+        return ()
+
+    @property
+    def phase(self) -> str:
+        """`init` runs before everything else."""
+        return "runtime"
+
+    @property
+    def log(self) -> tuple[LogRule, ...]:
+        """Log rules of all kinds."""
+        return ()
+
+    @property
+    def record_logs(self) -> tuple[RecordLog, ...]:
+        """Those that speak of single records."""
+        return ()
+
+    def sketched_keys(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Keys whose values are counted on the way for the next plan: the name of the count, and what each key is
+        called in the run statistics."""
+        yield from ()
+
+    # ------------------------------------------------------------ explain
+
+    @property
+    def tag(self) -> str:
+        """The type of the node and what was chosen for it: `route:exclusive`."""
+        return self.kind
+
+    @property
+    def files_read(self) -> str | None:
+        """Where it reads files, in words."""
+        return None
+
+    @property
+    def files_written(self) -> str | None:
+        """Where it writes files."""
+        return None
+
+    @property
+    def shown_program(self) -> Program | None:
+        """The program that is shown as it was written."""
+        return None
+
+    def property_lines(self, need: Required) -> Iterator[str]:
+        """What there is to say about how it runs, besides what is said about all nodes."""
+        yield from ()
+
+    def sections(self, readers: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
+        """Blocks of its own, with the titles under which they stand. `readers` are the nodes that read each port."""
+        yield from ()
+
+    def retraction_lines(self) -> Iterator[str]:
+        """What happens here when records are retracted that it looked at together with others."""
+        yield from ()
+
+    def details(self) -> dict[str, Any]:
+        """What the JSON form says about it, besides what it says about all nodes."""
+        return {}

@@ -1,0 +1,90 @@
+"""Outputs: files that are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clinker_spark.config.model.schema import Column
+from clinker_spark.config.templates import PER_FILE, Token, parse_template
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
+from clinker_spark.plan.facts import Keys, Required
+from clinker_spark.plan.nodes.narrow import NarrowPlan
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OutputPlan(NarrowPlan):
+    """Writes records. `columns` pairs each column of the file with the column it comes from."""
+
+    kind = "output"
+    shape = "folder"
+    verb = "written"
+    category = None
+    made_category = None
+
+    config: Any
+    columns: tuple[tuple[str, str], ...]
+    declared: tuple[Column, ...] | None
+    output_name: str
+
+    @property
+    def streams(self) -> tuple[str | None, ...]:
+        return ()
+
+    @property
+    def can_fail(self) -> bool:
+        # A NaN has no JSON, a long text no room in a fixed-width field.
+        return str(self.config.type) != "parquet"
+
+    @property
+    def conserves(self) -> bool:
+        return True
+
+    @property
+    def one_for_one(self) -> bool:
+        return True
+
+    @property
+    def per_file(self) -> bool:
+        """Does it make one file of each input file?"""
+        return any(isinstance(part, Token) and part.name in PER_FILE for part in parse_template(self.config.path))
+
+    def required(self, i: int, need: Required, *, in_order: bool) -> Required:
+        config = self.config
+        columns = {source for _, source in self.columns} | {item.field for item in config.sort_order}
+        if config.split is not None and config.split.group_key is not None:
+            columns.add(config.split.group_key)
+        arrival = bool(config.sort_order) or (config.order == "source" and not in_order)
+        return Required(frozenset(columns), arrival, self.per_file)
+
+    def idle_keys(self, before: Sequence[Keys]) -> Iterator[Diagnostic]:
+        config = self.config
+        if not before[0].columns:
+            why = "no source of these records has a 'correlation_key'"
+            if config.include_correlation_keys:
+                yield self.idle_key("include_correlation_keys", why)
+            if config.correlation_fanout_policy is not None:
+                yield self.idle_key("correlation_fanout_policy", why)
+        if config.type in ("csv", "json", "xml") and isinstance(config.schema_, tuple):
+            # Columns that no schema of a source names are texts: a scale or a format means nothing to them.
+            written = {name for name, _ in self.columns}
+            for i, column in enumerate(config.schema_):
+                name = column.source_name or column.name
+                if name not in written:
+                    message = f"'{name}' in the schema has no effect here: no column of that name is written"
+                    help_text = did_you_mean(name, written) or f"the columns are {', '.join(written)}"
+                    yield self.diagnostic("W027", message, "config", "schema", i, "name", help=help_text)
+
+    @property
+    def tag(self) -> str:
+        return f"output:{self.config.type}"
+
+    @property
+    def files_written(self) -> str:
+        return str(self.config.path)
+
+    def details(self) -> dict[str, Any]:
+        columns = [{"name": name, "from": source} for name, source in self.columns]
+        return {"format": self.config.type, "path": self.config.path, "columns": columns}

@@ -1,0 +1,119 @@
+"""Sources: files that are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from clinker_spark.config.model.schema import Column
+from clinker_spark.core.types import Kind
+from clinker_spark.plan.columns import CK_PREFIX
+from clinker_spark.plan.facts import Keys, Required, Sorting
+from clinker_spark.plan.nodes.base import PlanNode
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SourcePlan(PlanNode):
+    """Reads files. `config` is the model with the format, the matcher and the options."""
+
+    kind = "source"
+    mark = "●"
+    shape = "cylinder"
+    verb = "read"
+    category = None
+    made_category = None
+    failure_key = ("config", "schema")
+
+    config: Any
+    columns: tuple[Column, ...]
+    source_name: str
+    index: int
+    """The position among the sources: dead letters come in this order."""
+
+    @property
+    def stage(self) -> str:
+        return "source"
+
+    @property
+    def several_files(self) -> bool:
+        """May it read more than one file? Then every file is a document of its own."""
+        return self.config.path is None
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """`$ck.order_id` for a source with `correlation_key: order_id`."""
+        return tuple(CK_PREFIX + name for name in self.config.correlation_key or ())
+
+    @property
+    def can_fail(self) -> bool:
+        return str(self.config.type) != "parquet" or any(checked_in_parquet(column) for column in self.columns)
+
+    @property
+    def exchanges(self) -> bool:
+        return False
+
+    @property
+    def multiplies(self) -> bool:
+        return False
+
+    @property
+    def conserves(self) -> bool:
+        return True
+
+    @property
+    def one_for_one(self) -> bool:
+        return True
+
+    @property
+    def mixes_files(self) -> bool:
+        return False
+
+    @property
+    def widens(self) -> bool:
+        return bool(self.config.on_unmapped.mode == "auto_widen" and self.config.type != "fixed_width")
+
+    @property
+    def python_reasons(self) -> tuple[str, ...]:
+        kind = str(self.config.type)
+        return () if kind == "parquet" else (f"{kind} files are parsed by Python",)
+
+    def in_order(self, before: Sequence[bool]) -> bool:
+        return True
+
+    def sorting(self, before: Sequence[Sorting]) -> Sorting:
+        return tuple(self.config.sort_order)
+
+    def keys(self, before: Sequence[Keys]) -> Keys:
+        columns = {CK_PREFIX + name: self.schema[name] for name in self.config.correlation_key or ()}
+        return Keys(columns, (self.name,) if columns else (), True, (*self.schema, *columns))
+
+    def several_documents(self, before: Sequence[bool]) -> bool:
+        return self.several_files
+
+    def completed(self, need: Required) -> Required:
+        if not need.event:
+            return need
+        return replace(need, columns=need.columns | {self.config.watermark.column})
+
+    @property
+    def tag(self) -> str:
+        return f"source:{self.config.type}"
+
+    @property
+    def files_read(self) -> str:
+        config = self.config
+        return str(config.path or config.glob or config.regex or ", ".join(config.paths or ()))
+
+    def property_lines(self, need: Required) -> Iterator[str]:
+        read = [name for name in self.schema if name in need.columns]
+        yield f"  read: {', '.join(read) or '<none>'}{'' if len(read) < len(self.schema) else ' (all)'}"
+
+    def details(self) -> dict[str, Any]:
+        return {"format": self.config.type, "files": self.files_read}
+
+
+def checked_in_parquet(column: Column) -> bool:
+    """Can a value of a Parquet file be wrong for a column? A null where none may be, or a number with more digits."""
+    kind = column.data_type
+    return not kind.is_dynamic and (not kind.nullable or (kind.kind is Kind.DECIMAL and kind.scale is not None))
