@@ -28,7 +28,8 @@ from clinker_spark.cxl.system import Context, default_context
 if TYPE_CHECKING:  # `cxl check` needs neither the interpreter nor paths
     from pathlib import Path
 
-    from clinker_spark.cxl.interpret.statements import Execution, Outcome, Tracer
+    from clinker_spark.cxl.interpret.execution import Execution
+    from clinker_spark.cxl.interpret.statements import Outcome, Tracer
 
 SchemaLike = Mapping[str, str | Type]
 
@@ -68,7 +69,7 @@ class Program:
 
     def execution(self, context: Context | None = None, trace: Tracer | None = None) -> Execution:
         """For many records in a row: it remembers what `distinct` has seen."""
-        from clinker_spark.cxl.interpret.statements import Execution
+        from clinker_spark.cxl.interpret.execution import Execution
 
         return Execution(self.typed, context or default_context(self.typed.source.name), trace)
 

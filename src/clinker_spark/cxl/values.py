@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import operator
+from collections.abc import Callable
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
@@ -25,6 +27,9 @@ I64_MAX = 2**63 - 1
 
 DECIMAL_DIGITS = 29
 """How many digits a decimal may have at its scale: DECIMAL(29, s) on Spark."""
+
+DECIMAL_OVERFLOW = f"decimal overflow: more than {DECIMAL_DIGITS} digits"
+"""The message of a record with a decimal that needs more."""
 
 _MANTISSA = 2**96
 _EXACT = Context(prec=MAX_PREC, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
@@ -86,6 +91,28 @@ def compare(a: Any, b: Any) -> int | None:
     elif kind is not other or kind not in (Kind.STRING, Kind.DATE, Kind.DATETIME):
         return None
     return int(a > b) - int(a < b)  # Python orders strings by code point, which is the order of their UTF-8 bytes
+
+
+_ORDERINGS: dict[str, Callable[[int, int], bool]] = {
+    ">": operator.gt,
+    "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+
+
+def holds(op: str, a: Any, b: Any) -> bool | None:
+    """A comparison of two values: equality is never null, an ordering of what has no order is false.
+
+    >>> holds("==", None, 1), holds("<", None, 1), holds("<", "a", 1)
+    (False, None, False)
+    """
+    if op in ("==", "!="):
+        return equal(a, b) == (op == "==")
+    if a is None or b is None:
+        return None
+    order = compare(a, b)
+    return order is not None and _ORDERINGS[op](order, 0)
 
 
 # ---------------------------------------------------------------- integers

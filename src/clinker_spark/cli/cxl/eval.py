@@ -22,7 +22,8 @@ from clinker_spark.core.span import Source
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.errors import EvalError
-from clinker_spark.cxl.interpret.statements import Execution, Outcome
+from clinker_spark.cxl.interpret.execution import Execution
+from clinker_spark.cxl.interpret.statements import Outcome
 from clinker_spark.cxl.program import Program, compile
 from clinker_spark.cxl.system import Context, default_context
 

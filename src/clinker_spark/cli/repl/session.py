@@ -26,7 +26,7 @@ from clinker_spark.core.span import Source, Span
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.errors import CxlError, EvalError
-from clinker_spark.cxl.interpret.statements import Execution
+from clinker_spark.cxl.interpret.execution import Execution
 from clinker_spark.cxl.program import compile
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.syntax.parser import parse

@@ -36,7 +36,7 @@ from clinker_spark.cxl.check.environment import Environment
 from clinker_spark.cxl.check.help import bool_help, coercion_help, conversion_help
 from clinker_spark.cxl.check.module_members import bound_name, module_call, module_constant, sibling_call
 from clinker_spark.cxl.check.overloads import make_call, narrow, promote, widen
-from clinker_spark.cxl.interpret.construction import is_limited
+from clinker_spark.cxl.construction import is_limited
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.system import PIPELINE_MEMBERS, SOURCE_MEMBERS
 
@@ -427,9 +427,9 @@ class Inference:
         t = BOOL.as_nullable() if nullable else BOOL
         node = ir.Compare(span, t, left.fallible or right.fallible, op, left, right)
         if isinstance(left, ir.Const) and isinstance(right, ir.Const):
-            from clinker_spark.cxl.interpret.expressions import compare_values
+            from clinker_spark.cxl.values import holds
 
-            return ir.Const(span, t, False, compare_values(op, left.value, right.value))
+            return ir.Const(span, t, False, holds(op, left.value, right.value))
         return node
 
     def _incomparable(self, op: str, left: ir.TExpr, right: ir.TExpr, span: Span) -> ir.TExpr:

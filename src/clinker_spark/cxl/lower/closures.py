@@ -12,9 +12,8 @@ from clinker_spark.core.types import ANY, Kind, Type, array_of
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.interpret.construction import size_sql
-from clinker_spark.cxl.interpret.expressions import NULL_CONDITION, NULL_SOURCE
+from clinker_spark.cxl.construction import size_sql
+from clinker_spark.cxl.errors import NULL_CONDITION, NULL_SOURCE, ErrorKind
 from clinker_spark.cxl.lower.errors import first_error, passed_on
 from clinker_spark.cxl.lower.plan import Failing, Sql, combine
 

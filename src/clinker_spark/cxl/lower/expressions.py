@@ -19,15 +19,15 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Failure, Nulls, Overload, SqlCall
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.check.overloads import is_safe, may_overflow
-from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.interpret.construction import ENTRY_BYTES, TOO_LARGE, is_limited, size_sql
-from clinker_spark.cxl.interpret.expressions import DECIMAL_OVERFLOW, DUPLICATE_KEY, NULL_KEY
+from clinker_spark.cxl.construction import ENTRY_BYTES, TOO_LARGE, is_limited, size_sql
+from clinker_spark.cxl.errors import DUPLICATE_KEY, NULL_KEY, ErrorKind
 from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
 from clinker_spark.cxl.lower.chains import long_chain, lower_chain
 from clinker_spark.cxl.lower.comparisons import lower_compare
 from clinker_spark.cxl.lower.literals import literal_sql
 from clinker_spark.cxl.lower.plan import Failing, PlanBuilder, Sql, combine, quote
 from clinker_spark.cxl.system import Context
+from clinker_spark.cxl.values import DECIMAL_OVERFLOW
 
 _HOLE = re.compile(r"\{([0-9]|r)\}")
 _MARK = re.compile("\x01([0-9]+)\x01")

@@ -15,8 +15,7 @@ from clinker_spark.cxl.builtins import physical as ph
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.check.overloads import shown_as
-from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.interpret.statements import NOT_AN_ARRAY, expansion_message
+from clinker_spark.cxl.errors import NOT_AN_ARRAY, ErrorKind, expansion_message
 from clinker_spark.cxl.ir import expressions_of
 from clinker_spark.cxl.lower.errors import NO_ERROR, first_error, passed_on_whole
 from clinker_spark.cxl.lower.plan import Failing, Sql, combine, variables_in

@@ -1,6 +1,6 @@
 """Grouping keys as SQL, for `distinct`, `group_by` and window partitions.
 
-The same rules for the interpreter are in `cxl/interpret/keys.py`.
+The same rules for the interpreter are in `cxl/builtins/keys.py`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
+from clinker_spark.cxl.builtins.keys import bad_key
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.interpret.keys import bad_key
 from clinker_spark.cxl.lower.expressions import Lowering
 from clinker_spark.cxl.lower.plan import Failing, Sql, combine
 

@@ -10,8 +10,7 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.windows import WINDOWS, overflow_message
-from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.interpret.expressions import NO_WINDOW
+from clinker_spark.cxl.errors import NO_WINDOW, ErrorKind
 from clinker_spark.cxl.lower.plan import Failing, Sql
 
 if TYPE_CHECKING:

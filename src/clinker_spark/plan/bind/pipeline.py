@@ -22,7 +22,7 @@ from clinker_spark.config.model.transform import TransformNode
 from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import unify
-from clinker_spark.cxl.check.conditions import Condition, as_program, compile_condition, first_true
+from clinker_spark.cxl.conditions import Condition, as_program, compile_condition, first_true
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import Program, compile
 from clinker_spark.plan.bind.aggregate import bind_aggregate

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clinker_spark.config.model.transform import LogRule, TransformNode
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.suggest import did_you_mean
-from clinker_spark.cxl.check.conditions import as_program
+from clinker_spark.cxl.conditions import as_program
 from clinker_spark.plan.nodes import PlanNode, RecordLog, Schema, TransformPlan
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.errors import EvalError
-from clinker_spark.cxl.interpret.expressions import Frame, compile_expr
+from clinker_spark.cxl.interpret.expressions import compile_expr
+from clinker_spark.cxl.interpret.frame import Frame
 from clinker_spark.cxl.lower.plan import ERROR_TYPE, PythonColumn
 from clinker_spark.cxl.system import Context
 from clinker_spark.spark.columns.regexes import over_columns
