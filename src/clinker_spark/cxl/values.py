@@ -19,7 +19,7 @@ from collections.abc import Callable
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
-from clinker_spark.core.types import MAX_SCALE, Kind
+from clinker_spark.core.types import ARRAY, MAP, MAX_SCALE, Kind, Type, decimal
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
 I64_MIN = -(2**63)
@@ -65,6 +65,18 @@ _KINDS: dict[type, Kind] = {
 }
 
 _NUMBERS = frozenset((Kind.INT, Kind.FLOAT, Kind.DECIMAL))
+
+
+def type_of(value: Any) -> Type:
+    """The static type of a value. Containers hold Any, and the scale of a decimal is left open."""
+    match kind := kind_of(value):
+        case Kind.ARRAY:
+            return ARRAY
+        case Kind.MAP:
+            return MAP
+        case Kind.DECIMAL:
+            return decimal(None)
+    return Type(kind)
 
 
 def type_name(value: Any) -> str:
