@@ -11,11 +11,11 @@ from clinker_spark.core.types import ANY
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.floatsums import filled
-from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.lower.errors import first_error
-from clinker_spark.cxl.lower.expressions import Lowering
+from clinker_spark.cxl.lower.errors import Named, failing, first_error
 from clinker_spark.cxl.lower.keys import lower_key
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, Step, combine, quote
+from clinker_spark.cxl.lower.lowering import Lowering
+from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, LoweredProgram, PlanBuilder, Sql, Step, combine, quote
+from clinker_spark.cxl.lower.rules import rule_of
 from clinker_spark.cxl.system import Context
 
 FIRST_ARRIVAL = "$first"
@@ -43,9 +43,9 @@ def lower_aggregate(
 class _AggregateLowering:
     def __init__(self, program: ir.TypedProgram, context: Context, fields: Mapping[str, str]) -> None:
         self.program = program
-        self.before = Lowering(PlanBuilder("b"), context, fields)
-        self.after = Lowering(PlanBuilder(), context, aggregates=self.aggregate)
-        self.row_failures: list[tuple[Failing, str | None]] = []
+        self.before = Lowering(rule_of, PlanBuilder("b"), context, fields)
+        self.after = Lowering(rule_of, PlanBuilder(), context, aggregates=self.aggregate)
+        self.row_failures: list[Named] = []
         self.partials: list[tuple[str, str]] = []
         self._known: dict[str, str] = {}
         self._field: str | None = None
@@ -63,7 +63,7 @@ class _AggregateLowering:
             )
         keys = [self._group_key(i, name) for i, name in enumerate(self.program.group_by)]
         outputs: list[tuple[str, str]] = [(name, quote(name)) for name in self.program.group_by]
-        failures: list[tuple[Failing, str | None]] = []
+        failures: list[Named] = []
         for s in emits:
             self._field = s.name
             sql = self.after.lower(s.value)
@@ -119,8 +119,7 @@ class _AggregateLowering:
         when = f"{result.text} IS NULL AND {quote(names[0])} IS NOT NULL"
         if sql.overflow:
             when = filled(sql.overflow.replace("{r}", result.text), columns)
-        own = Failing(when, sql_string(f.kind.value), "CAST(NULL AS STRING)", sql_string(f.message), result.level)
-        return combine(result.text, [result], [own])
+        return combine(result.text, [result], [failing(when, f.kind, f.message, result.level)])
 
     def _partial(self, text: str) -> str:
         name = self._known.get(text)

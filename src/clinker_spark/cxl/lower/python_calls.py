@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import all_builtins
 from clinker_spark.cxl.builtins.table import NOT_LITERAL
+from clinker_spark.cxl.check.overloads import literals_of
 from clinker_spark.cxl.lower.errors import passed_on, passed_on_whole
+from clinker_spark.cxl.lower.lowering import Lowering
 from clinker_spark.cxl.lower.plan import PythonColumn, Sql
-
-if TYPE_CHECKING:
-    from clinker_spark.cxl.lower.expressions import Lowering
+from clinker_spark.cxl.lower.templates import sql_template
 
 BLOCK_REASON = "the emit each block holds a call without a Spark expression"
 CLOSURE_REASON = "the closure holds a call without a Spark expression"
@@ -51,19 +51,14 @@ def python_reason(e: ir.TExpr) -> str | None:
 
 
 def _call_reason(e: ir.Call) -> str | None:
-    from clinker_spark.cxl.lower.expressions import sql_template
-
     if not e.overload.python_reason and e.overload.sql is not None:
         return None
-    literals = [a.value if isinstance(a, ir.Const) else NOT_LITERAL for a in e.args]
-    if sql_template(e.overload, [a.type for a in e.args], literals) is not None:
+    if sql_template(e.overload, [a.type for a in e.args], literals_of(e.args)) is not None:
         return None
     return f"{e.builtin.name}: {e.overload.python_reason}"
 
 
 def _dynamic_reason(e: ir.DynamicCall) -> str | None:
-    from clinker_spark.cxl.lower.expressions import sql_template
-
     for overload in e.overloads:
         types = [p if a.type.is_dynamic else a.type for p, a in zip(overload.params, e.args, strict=False)]
         if sql_template(overload, types, [NOT_LITERAL] * len(e.args)) is None:
@@ -71,8 +66,10 @@ def _dynamic_reason(e: ir.DynamicCall) -> str | None:
     return None
 
 
-def lower_in_python(lowering: Lowering, e: ir.TExpr, reason: str) -> Sql:
+def lower_in_python(lowering: Lowering, e: ir.TExpr) -> Sql:
     """The node as a Python column: its inputs lowered natively, its errors passed on."""
+    reason = python_reason(e)
+    assert reason is not None
     inputs: list[tuple[str, Sql, ir.TExpr]] = []
 
     def cut(part: ir.TExpr) -> ir.TExpr:

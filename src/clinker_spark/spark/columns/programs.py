@@ -16,7 +16,7 @@ from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.lower.aggregates import FIRST_ARRIVAL, lower_aggregate
-from clinker_spark.cxl.lower.expressions import WindowSpec
+from clinker_spark.cxl.lower.lowering import WindowSpec
 from clinker_spark.cxl.lower.plan import (
     ARRIVAL_COLUMN,
     ERROR_COLUMN,
