@@ -1,4 +1,4 @@
-"""`cxl repl`: expressions one by one. The session is in `repl_session.py`, the terminal in `repl_terminal.py`."""
+"""`cxl repl`: expressions one by one. The session and the terminal are in `cli/repl/`."""
 
 from __future__ import annotations
 

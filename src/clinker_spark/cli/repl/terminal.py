@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from clinker_spark import __version__
+from clinker_spark.cli.repl.commands import respond
 from clinker_spark.cli.repl.completion import complete, needs_more
 from clinker_spark.cli.repl.session import Session
 
@@ -44,7 +45,7 @@ def _print(text: str) -> None:
 
 def _answer(session: Session, text: str) -> str:
     try:
-        return session.handle(text)
+        return respond(session, text)
     except Exception as error:
         if os.environ.get("CLINKER_DEBUG"):
             raise

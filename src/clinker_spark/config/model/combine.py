@@ -11,8 +11,8 @@ from pydantic_core import CoreSchema
 from clinker_spark.config.model.base import Also, Finding, Gone, Model
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.pipeline import FanoutPolicy
+from clinker_spark.config.model.variable import NAME
 from clinker_spark.config.values import Count, Text, Tolerance, Words, problem, shown
-from clinker_spark.config.variables import NAME
 from clinker_spark.core.suggest import did_you_mean
 
 RESERVED = ("pipeline", "window", "meta", "doc")

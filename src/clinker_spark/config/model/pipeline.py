@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import Also, Finding, Gone, Model, without_effect
-from clinker_spark.config.values import Bool, Count, Float, Fraction, Natural, Rate, Size, Text, Words, shown
-from clinker_spark.config.variables import NAME, VarType, read_value
+from clinker_spark.config.model.variable import VarDecl, check_names
+from clinker_spark.config.values import Bool, Count, Float, Fraction, Natural, Rate, Size, Text, Words
 from clinker_spark.cxl.dates.formats import check_format
 
 FanoutPolicy = Literal["any", "all", "primary"]
@@ -36,44 +36,6 @@ class Memory(Model):
             yield Finding("E324", message, ("resume_threshold",), "0.70 is the default")
         if not self.limit:
             yield Finding("E215", "'limit' must not be 0", ("limit",), "write a size such as 512M or 2G")
-
-
-class VarDecl(Model):
-    """A variable that programs read as $vars.name."""
-
-    type: VarType
-    """string, int, float, bool, date or date_time."""
-    default: Any = None
-    """Its value, unless --set gives another one."""
-    description: Text | None = None
-
-    example: ClassVar[str] = "{ type: int, default: 5 }"
-
-    def check(self) -> Iterator[Finding]:
-        yield from check_default(self.type, self.default)
-
-    @property
-    def value(self) -> Any:
-        """The default as a value of the declared type; None when there is none."""
-        return None if self.default is None else read_value(self.type, self.default)
-
-
-def check_default(kind: VarType, default: Any) -> Iterator[Finding]:
-    """Is a default of its declared type?"""
-    if default is None:
-        return
-    try:
-        read_value(kind, default)
-    except ValueError as error:
-        yield Finding("E014", f"the default {shown(default)} is no {kind}", ("default",), str(error))
-
-
-def check_names(names: Iterator[str] | list[str], what: str) -> Iterator[Finding]:
-    """Names that programs use must be words."""
-    for name in names:
-        if not NAME.fullmatch(name):
-            help_text = "use letters, digits and '_', and no digit at the start"
-            yield Finding("E014", f"'{name}' cannot name a {what}", (name,), help_text, on_key=True)
 
 
 class Concurrency(Model):

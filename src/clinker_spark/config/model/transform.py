@@ -10,9 +10,8 @@ from pydantic import Field
 from clinker_spark.config.model.base import Finding, Gone, Model, without_effect
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.model.order import SortOrder
-from clinker_spark.config.model.pipeline import check_default, check_names
+from clinker_spark.config.model.variable import VarType, check_default, check_names, read_value
 from clinker_spark.config.values import Anything, Count, Text, Words
-from clinker_spark.config.variables import VarType, read_value
 from clinker_spark.cxl.system import PIPELINE_MEMBERS, RUNNING_TOTALS, SOURCE_MEMBERS
 
 MAX_LOG_MESSAGE = 1024
