@@ -3,6 +3,9 @@
 >>> from clinker_spark import cxl
 >>> cxl.compile("emit x = 1 + 2", schema={}).evaluate({})
 [{'x': 3}]
+
+A part imports only from those before it: values, builtins and the typed program < syntax < check < interpret, lower,
+format < program.
 """
 
 from __future__ import annotations
