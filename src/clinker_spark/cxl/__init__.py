@@ -10,6 +10,7 @@ format < program.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +26,4 @@ def __getattr__(name: str) -> Any:
     # Loaded on first use, so that `clinker --help` does not pay for the compiler.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
