@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import pkgutil
+from pathlib import Path
 
 import pytest
 
+import clinker_spark
+
 PURE = ("core", "cxl", "config", "query", "plan", "cli")
-MODULES = [
-    name
-    for layer in PURE
-    for package in [importlib.import_module(f"clinker_spark.{layer}")]
-    for name in [package.__name__, *(m.name for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}."))]
+ROOT = Path(clinker_spark.__file__).parents[1]
+FILES = [
+    ROOT / "clinker_spark" / "__init__.py",
+    *(f for layer in PURE for f in ROOT.rglob(f"clinker_spark/{layer}/**/*.py")),
 ]
+MODULES = sorted(
+    ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for file in FILES
+    if ">>> " in file.read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source, Span
@@ -16,9 +17,6 @@ from clinker_spark.core.tree import field_names
 from clinker_spark.cxl import limits
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.syntax.parser import parse
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Loader = Callable[[tuple[str, ...]], Source | None]
 
