@@ -7,7 +7,6 @@ from clinker_spark.core.types import ANY, ARRAY, Kind, Type, unify
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.check.environment import Environment
 from clinker_spark.cxl.check.inference import Inference
-from clinker_spark.cxl.check.modules import walk
 from clinker_spark.cxl.check.names import field
 from clinker_spark.cxl.check.operations import boolean
 from clinker_spark.cxl.check.overloads import narrow, widen
@@ -103,7 +102,7 @@ class _Checker:
     def let(self, s: ast.Let) -> ir.TStatement | None:
         inference = self.inference
         if self.env.mode == "aggregate":
-            if any(isinstance(n, ast.Call) for n in walk(s.value)):
+            if any(isinstance(n, ast.Call) for n in s.value.walk()):
                 inference.error(
                     f"let '{s.name}' holds an aggregate", s.span, "emit the aggregate instead, later emits can read it"
                 )
@@ -166,7 +165,7 @@ class _Checker:
             )
             return None
         if self.env.mode == "aggregate":
-            if any(isinstance(n, ast.Call) for n in walk(s.predicate)):
+            if any(isinstance(n, ast.Call) for n in s.predicate.walk()):
                 inference.error(
                     "filter runs before grouping and cannot hold an aggregate", s.span, "filter in a later transform"
                 )

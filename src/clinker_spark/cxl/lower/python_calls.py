@@ -7,8 +7,8 @@ whose body holds such a call moves to Python as a whole, because a lambda cannot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from clinker_spark.cxl import ir
@@ -81,7 +81,7 @@ def lower_in_python(lowering: Lowering, e: ir.TExpr) -> Sql:
         args = tuple(a if isinstance(a, ir.Const) else cut(a) for a in e.args)
         expression: ir.TExpr = replace(e, args=args)
     else:
-        expression = _cut_free(e, frozenset(_own_slots(e)), cut)
+        expression = _cut_free(e, ir.filled_slots(e), cut)
     level = max((sql.level for _, sql, _ in inputs), default=0)
     name = lowering.builder.fresh("$p")
     column = PythonColumn(name, expression, tuple((s, sql.text, part.type) for s, sql, part in inputs), reason)
@@ -92,28 +92,8 @@ def lower_in_python(lowering: Lowering, e: ir.TExpr) -> Sql:
     return Sql(f"{made.text}.value", made.level, 1, failures + ((own,) if own else ()), frozenset(), simple=True)
 
 
-def _own_slots(node: Any) -> Iterator[str]:
-    """The slots that are filled inside a tree."""
-    if not isinstance(node, ir.Slot) and hasattr(node, "slot"):
-        yield node.slot
-    for f in fields(node):
-        value = getattr(node, f.name)
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, ir.TExpr | ir.TStatement):
-                yield from _own_slots(part)
-
-
 def _cut_free(node: Any, own: frozenset[str], cut: Callable[[ir.TExpr], ir.TExpr]) -> Any:
     """The tree with every reference to something outside of it cut out."""
     if isinstance(node, ir.Field | ir.SystemRef) or (isinstance(node, ir.Slot) and node.slot not in own):
         return cut(node)
-    changes: dict[str, Any] = {}
-    for f in fields(node):
-        value = getattr(node, f.name)
-        if isinstance(value, ir.TExpr | ir.TStatement):
-            changes[f.name] = _cut_free(value, own, cut)
-        elif isinstance(value, tuple) and any(isinstance(v, ir.TExpr | ir.TStatement) for v in value):
-            changes[f.name] = tuple(
-                _cut_free(v, own, cut) if isinstance(v, ir.TExpr | ir.TStatement) else v for v in value
-            )
-    return replace(node, **changes)
+    return node.with_children(lambda part: _cut_free(part, own, cut))
