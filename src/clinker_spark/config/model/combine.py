@@ -59,13 +59,13 @@ class CombineConfig(Model):
     cxl: Text
     """The program for each pair; empty when matches are collected."""
     drive: Words | None = None
-    """The input whose records are looked up in the others; by default the first."""
+    """The probe side: the input whose records are looked up in the others; by default the first."""
     strategy: Literal["auto", "grace_hash"] = "auto"
     """How the join is run."""
     propagate_ck: Annotated[PropagateCk, _Keys(_read_keys)]
     """Which correlation keys the result carries: driver, all, or { named: [..] }."""
     correlation_fanout_policy: FanoutPolicy | None = None
-    """Which records of a failed group are held back."""
+    """Which records of a failed group are withheld."""
     max_output_rows: Count | None = None
     """Fail when the join makes more records than this."""
 
@@ -114,5 +114,5 @@ class CombineNode(NodeModel):
 
     @property
     def driver(self) -> str:
-        """The input whose records are looked up in the others."""
+        """The probe side: the input whose records are looked up in the others."""
         return self.config.drive or next(iter(self.input))

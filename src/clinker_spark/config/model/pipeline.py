@@ -118,7 +118,7 @@ class Dlq(Model):
     include_source_row: Bool = True
     """Write the columns of the record as it was read."""
     include_retracted: Bool = True
-    """Write the records that were taken back from an aggregate, too."""
+    """Write the records that were retracted from an aggregate, too."""
     max_rate: Rate | None = None
     """The share of records that may fail before the run is aborted, such as 0.05 or 5%."""
     min_records: Natural = 100
@@ -144,7 +144,7 @@ class ErrorHandling(Model):
     max_group_buffer: Count = 100_000
     """The most records of one correlation group."""
     correlation_fanout_policy: FanoutPolicy = "any"
-    """Which records of a failed group are held back."""
+    """Which records of a failed group are withheld."""
     retraction_scope: Literal["record", "group"] = "record"
     """What an aggregate loses when a record fails: that record, or its whole group."""
     unreadable_key: Literal["warn", "stop"] = "warn"

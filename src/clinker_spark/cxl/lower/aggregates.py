@@ -57,7 +57,7 @@ class _AggregateLowering:
         for condition in filters:
             predicate = self.before.bound(condition.predicate)
             self.row_failures += [(f, None) for f in predicate.failures]
-            row_error = self._settle(row_error)
+            row_error = self._bind_error(row_error)
             self.before.builder.where(
                 predicate.text if row_error is None else f"{row_error} IS NOT NULL OR {predicate.text}"
             )
@@ -71,7 +71,7 @@ class _AggregateLowering:
             bound = self.after.builder.bind(sql.bare())
             self.after.slots[s.slot] = bound
             outputs = [*(o for o in outputs if o[0] != s.name), (s.name, bound.text)]
-        row_error = self._settle(row_error)
+        row_error = self._bind_error(row_error)
         self.before.builder.flush()
         error = None
         if failures:
@@ -94,7 +94,8 @@ class _AggregateLowering:
         self.partials.append((name, f"min_by({lowered.shown.text}, {quote(ARRIVAL_COLUMN)})"))
         return f"$k{number}", lowered.key.text
 
-    def _settle(self, error: str | None) -> str | None:
+    def _bind_error(self, error: str | None) -> str | None:
+        """The error so far as one column; None when nothing can have failed."""
         if not self.row_failures:
             return error
         level = max(f.level for f, _ in self.row_failures)

@@ -122,7 +122,7 @@ class LoweredProgram:
     needs_arrival: bool
     temporaries: tuple[str, ...]
     ordinal: str | None = None
-    """The place of a record among those of one fan-out, when it was asked for."""
+    """SQL for the ordinal of a record among those of one fan-out, when it was asked for."""
 
     @property
     def python_reasons(self) -> tuple[str, ...]:

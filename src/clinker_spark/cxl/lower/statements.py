@@ -27,7 +27,7 @@ from clinker_spark.cxl.lower.rules import rule_of
 from clinker_spark.cxl.system import Context
 
 MANY = 32
-"""Failures, and steps, that are settled together: what they are found by is not kept to the end of a long program."""
+"""Failures, and steps, that become one error column: their conditions are not kept to the end of a long program."""
 
 
 def lower_program(
@@ -46,7 +46,7 @@ def lower_program(
 
     `fields` says how to read a column whose Spark type is not the one the program expects;
     `tag` keeps the helper columns of several programs over one DataFrame apart. `error` is a column with the errors
-    that records bring along, and `ordinals` asks for the place of each record among those of its fan-out. Without
+    that records bring along, and `ordinals` asks for the ordinal of each record among those of its fan-out. Without
     `texts` errors say nothing but that they are there.
     """
     lowering = Lowering(rule_of, PlanBuilder(tag), context, fields or {}, system_columns, window)
@@ -111,7 +111,7 @@ class RowLowering:
                 self.reaches_rows = not self.blocks or i < self.last_block
                 self.statement(statement)
                 self._compute_windows()
-        self.error = self.settle()
+        self.error = self.bind_error()
 
     def run(self) -> LoweredProgram:
         self.walk()
@@ -189,9 +189,9 @@ class RowLowering:
                 f = replace(f, when=f"{total.text} > {MAX_CONSTRUCTED_BYTES}", level=total.level)
             self.failures.append((f, field))
         if len(self.failures) > MANY and max(f.level for f, _ in self.failures) > self.error_level + MANY:
-            self.settle()
+            self.bind_error()
 
-    def settle(self) -> str | None:
+    def bind_error(self) -> str | None:
         """The error so far as one column; None when nothing can have failed."""
         if not self.failures:
             return self.error
@@ -209,13 +209,13 @@ class RowLowering:
         self.note(predicate, None)
         if predicate.failures:
             predicate = self.builder.bind(predicate.bare())
-        error = self.settle()
+        error = self.bind_error()
         self.builder.where(predicate.text if error is None else f"{error} IS NOT NULL OR {predicate.text}")
 
     def distinct(self, s: ir.TDistinct) -> None:
         self.needs_arrival = True
         keys = [self.key(k) for k in s.keys]
-        error = self.settle()
+        error = self.bind_error()
         partition = ", ".join(k.text for k in keys) or "1"
         if error is not None:
             partition = f"({error} IS NULL), {partition}"

@@ -107,7 +107,7 @@ class _Parser(SetReader):
         lazy = lazy != ("U" in self.flags)
         repeat = Repeat(body, low, high, lazy)
         if isinstance(body, Repeat) and _star_of_star(body, repeat):
-            # (?:x+)+ is x+, without the many ways to cut a text into rounds.
+            # (?:x+)+ is x+, without the many ways to cut a text into iterations.
             repeat = Repeat(body.body, min(low, body.low), None, lazy)
         if expanded(repeat) > _MAX_EXPANDED:
             self.fail("the pattern is too large once its repetitions are counted out", start)

@@ -58,7 +58,7 @@ class Regex:
 
     `java` is the text for a search and `java_full` the one for a match of the whole string; None when Java is not
     fit for it. `extractable` are the groups (0: the match) that it finds as `search` does: Java now and then leaves
-    the text of an abandoned round in a group inside a repetition.
+    the text of an abandoned iteration in a group inside a repetition.
     """
 
     pattern: str
@@ -147,7 +147,7 @@ def compile_regex(pattern: str) -> Regex:
 
 
 def _java(tree: Node, *, full: bool) -> Node | None:
-    """The tree as Java should run it, or None. About repetitions whose rounds may be empty the engines disagree."""
+    """The tree as Java should run it, or None. About repetitions whose iterations may be empty the engines disagree."""
     if has_empty_rounds(tree):
         return None
     passing = None

@@ -133,7 +133,7 @@ def can_be_empty(node: Node) -> bool:
 
 
 def has_empty_rounds(node: Node) -> bool:
-    """Is there a repetition that can go round without reading anything?"""
+    """Is there a repetition that can repeat without reading anything?"""
     match node:
         case Repeat(body, _, high):
             return (high != 1 and can_be_empty(body)) or has_empty_rounds(body)
