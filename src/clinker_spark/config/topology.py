@@ -20,11 +20,10 @@ MAIN_PORT = "out"
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """One input of a node, as it is written. `role` is the qualifier of a combine or the port of a composition."""
+    """One input of a node, as it is written. The path of an input of a combine or composition ends with its name."""
 
     text: str
     path: KeyPath
-    role: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +46,6 @@ class Edge:
     producer: str
     port: str | None
     consumer: str
-    role: str | None
     path: KeyPath
 
 
@@ -143,14 +141,14 @@ def _refs(node: Mapping, kind: str, index: int) -> Iterator[Ref]:
                 if isinstance(item, Scalar) and item.text:
                     yield Ref(item.text, (*base, key, i))
         elif isinstance(value, Mapping):
-            for role, entry in value.entries.items():
+            for name, entry in value.entries.items():
                 if isinstance(entry.value, Scalar) and entry.value.text:
-                    yield Ref(entry.value.text, (*base, key, role), role)
+                    yield Ref(entry.value.text, (*base, key, name))
     config = node.get("config")
     window = config.get("analytic_window") if kind == "transform" and isinstance(config, Mapping) else None
     looked_up = _text(window, "source")
     if looked_up and (looked_up != _text(node, "input") or _text(window, "on")):
-        yield Ref(looked_up, (*base, "config", "analytic_window", "source"), "window")
+        yield Ref(looked_up, (*base, "config", "analytic_window", "source"))
 
 
 def _ports(node: Mapping, kind: str) -> tuple[str, ...] | None:
@@ -219,7 +217,7 @@ class _Builder:
         target = self._target(ref, vertex)
         if target is not None:
             producer, port = target
-            self.edges.append(Edge(producer, port, vertex.name, ref.role, ref.path))
+            self.edges.append(Edge(producer, port, vertex.name, ref.path))
 
     def _target(self, ref: Ref, reader: Vertex | None = None) -> tuple[str, str | None] | None:
         """The node and port that an input means, or None with a diagnostic."""

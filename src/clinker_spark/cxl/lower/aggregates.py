@@ -78,9 +78,7 @@ class _AggregateLowering:
             level = max(f.level for f, _ in failures)
             error = self.after.builder.bind(Sql(first_error(failures), level)).text
         self.after.builder.flush()
-        after = LoweredProgram(
-            tuple(self.after.builder.steps), tuple(outputs), (), error, True, tuple(self.after.builder.temporaries)
-        )
+        after = LoweredProgram(tuple(self.after.builder.steps), tuple(outputs), (), error, True)
         return LoweredAggregate(tuple(self.before.builder.steps), row_error, tuple(keys), tuple(self.partials), after)
 
     def _group_key(self, number: int, name: str) -> tuple[str, str]:

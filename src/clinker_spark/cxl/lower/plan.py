@@ -120,7 +120,6 @@ class LoweredProgram:
     scoped: tuple[tuple[str, str], ...]
     error: str | None
     needs_arrival: bool
-    temporaries: tuple[str, ...]
     ordinal: str | None = None
     """SQL for the ordinal of a record among those of one fan-out, when it was asked for."""
 

@@ -127,7 +127,6 @@ class RowLowering:
             scoped=scoped,
             error=self.error,
             needs_arrival=self.needs_arrival,
-            temporaries=tuple(self.builder.temporaries),
             ordinal=self.ordinal,
         )
 
