@@ -39,7 +39,7 @@ from clinker_spark.cxl.regex.tree import (
     can_be_empty,
     expanded,
     find_group,
-    has_empty_rounds,
+    has_empty_iterations,
     is_certain,
     outside_loops,
     sequence,
@@ -148,7 +148,7 @@ def compile_regex(pattern: str) -> Regex:
 
 def _java(tree: Node, *, full: bool) -> Node | None:
     """The tree as Java should run it, or None. About repetitions whose iterations may be empty the engines disagree."""
-    if has_empty_rounds(tree):
+    if has_empty_iterations(tree):
         return None
     passing = None
     if not takes_linear_time(tree, full=full):
