@@ -1,20 +1,25 @@
-"""The examples in docstrings of the pure layers are tests."""
+"""The examples in docstrings of the layers that need no Spark are tests."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
-import pkgutil
+from pathlib import Path
 
 import pytest
 
-import clinker_spark.core
-import clinker_spark.cxl
+import clinker_spark
 
+PURE = ("core", "cxl", "config", "query", "plan", "cli")
+ROOT = Path(clinker_spark.__file__).parents[1]
+FILES = [
+    ROOT / "clinker_spark" / "__init__.py",
+    *(f for layer in PURE for f in ROOT.rglob(f"clinker_spark/{layer}/**/*.py")),
+]
 MODULES = sorted(
-    info.name
-    for package in (clinker_spark.core, clinker_spark.cxl)
-    for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for file in FILES
+    if ">>> " in file.read_text(encoding="utf-8")
 )
 
 

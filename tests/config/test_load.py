@@ -87,7 +87,7 @@ def test_a_source(full: PipelineFile) -> None:
     }
     amount = schema.column("amount")
     assert amount is not None and (amount.digits, amount.data_type.scale) == (12, 2)
-    assert full.source.text[schema.span_of("day", "type").start :].startswith("date,")
+    assert full.source.text[schema.document.span_of((*schema.path, 3, "type")).start :].startswith("date,")
 
 
 def test_a_fixed_width_layout(full: PipelineFile) -> None:
@@ -128,11 +128,11 @@ def test_places_stay_reachable(full: PipelineFile) -> None:
     start = program.to_file_offset(program.text.index("emit total"))
     assert full.source.text[start:].startswith("emit total = net")
     assert full.source.text[full.span_of(("nodes", 0, "name")).start :].startswith("orders\n")
-    assert full.source.text[full.key_span(path).start :].startswith("cxl: |")
+    assert full.source.text[full.document.key_span(path).start :].startswith("cxl: |")
     with pytest.raises(KeyError):
         full.text_of(("nodes", 0, "config"))
     found = full.diagnostic("E200", "wrong", path, "mend it", key=True)
-    assert found.span == full.key_span(path)
+    assert found.span == full.document.key_span(path)
 
 
 def test_folded_programs_have_places_too(full: PipelineFile) -> None:
@@ -156,7 +156,8 @@ def test_schema_files(file: str, types: dict[str, str]) -> None:
     schema = found.schema_of("orders")
     assert schema is not None and {name: str(t) for name, t in schema.types().items()} == types
     assert schema.source.name.endswith(file)
-    assert schema.source.text[schema.span_of("amount").start :].startswith(("amount", "{ type: decimal"))
+    amount = schema.document.span_of((*schema.path, 1, "name"))
+    assert schema.source.text[amount.start :].startswith(("amount", "{ type: decimal"))
 
 
 @pytest.mark.parametrize(

@@ -43,14 +43,14 @@ def test_roles_and_ports() -> None:
         "type: output, name: o2, input: l",
     )
     assert problems == []
-    assert [(e.producer, e.port, e.role) for e in found.edges] == [
-        ("s", None, None),
+    assert [(e.producer, e.port, e.path[-1]) for e in found.edges] == [
+        ("s", None, "input"),
         ("r", "x", "left"),
         ("r", "y", "right"),
         ("r", "z", "p"),
-        ("c", None, None),
-        ("k", "some_port", None),
-        ("l", None, None),
+        ("c", None, "input"),
+        ("k", "some_port", "input"),
+        ("l", None, "input"),
     ]
 
 

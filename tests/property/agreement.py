@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from clinker_spark.cxl.errors import EvalError
-from clinker_spark.cxl.interpret.statements import Execution
+from clinker_spark.cxl.interpret.execution import Execution
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context
 from tests.property.batches import run_batch

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clinker_spark.cxl.lower.expressions import WindowSpec
+from clinker_spark.cxl.lower.lowering import WindowSpec
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.system import default_context
 from clinker_spark.plan.nodes.transform import TransformPlan

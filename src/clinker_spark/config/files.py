@@ -1,4 +1,4 @@
-"""Reading the files of a configuration as UTF-8 text, with a reason when that fails."""
+"""Reading small files as UTF-8 text, with a reason when that fails."""
 
 from __future__ import annotations
 
@@ -34,16 +34,30 @@ def read_source(path: str | Path) -> Source:
 
 def read_text(path: str | Path) -> str:
     """The text of a file, without a byte order mark. Raises `Unreadable`."""
+    return decoded(read_bytes(path, MAX_BYTES)).removeprefix("\ufeff")
+
+
+def read_bytes(path: str | Path, limit: int) -> bytes:
+    """What is in a file of at most `limit` bytes. Raises `Unreadable`."""
     try:
         with open(path, "rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            return within(limit, file.read(limit + 1))
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
         reason = getattr(error, "strerror", None) or str(error)
         raise Unreadable(reason[0].lower() + reason[1:], _other_name(str(path), error)) from None
-    if len(raw) > MAX_BYTES:
-        raise Unreadable(f"it is larger than {MAX_BYTES // 2**20} MiB")
+
+
+def within(limit: int, raw: bytes) -> bytes:
+    """`raw`, which was read up to one byte more than the limit."""
+    if len(raw) > limit:
+        raise Unreadable(f"it is larger than {limit // 2**20} MiB")
+    return raw
+
+
+def decoded(raw: bytes) -> str:
+    """Bytes as UTF-8 text. Raises `Unreadable`."""
     try:
-        return raw.decode("utf-8").removeprefix("\ufeff")
+        return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         reason = f"it is not UTF-8 text (byte 0x{raw[error.start]:02x} at offset {error.start})"
         raise Unreadable(reason, "save the file as UTF-8") from None

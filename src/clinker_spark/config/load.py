@@ -99,10 +99,6 @@ class LoadedFile:
         """The span of a value; of the nearest one around it when it is not in the file."""
         return self.document.span_of(tuple(path))
 
-    def key_span(self, path: Iterable[str | int]) -> Span:
-        """The span of the key that leads to a value."""
-        return self.document.key_span(tuple(path))
-
     def text_of(self, path: Iterable[str | int]) -> ScalarText:
         """A text, such as a program, with the way from its characters to those of the file."""
         found = self.document.text_at(tuple(path))
@@ -304,7 +300,7 @@ class _Loader:
         inputs, outputs = self.document.node(("_compose", "inputs")), self.document.node(("_compose", "outputs"))
         roots = list(inputs.entries) if isinstance(inputs, Mapping) else []
         given = outputs.data() if isinstance(outputs, Mapping) else {}
-        refs = [Ref(text, ("_compose", "outputs", port), port) for port, text in given.items() if isinstance(text, str)]
+        refs = [Ref(text, ("_compose", "outputs", port)) for port, text in given.items() if isinstance(text, str)]
         return roots, refs
 
     def finish(self) -> tuple[Diagnostic, ...]:

@@ -16,10 +16,11 @@ from clinker_spark.config.model.combine import CombineConfig
 from clinker_spark.config.model.composition import Interface, Parameter, Port
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.nodes import CompositionDocument, PipelineDocument
-from clinker_spark.config.model.pipeline import Concurrency, Memory, Metrics, Settings, VarDecl
+from clinker_spark.config.model.pipeline import Concurrency, Memory, Metrics, Settings
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source import Watermark
 from clinker_spark.config.model.transform import TransformConfig
+from clinker_spark.config.model.variable import VarDecl
 from clinker_spark.config.model.workspace import Catalog, Channel, Group, Publication, Spill, Staging
 
 _BATCHES = "Spark decides how many records are handled together"

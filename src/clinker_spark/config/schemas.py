@@ -14,7 +14,7 @@ from clinker_spark.config.model.base import Finding
 from clinker_spark.config.model.schema import Column, Columns, column_list
 from clinker_spark.config.tree.yaml import Document, KeyPath, Mapping, parse_yaml
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.span import Source, Span
+from clinker_spark.core.span import Source
 from clinker_spark.core.types import Type
 
 LISTS = ("columns", "fields", "schema")
@@ -39,11 +39,6 @@ class DeclaredSchema:
 
     def column(self, name: str) -> Column | None:
         return next((column for column in self.columns if column.name == name), None)
-
-    def span_of(self, name: str, key: str = "name") -> Span:
-        """Where a column is declared, or one key of it."""
-        names = [column.name for column in self.columns]
-        return self.document.span_of((*self.path, names.index(name), key) if name in names else self.path)
 
 
 def declared_schema(

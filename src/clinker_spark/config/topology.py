@@ -24,11 +24,10 @@ MAIN_PORT = "out"
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """One input of a node, as it is written. `role` is the qualifier of a combine or the port of a composition."""
+    """One input of a node, as it is written. The path of an input of a combine or composition ends with its name."""
 
     text: str
     path: KeyPath
-    role: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,6 @@ class Edge:
     producer: str
     port: str | None
     consumer: str
-    role: str | None
     path: KeyPath
 
 
@@ -124,7 +122,7 @@ def vertices(document: Document) -> list[Vertex]:
                 continue
             model = known.model
             refs = [*_refs(item, model.inputs_in(item), i)]
-            refs += [Ref(text, ("nodes", i, *at), role) for text, at, role in model.further_inputs_in(item)]
+            refs += [Ref(text, ("nodes", i, *at)) for text, at in model.further_inputs_in(item)]
             found.append(Vertex(i, name, known.word, tuple(refs), model.ports_in(item), model.ends_in(item)))
     return found
 
@@ -140,9 +138,9 @@ def _refs(node: Mapping, keys: Sequence[str], index: int) -> Iterator[Ref]:
                 if isinstance(item, Scalar) and item.text:
                     yield Ref(item.text, (*base, key, i))
         elif isinstance(value, Mapping):
-            for role, entry in value.entries.items():
+            for name, entry in value.entries.items():
                 if isinstance(entry.value, Scalar) and entry.value.text:
-                    yield Ref(entry.value.text, (*base, key, role), role)
+                    yield Ref(entry.value.text, (*base, key, name))
 
 
 # ---------------------------------------------------------------- checks
@@ -197,7 +195,7 @@ class _Builder:
         target = self._target(ref, vertex)
         if target is not None:
             producer, port = target
-            self.edges.append(Edge(producer, port, vertex.name, ref.role, ref.path))
+            self.edges.append(Edge(producer, port, vertex.name, ref.path))
 
     def _target(self, ref: Ref, reader: Vertex | None = None) -> tuple[str, str | None] | None:
         """The node and port that an input means, or None with a diagnostic."""

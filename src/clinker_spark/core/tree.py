@@ -7,8 +7,10 @@ the same: nothing assigns to a node after it is made.
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from typing import Any, Self
 
 _NAMES: dict[type, tuple[str, ...]] = {}
 
@@ -25,6 +27,38 @@ class Tree:
     """Compares and prints by content. Written with loops: one stack frame per level of a deep tree."""
 
     __slots__ = ()
+
+    def children(self) -> Iterator[Any]:
+        """The nodes directly inside this one, in the order in which they are written."""
+        for name in field_names(type(self)):
+            value = getattr(self, name)
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Tree):
+                    yield part
+
+    def walk(self) -> Iterator[Any]:
+        """This node and all inside it, in the order in which they are written."""
+        waiting: list[Tree] = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(list(node.children())))
+
+    def with_children(self, change: Callable[[Any], Any]) -> Self:
+        """This node with every node directly inside it changed; itself, when none is."""
+        changes: dict[str, Any] = {}
+        for name in field_names(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, Tree):
+                changed = change(value)
+            elif isinstance(value, tuple):
+                changed = tuple(change(part) if isinstance(part, Tree) else part for part in value)
+                changed = value if all(map(operator.is_, changed, value)) else changed
+            else:
+                continue
+            if changed is not value:
+                changes[name] = changed
+        return replace(self, **changes) if changes else self  # type: ignore[type-var]
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):

@@ -3,10 +3,14 @@
 >>> from clinker_spark import cxl
 >>> cxl.compile("emit x = 1 + 2", schema={}).evaluate({})
 [{'x': 3}]
+
+A part imports only from those before it: values, builtins and the typed program < syntax < check < interpret, lower,
+format < program.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +26,4 @@ def __getattr__(name: str) -> Any:
     # Loaded on first use, so that `clinker --help` does not pay for the compiler.
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

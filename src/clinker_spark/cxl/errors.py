@@ -1,4 +1,7 @@
-"""How a CXL program can fail: before the run (`CxlError`) and on a record (`EvalError`)."""
+"""How a CXL program can fail: before the run (`CxlError`) and on a record (`EvalError`).
+
+The messages of failed records stand here, or in the row of their builtin, because both engines give them.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,19 @@ class ErrorKind(Enum):
     DUPLICATE_MAP_KEY = "duplicate_map_key"
     CONSTRUCTION_LIMIT_EXCEEDED = "construction_limit_exceeded"
     INVALID_FORMAT = "invalid_format"
+
+
+NO_WINDOW = "there is no window here: the node has no analytic_window"
+NULL_SOURCE = "a comprehension needs an array, but its source is null"
+NULL_CONDITION = "the condition of a comprehension is null"
+DUPLICATE_KEY = "the map literal has this key twice"
+NULL_KEY = "a map key is null"
+NOT_AN_ARRAY = "emit each needs an array to loop over"
+
+
+def expansion_message(limit: int) -> str:
+    """The message of a record that `emit each` makes too many records of."""
+    return f"emit each made more than {limit} records from one"
 
 
 class Fail(Exception):

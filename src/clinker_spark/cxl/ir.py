@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clinker_spark.core.span import Source, Span
-from clinker_spark.core.tree import Tree, field_names
+from clinker_spark.core.tree import Tree
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl.builtins.table import Builtin, Overload
 
@@ -22,23 +22,6 @@ class TExpr(Tree):
     span: Span
     type: Type
     fallible: bool
-
-    def children(self) -> Iterator[TExpr]:
-        """The expressions directly inside this one."""
-        for name in field_names(type(self)):
-            value = getattr(self, name)
-            if isinstance(value, TExpr):
-                yield value
-            elif isinstance(value, tuple):
-                yield from (v for v in value if isinstance(v, TExpr))
-
-    def walk(self) -> Iterator[TExpr]:
-        """This expression and all inside it, in the order in which they are written."""
-        waiting: list[TExpr] = [self]
-        while waiting:
-            node = waiting.pop()
-            yield node
-            waiting.extend(reversed(list(node.children())))
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -302,20 +285,21 @@ class TypedProgram:
 def expressions_of(statements: tuple[TStatement, ...]) -> Iterator[TExpr]:
     """The top-level expressions of statements, those inside emit each included."""
     for statement in statements:
-        for name in field_names(type(statement)):
-            value = getattr(statement, name)
-            if isinstance(value, TExpr):
-                yield value
-            elif isinstance(value, tuple):
-                yield from (v for v in value if isinstance(v, TExpr))
-        if isinstance(statement, TEach):
-            yield from expressions_of(statement.body)
+        for part in statement.children():
+            if isinstance(part, TExpr):
+                yield part
+            else:
+                yield from expressions_of((part,))
 
 
 def free_slots(e: TExpr) -> frozenset[str]:
     """The slots that an expression reads and does not fill itself."""
-    own = {n.slot for n in e.walk() if not isinstance(n, Slot) and hasattr(n, "slot")}
-    return frozenset(n.slot for n in e.walk() if isinstance(n, Slot) and n.slot not in own)
+    return frozenset(n.slot for n in e.walk() if isinstance(n, Slot)) - filled_slots(e)
+
+
+def filled_slots(node: TExpr | TStatement) -> frozenset[str]:
+    """The slots that are filled inside an expression or statement."""
+    return frozenset(n.slot for n in node.walk() if not isinstance(n, Slot) and hasattr(n, "slot"))
 
 
 def has_statement(statements: tuple[TStatement, ...], kinds: tuple[type, ...]) -> bool:

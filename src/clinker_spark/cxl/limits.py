@@ -1,8 +1,8 @@
 """Bounds on CXL programs. Going past one is a diagnostic, never a crash.
 
 The length of a program is bounded by its text alone: chains of operators, calls and branches are read, checked and
-lowered in loops, and cut into parts (`infer.CHAIN_CUT`), so that no tree is as deep as they are long. What nests is
-bounded by depth, because the parser and the passes over trees recurse into it.
+lowered in loops, and cut into parts (`check.chains.CHAIN_CUT`), so that no tree is as deep as they are long. What
+nests is bounded by depth, because the parser and the passes over trees recurse into it.
 """
 
 from __future__ import annotations

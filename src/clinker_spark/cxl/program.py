@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clinker_spark.core.diagnostics import Diagnostic, Severity
@@ -25,10 +26,9 @@ from clinker_spark.cxl.ir import TypedProgram
 from clinker_spark.cxl.syntax.parser import parse
 from clinker_spark.cxl.system import Context, default_context
 
-if TYPE_CHECKING:  # `cxl check` needs neither the interpreter nor paths
-    from pathlib import Path
-
-    from clinker_spark.cxl.interpret.statements import Execution, Outcome, Tracer
+if TYPE_CHECKING:  # `cxl check` does not need the interpreter
+    from clinker_spark.cxl.interpret.execution import Execution
+    from clinker_spark.cxl.interpret.statements import Outcome, Tracer
 
 SchemaLike = Mapping[str, str | Type]
 
@@ -62,13 +62,13 @@ class Program:
 
     def read_record(self, record: Mapping[str, Any]) -> dict[str, Any]:
         """A record as the program's schema types it. Raises `EvalError` when a value is of another type."""
-        from clinker_spark.cxl.interpret.coerce import coerce_record
+        from clinker_spark.cxl.interpret.coerce import coerce_record  # as below
 
         return coerce_record(record, self.typed.schema)
 
     def execution(self, context: Context | None = None, trace: Tracer | None = None) -> Execution:
         """For many records in a row: it remembers what `distinct` has seen."""
-        from clinker_spark.cxl.interpret.statements import Execution
+        from clinker_spark.cxl.interpret.execution import Execution  # `cxl check` does not need it
 
         return Execution(self.typed, context or default_context(self.typed.source.name), trace)
 
@@ -138,8 +138,6 @@ def _loader(modules: Mapping[str, str] | Path | str | None) -> Loader | None:
         return None
     if isinstance(modules, Mapping):
         return mapping_loader(modules)
-    from pathlib import Path
-
     return directory_loader(Path(modules))
 
 

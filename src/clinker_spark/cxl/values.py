@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import operator
+from collections.abc import Callable
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
-from clinker_spark.core.types import MAX_SCALE, Kind
+from clinker_spark.core.types import ARRAY, MAP, MAX_SCALE, Kind, Type, decimal
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
 I64_MIN = -(2**63)
@@ -25,6 +27,9 @@ I64_MAX = 2**63 - 1
 
 DECIMAL_DIGITS = 29
 """How many digits a decimal may have at its scale: DECIMAL(29, s) on Spark."""
+
+DECIMAL_OVERFLOW = f"decimal overflow: more than {DECIMAL_DIGITS} digits"
+"""The message of a record with a decimal that needs more."""
 
 _MANTISSA = 2**96
 _EXACT = Context(prec=MAX_PREC, rounding=ROUND_HALF_EVEN, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
@@ -62,6 +67,18 @@ _KINDS: dict[type, Kind] = {
 _NUMBERS = frozenset((Kind.INT, Kind.FLOAT, Kind.DECIMAL))
 
 
+def type_of(value: Any) -> Type:
+    """The static type of a value. Containers hold Any, and the scale of a decimal is left open."""
+    match kind := kind_of(value):
+        case Kind.ARRAY:
+            return ARRAY
+        case Kind.MAP:
+            return MAP
+        case Kind.DECIMAL:
+            return decimal(None)
+    return Type(kind)
+
+
 def type_name(value: Any) -> str:
     """The name `type_of()` gives: null bool int float decimal string date datetime array map."""
     return kind_of(value).value.lower()
@@ -86,6 +103,28 @@ def compare(a: Any, b: Any) -> int | None:
     elif kind is not other or kind not in (Kind.STRING, Kind.DATE, Kind.DATETIME):
         return None
     return int(a > b) - int(a < b)  # Python orders strings by code point, which is the order of their UTF-8 bytes
+
+
+_ORDERINGS: dict[str, Callable[[int, int], bool]] = {
+    ">": operator.gt,
+    "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+
+
+def holds(op: str, a: Any, b: Any) -> bool | None:
+    """A comparison of two values: equality is never null, an ordering of what has no order is false.
+
+    >>> holds("==", None, 1), holds("<", None, 1), holds("<", "a", 1)
+    (False, None, False)
+    """
+    if op in ("==", "!="):
+        return equal(a, b) == (op == "==")
+    if a is None or b is None:
+        return None
+    order = compare(a, b)
+    return order is not None and _ORDERINGS[op](order, 0)
 
 
 # ---------------------------------------------------------------- integers

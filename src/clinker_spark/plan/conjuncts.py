@@ -1,6 +1,6 @@
 """The condition of a combine, taken apart: equalities and ranges between two inputs, and everything else.
 
->>> from clinker_spark.cxl.check.conditions import compile_condition
+>>> from clinker_spark.cxl.conditions import compile_condition
 >>> columns = dict.fromkeys(("a.id", "a.x", "b.id", "b.low"), "int")
 >>> condition = compile_condition("a.id == b.id and b.low <= a.x", columns)
 >>> [type(c).__name__ for c in split(condition.value, "a")]

@@ -37,13 +37,9 @@ def command(ctx: click.Context, what: str | None, code: str | None, list_all: bo
         _print_page(entry.page)
         return 0
     if what is not None and _is_path(what):
-        from clinker_spark.cli.clinker.run import show_warnings
-        from clinker_spark.plan.prepare import prepare
-        from clinker_spark.report.explain import explain
+        from clinker_spark.cli.clinker.planning import show_plan  # half a second, which a page does not need
 
-        plan = prepare(what)
-        show_warnings(plan.warnings)
-        click.echo(explain(plan, "text"), nl=False)
+        show_plan(what)
         return 0
     close = suggest(asked)
     hint = f"did you mean {close}?" if close else "`clinker explain --list` lists all codes."
@@ -75,7 +71,7 @@ def _print_list() -> None:
         for row in (head, *rows):
             click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         return
-    from rich.console import Console
+    from rich.console import Console  # as above
     from rich.table import Table
 
     table = Table(*(name.capitalize() for name in head), box=None, header_style="bold")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.cli.clinker.spark_settings import spark_settings
 from clinker_spark.core.errors import InputError
 from clinker_spark.query.check.programs import Checked
 from clinker_spark.runtime.query.engine import QueryEngine, prepare
@@ -13,16 +13,10 @@ from clinker_spark.runtime.query.engine import QueryEngine, prepare
 
 def open_engine(program: Checked, options: dict[str, Any]) -> tuple[QueryEngine, Checked]:
     """An engine, and the program checked against its files."""
-    conf = {}
-    for given in options["conf"]:
-        key, equals, value = given.partition("=")
-        if not equals or not key:
-            help_text = "write --conf spark.sql.shuffle.partitions=8"
-            raise InputError([Diagnostic("E018", f"'{given}' is not of the form key=value", help=help_text)])
-        conf[key.strip()] = value
+    conf = spark_settings(options["conf"], InputError)
 
     def spark() -> Any:
-        from clinker_spark.spark.session.sessions import session
+        from clinker_spark.spark.session.sessions import session  # explaining a query does not need pyspark
 
         if not options["verbose"]:
             logging.disable(logging.CRITICAL)  # what Py4J says about a lost JVM is said in one diagnostic

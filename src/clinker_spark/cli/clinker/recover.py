@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from clinker_spark.runtime.commit.recovery import recover
+from clinker_spark.runtime.commit.seam import SYSTEM
+
 
 @click.command("recover")
 @click.argument("place", metavar="PIPELINE|FOLDER", type=click.Path())
@@ -21,9 +24,6 @@ def command(place: str, base_dir: str | None, force: bool) -> int:
     The next run of the pipeline does the same by itself. With a pipeline, the folders of its outputs and dead
     letters are looked at; with a folder, only that one. Runs that go on are not touched.
     """
-    from clinker_spark.runtime.commit.recovery import recover
-    from clinker_spark.runtime.commit.seam import SYSTEM
-
     path = Path(place)
     folders = [path] if path.is_dir() else _folders(place, base_dir)
     found = recover(SYSTEM, [SYSTEM.resolve(folder) for folder in folders], force=force)
@@ -42,7 +42,7 @@ def _other(what: str) -> str:
 
 def _folders(place: str, base_dir: str | None) -> list[Path]:
     """Where the outputs and dead letters of a pipeline lie, as far as that is the same in every run."""
-    from clinker_spark.plan.prepare import prepare
+    from clinker_spark.plan.prepare import prepare  # half a second, which a folder and --help do not need
     from clinker_spark.runtime.paths.outputs import output_folders
 
     plan = prepare(place)

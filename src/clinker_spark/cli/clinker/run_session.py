@@ -1,4 +1,4 @@
-"""The Spark session of a run: the command line, then clinker.toml, then the embedded default."""
+"""A run on Spark. Its session: the command line, then clinker.toml, then the embedded default."""
 
 from __future__ import annotations
 
@@ -6,16 +6,25 @@ import datetime as dt
 import logging
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
+
+from clinker_spark.cli.clinker.planning import plan_of, show_warnings
+from clinker_spark.cli.clinker.spark_settings import spark_settings
 from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.errors import ClinkerError
-
-if TYPE_CHECKING:
-    from clinker_spark.plan.graph import Plan
-    from clinker_spark.spark.session.sessions import SparkSession
-
+from clinker_spark.core.errors import ClinkerError, InputError
+from clinker_spark.plan.graph import Plan
+from clinker_spark.report.progress import reporter
+from clinker_spark.runtime.commit.small_files import replace_file
+from clinker_spark.runtime.discover.sources import discover
+from clinker_spark.runtime.run.memory import memory_settings
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.runtime.run.preview import preview
+from clinker_spark.spark.session.class_archive import archive_options
+from clinker_spark.spark.session.sessions import SparkSession, session
 
 _SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Without the JVM's optimising compiler, but with the room for compiled code that it has with it: else that is a fifth
@@ -24,27 +33,40 @@ _SHORT_BYTES = 8 << 20
 """Input that is read in less time than it takes to compile Spark twice (compressed files grow by a few times)."""
 
 
+def run_on_spark(pipeline: str, plan: Plan | None, run_options: Options, options: dict[str, Any]) -> int:
+    """A run, or a preview. Without a plan, planning is part of what the events tell."""
+    stop_on_sigterm()
+    with reporter(pipeline, run_options, machine=options["machine"], quiet=options["quiet"]) as listener:
+        if plan is None:
+            plan = plan_of(pipeline, options)
+            warnings = [{"code": found.code, "message": found.message} for found in plan.warnings]
+            outputs = [node.name for node in plan.outputs]
+            listener("planned", {"nodes": len(plan.nodes), "outputs": outputs, "warnings": warnings})
+        spark = open_session(plan, pipeline, options)
+        if options["dry_run"]:
+            _put(preview(plan, spark, run_options, options["preview"]), options["dry_run_output"])
+            return 0
+        report = run(plan, spark, run_options, listener)
+        listener("finished", {"report": report})
+    show_warnings(report.warnings)
+    return report.exit_code
+
+
+def _put(text: str, path: str | None) -> None:
+    if path is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        replace_file(Path(path), text.encode())
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError([Diagnostic("E401", f"cannot write '{path}': {reason}", help="check the path")]) from None
+
+
 def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSession:
     """A session as the options ask for it. Raises `ClinkerError` when Spark cannot start."""
-    from clinker_spark.runtime.run.memory import memory_settings
-    from clinker_spark.spark.session.class_archive import archive_options
-    from clinker_spark.spark.session.sessions import session
-
     spark = find_workspace(pipeline).config.spark
-    conf = dict(spark.conf)
-    for given in options["conf"]:
-        key, equals, value = given.partition("=")
-        if not equals or not key:
-            raise ClinkerError(
-                [
-                    Diagnostic(
-                        "E018",
-                        f"'{given}' is not of the form key=value",
-                        help="write --conf spark.sql.shuffle.partitions=8",
-                    )
-                ]
-            )
-        conf[key.strip()] = value
+    conf = {**spark.conf, **spark_settings(options["conf"], ClinkerError)}
     threads = plan.file.settings.concurrency.threads
     default = f"local[{threads}]" if threads else "local[*]"
     start = [_SHORT_RUN] if _is_short(plan, options) else []
@@ -68,8 +90,6 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
 
 def _is_short(plan: Plan, options: dict[str, Any]) -> bool:
     """Is there so little to read that the JVM's optimising compiler would cost more than it saves?"""
-    from clinker_spark.runtime.discover.sources import discover
-
     base = Path(options.get("base_dir") or plan.file.folder)
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
     try:

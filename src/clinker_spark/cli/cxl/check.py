@@ -5,17 +5,24 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from clinker_spark.cli.cxl.options import rules_folder, rules_option, schema_option
+from clinker_spark.cli.cxl.schemas import load_schema
 from clinker_spark.cli.cxl.sources import read_source
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.core.span import NO_SPAN, Source
 from clinker_spark.core.types import Type
+from clinker_spark.cxl.check.environment import Environment
+from clinker_spark.cxl.check.modules import ModuleError, ModuleTable, directory_loader
+from clinker_spark.cxl.check.resolve import resolve
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import Program, compile
+from clinker_spark.cxl.syntax import ast
+from clinker_spark.cxl.syntax.parser import parse
 
 _FUNCTION = re.compile(r"^[ \t]*fn\b", re.MULTILINE)
 
@@ -42,7 +49,7 @@ def command(
     if types and as_json:
         raise click.UsageError("give either --types or --json", ctx)
     try:
-        columns = _read_schema(schema)
+        columns = None if schema is None else load_schema(schema)
         folder = rules_folder(rules)
     except ClinkerError as error:  # said once, not once per file
         return _report_input(error, as_json)
@@ -59,14 +66,6 @@ def command(
     return worst
 
 
-def _read_schema(given: str | None) -> dict[str, Type] | None:
-    if given is None:
-        return None
-    from clinker_spark.cli.cxl.schemas import load_schema  # most checks have no schema and need no YAML
-
-    return load_schema(given)
-
-
 def _check(file: str, schema: dict[str, Type] | None, rules: str) -> tuple[Sequence[Diagnostic], Program | None, int]:
     """The findings in one file, the program if it is one, and the exit code that this file asks for."""
     try:
@@ -81,14 +80,6 @@ def _check(file: str, schema: dict[str, Type] | None, rules: str) -> tuple[Seque
 
 def _check_module(source: Source, rules: str) -> bool:
     """Is this a module? Then every name in its functions must be known, and that it emits nothing is no wonder."""
-    from pathlib import Path
-
-    from clinker_spark.cxl.check.environment import Environment
-    from clinker_spark.cxl.check.modules import ModuleError, ModuleTable, directory_loader
-    from clinker_spark.cxl.check.resolve import resolve
-    from clinker_spark.cxl.syntax import ast
-    from clinker_spark.cxl.syntax.parser import parse
-
     statements = parse(source)[0].statements
     if not all(isinstance(s, ast.Use | ast.Let | ast.FunctionDef) for s in statements):
         return False
@@ -112,7 +103,7 @@ def _report_input(error: ClinkerError, as_json: bool) -> int:
 
 
 def _print_json(found: Sequence[Diagnostic]) -> None:
-    from clinker_spark.core.diagnostics.render import render_json
+    from clinker_spark.core.diagnostics.render import render_json  # as below
 
     click.echo(render_json(found))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from clinker_spark.cli.cxl.jsontext import dump
@@ -16,26 +16,12 @@ Node = TypeVar("Node", bound=ir.TExpr | ir.TStatement)
 
 def with_debug(node: Node, report: Report) -> Node:
     """The statement or expression with every debug call inside it reporting, as `debug[label]: value`."""
-    changes: dict[str, Any] = {}
-    for f in fields(node):
-        value = getattr(node, f.name)
-        changed = _inside(value, report)
-        if changed is not value:
-            changes[f.name] = changed
-    if isinstance(node, ir.Call) and node.builtin.name == "debug":
-        changes["overload"] = _reporting(node.overload, report)
-    if isinstance(node, ir.DynamicCall) and node.builtin.name == "debug":
-        changes["overloads"] = tuple(_reporting(overload, report) for overload in node.overloads)
-    return replace(node, **changes) if changes else node
-
-
-def _inside(value: Any, report: Report) -> Any:
-    if isinstance(value, ir.TExpr | ir.TStatement):
-        return with_debug(value, report)
-    if isinstance(value, tuple):
-        items = tuple(_inside(item, report) for item in value)
-        return value if all(a is b for a, b in zip(items, value, strict=True)) else items
-    return value
+    heard: Any = node.with_children(lambda part: with_debug(part, report))
+    if isinstance(heard, ir.Call) and heard.builtin.name == "debug":
+        heard = replace(heard, overload=_reporting(heard.overload, report))
+    elif isinstance(heard, ir.DynamicCall) and heard.builtin.name == "debug":
+        heard = replace(heard, overloads=tuple(_reporting(overload, report) for overload in heard.overloads))
+    return heard
 
 
 def _reporting(overload: Overload, report: Report) -> Overload:

@@ -15,6 +15,7 @@ from clinker_spark.cli.cxl.failures import eval_diagnostic
 from clinker_spark.cli.cxl.jsontext import dump
 from clinker_spark.cli.cxl.options import rules_folder, rules_option, schema_option
 from clinker_spark.cli.cxl.records import Records, fit_record, infer_schema, read_field, read_records
+from clinker_spark.cli.cxl.schemas import load_schema
 from clinker_spark.cli.cxl.sources import STDIN, given_text, read_source
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.render import render_all, render_text, use_color
@@ -22,7 +23,8 @@ from clinker_spark.core.span import Source
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.errors import EvalError
-from clinker_spark.cxl.interpret.statements import Execution, Outcome
+from clinker_spark.cxl.interpret.execution import Execution
+from clinker_spark.cxl.interpret.statements import Outcome
 from clinker_spark.cxl.program import Program, compile
 from clinker_spark.cxl.system import Context, default_context
 
@@ -85,8 +87,6 @@ def _source(file: str | None, texts: Sequence[str]) -> Source:
 def _schema(given: str | None, records: Records) -> dict[str, Type] | None:
     if given is None:
         return infer_schema(records.rows) if records.rows else None  # no record: no name can be called unknown
-    from clinker_spark.cli.cxl.schemas import load_schema
-
     return load_schema(given)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.format.formatter import format_source
 from clinker_spark.cxl.limits import MAX_SOURCE_BYTES
 from clinker_spark.cxl.syntax.parser import parse
+from clinker_spark.runtime.commit.small_files import replace_file
 
 Action = Callable[[str, Source, str], int]
 """File, what is in it, its canonical text -> exit code."""
@@ -80,8 +82,6 @@ def _list(file: str, source: Source, text: str) -> int:
 def _diff(file: str, source: Source, text: str) -> int:
     if text == source.text:
         return 0
-    import difflib
-
     lines = difflib.unified_diff(
         source.text.splitlines(keepends=True), text.splitlines(keepends=True), source.name, f"{source.name} (canonical)"
     )
@@ -94,8 +94,6 @@ def _diff(file: str, source: Source, text: str) -> int:
 def _write(file: str, source: Source, text: str) -> int:
     if text == source.text:
         return 0
-    from clinker_spark.runtime.commit.small_files import replace_file
-
     try:
         replace_file(Path(file), text.encode("utf-8"))
     except OSError as error:

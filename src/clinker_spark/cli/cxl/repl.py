@@ -1,4 +1,4 @@
-"""`cxl repl`: expressions one by one. The session is in `repl_session.py`, the terminal in `repl_terminal.py`."""
+"""`cxl repl`: expressions one by one. The session and the terminal are in `cli/repl/`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from clinker_spark.cli.cxl.options import rules_folder, rules_option, schema_option
 from clinker_spark.cli.cxl.records import fit_record, infer_schema, read_field, read_record
+from clinker_spark.cli.cxl.schemas import load_schema
 from clinker_spark.cli.cxl.sources import STDIN
 from clinker_spark.cli.repl.session import Field, Session
 from clinker_spark.cli.repl.terminal import converse
@@ -50,8 +51,6 @@ def fields(schema: str | None, record: str | None) -> dict[str, Field]:
         raise InputError([Diagnostic("E225", f"there are {len(rows)} records", help="give one record")])
     types = infer_schema(rows)
     if schema is not None:
-        from clinker_spark.cli.cxl.schemas import load_schema
-
         types = load_schema(schema)
     values = fit_record(rows[0], types)
     return {name: Field(t, values[name], declared=schema is not None) for name, t in types.items()}

@@ -1,22 +1,30 @@
-"""The REPL's commands: what starts with a colon."""
+"""What the REPL answers to an input: statements are for the session, commands start with a colon.
+
+>>> respond(Session(), ":type 1 + 2.5")
+'Float'
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from clinker_spark.cli.cxl.jsontext import dump
+from clinker_spark.cli.cxl.records import type_of
 from clinker_spark.cli.cxl.sources import given_text, read_text
 from clinker_spark.cli.cxl.typed_text import Guessed, Unfit, fit_value
+from clinker_spark.cli.repl.help import topic
+from clinker_spark.cli.repl.session import Field, Session, typed_value
 from clinker_spark.core.diagnostics.suggest import nearest
+from clinker_spark.core.errors import ClinkerError
+from clinker_spark.core.span import Source
 from clinker_spark.core.types import ANY, Type
 from clinker_spark.cxl.errors import CxlError
+from clinker_spark.cxl.format.formatter import format_source
 from clinker_spark.cxl.syntax.lexer import KEYWORDS
-
-if TYPE_CHECKING:
-    from clinker_spark.cli.repl.session import Session
+from clinker_spark.runtime.commit.small_files import replace_file
 
 
 class Command(NamedTuple):
@@ -25,8 +33,18 @@ class Command(NamedTuple):
     run: Callable[[Session, str], str]
 
 
-def run_command(session: Session, text: str) -> str:
-    """The answer to `:name argument`."""
+def respond(session: Session, text: str) -> str:
+    """What to print for one input: a value with its type, the answer of a command, or rendered errors."""
+    text = text.strip() if text.lstrip().startswith(":") else text
+    if not text.strip():
+        return ""
+    try:
+        return _run_command(session, text) if text.startswith(":") else session.run(text)
+    except ClinkerError as error:
+        return session.render(error.diagnostics)
+
+
+def _run_command(session: Session, text: str) -> str:
     name, _, argument = text[1:].partition(" ")
     command = COMMANDS.get(_SHORT.get(name, name))
     if command is None:
@@ -36,8 +54,6 @@ def run_command(session: Session, text: str) -> str:
 
 
 def _help(session: Session, argument: str) -> str:
-    from clinker_spark.cli.repl.help import topic
-
     if argument:
         return topic(argument)
     width = max(len(command.usage) for command in COMMANDS.values())
@@ -70,8 +86,6 @@ def _fields(session: Session, argument: str) -> str:
 
 
 def _set(session: Session, argument: str) -> str:
-    from clinker_spark.cli.repl.session import Field, typed_value
-
     name, equals, text = (part.strip() for part in argument.partition("="))
     if not equals or not name.isidentifier() or not name.isascii():
         return _usage("set")
@@ -97,9 +111,6 @@ def _set(session: Session, argument: str) -> str:
 
 def _value(text: str, declared: Type | None) -> tuple[Type, Any]:
     """A field's value: an expression of constants, or else plain text, as with --field."""
-    from clinker_spark.cli.cxl.records import type_of
-    from clinker_spark.cli.repl.session import Session
-
     constants = Session()
     typed = constants.expression(text)
     if declared is not None and (typed is None or typed.type.unwrap() != declared.unwrap()):
@@ -116,10 +127,6 @@ def _load(session: Session, argument: str) -> str:
 
 
 def _save(session: Session, argument: str, force: bool = False) -> str:
-    from clinker_spark.core.span import Source
-    from clinker_spark.cxl.format.formatter import format_source
-    from clinker_spark.runtime.commit.small_files import replace_file
-
     if not argument:
         return _usage("save")
     if os.path.exists(argument) and not force:

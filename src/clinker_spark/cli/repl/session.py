@@ -4,9 +4,9 @@ What a session keeps is a program: every `let`, `emit` and `use` that was accept
 compiled and run as the end of that program, so a session means exactly what the saved file will mean.
 
 >>> session = Session()
->>> session.handle("let x = 1 + 2")
+>>> session.run("let x = 1 + 2")
 'x = 3 : Int'
->>> session.handle("x / 2.0")
+>>> session.run("x / 2.0")
 '1.5 : Float'
 """
 
@@ -21,12 +21,11 @@ from clinker_spark.cli.cxl.failures import eval_diagnostic
 from clinker_spark.cli.cxl.jsontext import dump
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.render import render_text
-from clinker_spark.core.errors import ClinkerError
 from clinker_spark.core.span import Source, Span
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.errors import CxlError, EvalError
-from clinker_spark.cxl.interpret.statements import Execution
+from clinker_spark.cxl.interpret.execution import Execution
 from clinker_spark.cxl.program import compile
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.syntax.parser import parse
@@ -84,19 +83,6 @@ class Session:
         self.kept: list[str] = []
         self.names: dict[str, Type] = {}
         self.done = False
-
-    def handle(self, text: str) -> str:
-        """What to print for one input: a value with its type, the answer of a command, or rendered errors."""
-        if not text.strip():
-            return ""
-        try:
-            if text.lstrip().startswith(":"):
-                from clinker_spark.cli.repl.commands import run_command
-
-                return run_command(self, text.strip())
-            return self.run(text)
-        except ClinkerError as error:
-            return self.render(error.diagnostics)
 
     def render(self, found: Sequence[Diagnostic]) -> str:
         return "\n\n".join(render_text(diagnostic, color=self.color, hint=False) for diagnostic in found)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
 
 import click
 
 from clinker_spark import __version__
+from clinker_spark.cli.repl.commands import respond
 from clinker_spark.cli.repl.completion import complete, needs_more
 from clinker_spark.cli.repl.session import Session
 
@@ -44,7 +45,7 @@ def _print(text: str) -> None:
 
 def _answer(session: Session, text: str) -> str:
     try:
-        return session.handle(text)
+        return respond(session, text)
     except Exception as error:
         if os.environ.get("CLINKER_DEBUG"):
             raise
@@ -53,10 +54,10 @@ def _answer(session: Session, text: str) -> str:
 
 def _reader(session: Session) -> Reader:
     try:
-        import prompt_toolkit  # noqa: F401
+        from clinker_spark.cli.repl.prompts import prompt_reader  # needs an extra, prompt_toolkit
     except ImportError:
         return _plain_reader(session)
-    return _prompt_reader(session)
+    return prompt_reader(session, PROMPT, CONTINUED, state_file("cxl_history"))
 
 
 def state_file(name: str) -> str | None:
@@ -122,10 +123,9 @@ def _plain_reader(session: Session) -> Reader:
 def _use_readline(session: Session) -> None:
     """History and completion of the standard library, where Python was built with them."""
     try:
-        import readline
+        import readline  # not every Python has it, and it takes over the terminal when it loads
     except ImportError:
         return
-    import atexit
 
     history = state_file("cxl_history.txt")
     if history is not None:
@@ -146,59 +146,3 @@ def _quietly(action: Callable[[str], None], path: str) -> None:
 def _nth_completion(session: Session, line: str, state: int) -> str | None:
     found = complete(session, line)
     return found[state].text if state < len(found) else None
-
-
-# ----------------------------------------------------------- prompt_toolkit
-
-
-def _prompt_reader(session: Session) -> Reader:
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
-    from prompt_toolkit.history import FileHistory, InMemoryHistory
-
-    history = state_file("cxl_history")
-    prompt: PromptSession[str] = PromptSession(
-        PROMPT,
-        multiline=True,
-        prompt_continuation=CONTINUED,
-        history=InMemoryHistory() if history is None else FileHistory(history),
-        auto_suggest=AutoSuggestFromHistory(),
-        completer=_completer(session),
-        key_bindings=_bindings(),
-        complete_while_typing=False,
-    )
-    return prompt.prompt
-
-
-def _completer(session: Session) -> Any:
-    from prompt_toolkit.completion import CompleteEvent, Completer, Completion
-    from prompt_toolkit.document import Document
-
-    class Words(Completer):
-        def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-            for item in complete(session, document.text_before_cursor):
-                yield Completion(item.text, start_position=-item.typed, display_meta=item.meta)
-
-    return Words()
-
-
-def _bindings() -> Any:
-    """Enter ends the input when it is complete, and starts a new line when it is not."""
-    from prompt_toolkit.filters import completion_is_selected
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-
-    bindings = KeyBindings()
-
-    @bindings.add("enter", filter=completion_is_selected)
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.complete_state = None
-
-    @bindings.add("enter", filter=~completion_is_selected)
-    def _(event: KeyPressEvent) -> None:
-        buffer = event.current_buffer
-        if buffer.document.is_cursor_at_the_end and needs_more(buffer.text):
-            buffer.insert_text("\n")
-        else:
-            buffer.validate_and_handle()
-
-    return bindings

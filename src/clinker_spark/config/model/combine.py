@@ -11,8 +11,8 @@ from pydantic_core import CoreSchema
 from clinker_spark.config.model.base import Also, Finding, Gone, Model
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.pipeline import FanoutPolicy
+from clinker_spark.config.model.variable import NAME
 from clinker_spark.config.values import Count, Text, Tolerance, Words, problem, shown
-from clinker_spark.config.variables import NAME
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 
 RESERVED = ("pipeline", "window", "meta", "doc")
@@ -59,13 +59,13 @@ class CombineConfig(Model):
     cxl: Text
     """The program for each pair; empty when matches are collected."""
     drive: Words | None = None
-    """The input whose records are looked up in the others; by default the first."""
+    """The probe side: the input whose records are looked up in the others; by default the first."""
     strategy: Literal["auto", "grace_hash"] = "auto"
     """How the join is run."""
     propagate_ck: Annotated[PropagateCk, _Keys(_read_keys)]
     """Which correlation keys the result carries: driver, all, or { named: [..] }."""
     correlation_fanout_policy: FanoutPolicy | None = None
-    """Which records of a failed group are held back."""
+    """Which records of a failed group are withheld."""
     max_output_rows: Count | None = None
     """Fail when the join makes more records than this."""
 
@@ -116,5 +116,5 @@ class CombineNode(NodeModel):
 
     @property
     def driver(self) -> str:
-        """The input whose records are looked up in the others."""
+        """The probe side: the input whose records are looked up in the others."""
         return self.config.drive or next(iter(self.input))

@@ -9,11 +9,10 @@ from pydantic import Field
 
 from clinker_spark.config.model.base import Finding, Gone, Model, without_effect
 from clinker_spark.config.model.node import NodeModel
-from clinker_spark.config.model.pipeline import check_default, check_names
 from clinker_spark.config.model.schema import Column, SchemaSpec, check_columns
+from clinker_spark.config.model.variable import NAME, VarType, check_default, check_names, read_value
 from clinker_spark.config.tree.yaml import Mapping
 from clinker_spark.config.values import Anything, Bool, Float, Text, Words
-from clinker_spark.config.variables import NAME, VarType, read_value
 
 _PORTS = Gone("a composition is read by its ports", "remove it; other nodes read node.port")
 

@@ -47,8 +47,8 @@ class NodeModel(Model):
         return cls.input_keys
 
     @classmethod
-    def further_inputs_in(cls, node: Mapping) -> Iterator[tuple[str, tuple[str, ...], str]]:
-        """Nodes that it reads besides: the text, where it stands in the node, and in what role."""
+    def further_inputs_in(cls, node: Mapping) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Nodes that it reads besides: the text, and where it stands in the node."""
         yield from ()
 
     @classmethod

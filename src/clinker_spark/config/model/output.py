@@ -162,7 +162,7 @@ class OutputConfig(Model):
     """Columns with the scale or the place in the line they are written with."""
     split: Split | None = None
     correlation_fanout_policy: FanoutPolicy | None = None
-    """Which records of a failed group are held back."""
+    """Which records of a failed group are withheld."""
     if_exists: Literal["overwrite", "error", "unique_suffix"] = "overwrite"
     """What happens when the file is there already."""
     unique_suffix_width: Natural = 0

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import Also, Finding, Gone, Model, without_effect
-from clinker_spark.config.values import Bool, Count, Float, Fraction, Natural, Rate, Size, Text, Words, shown
-from clinker_spark.config.variables import NAME, VarType, read_value
+from clinker_spark.config.model.variable import VarDecl, check_names
+from clinker_spark.config.values import Bool, Count, Float, Fraction, Natural, Rate, Size, Text, Words
 from clinker_spark.cxl.dates.formats import check_format
 
 FanoutPolicy = Literal["any", "all", "primary"]
@@ -36,44 +36,6 @@ class Memory(Model):
             yield Finding("E324", message, ("resume_threshold",), "0.70 is the default")
         if not self.limit:
             yield Finding("E215", "'limit' must not be 0", ("limit",), "write a size such as 512M or 2G")
-
-
-class VarDecl(Model):
-    """A variable that programs read as $vars.name."""
-
-    type: VarType
-    """string, int, float, bool, date or date_time."""
-    default: Any = None
-    """Its value, unless --set gives another one."""
-    description: Text | None = None
-
-    example: ClassVar[str] = "{ type: int, default: 5 }"
-
-    def check(self) -> Iterator[Finding]:
-        yield from check_default(self.type, self.default)
-
-    @property
-    def value(self) -> Any:
-        """The default as a value of the declared type; None when there is none."""
-        return None if self.default is None else read_value(self.type, self.default)
-
-
-def check_default(kind: VarType, default: Any) -> Iterator[Finding]:
-    """Is a default of its declared type?"""
-    if default is None:
-        return
-    try:
-        read_value(kind, default)
-    except ValueError as error:
-        yield Finding("E014", f"the default {shown(default)} is no {kind}", ("default",), str(error))
-
-
-def check_names(names: Iterator[str] | list[str], what: str) -> Iterator[Finding]:
-    """Names that programs use must be words."""
-    for name in names:
-        if not NAME.fullmatch(name):
-            help_text = "use letters, digits and '_', and no digit at the start"
-            yield Finding("E014", f"'{name}' cannot name a {what}", (name,), help_text, on_key=True)
 
 
 class Concurrency(Model):
@@ -156,7 +118,7 @@ class Dlq(Model):
     include_source_row: Bool = True
     """Write the columns of the record as it was read."""
     include_retracted: Bool = True
-    """Write the records that were taken back from an aggregate, too."""
+    """Write the records that were retracted from an aggregate, too."""
     max_rate: Rate | None = None
     """The share of records that may fail before the run is aborted, such as 0.05 or 5%."""
     min_records: Natural = 100
@@ -182,7 +144,7 @@ class ErrorHandling(Model):
     max_group_buffer: Count = 100_000
     """The most records of one correlation group."""
     correlation_fanout_policy: FanoutPolicy = "any"
-    """Which records of a failed group are held back."""
+    """Which records of a failed group are withheld."""
     retraction_scope: Literal["record", "group"] = "record"
     """What an aggregate loses when a record fails: that record, or its whole group."""
     unreadable_key: Literal["warn", "stop"] = "warn"

@@ -113,7 +113,7 @@ class SourceConfig(Model):
     on_unmapped: Annotated[OnUnmapped, Also(_read_mode, _MODES)] = Field(default_factory=OnUnmapped)
     """What happens to columns of the file that the schema does not name; { mode: drop }, or drop alone."""
     correlation_key: Annotated[tuple[Words, ...], Field(min_length=1), ONE_OR_MORE] | None = None
-    """The column or columns whose values make records belong together: if one fails, all are held back."""
+    """The column or columns whose values make records belong together: if one fails, all are withheld."""
     sort_order: SortOrder = ()
     """The order in which each file is sorted already."""
     on_unsorted: Literal["warn", "error"] = "warn"

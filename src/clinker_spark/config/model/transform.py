@@ -10,10 +10,9 @@ from pydantic import Field
 from clinker_spark.config.model.base import Finding, Gone, Model, without_effect
 from clinker_spark.config.model.node import InputNode, text_of
 from clinker_spark.config.model.order import SortOrder
-from clinker_spark.config.model.pipeline import check_default, check_names
+from clinker_spark.config.model.variable import VarType, check_default, check_names, read_value
 from clinker_spark.config.tree.yaml import Mapping
 from clinker_spark.config.values import Anything, Count, Text, Words
-from clinker_spark.config.variables import VarType, read_value
 from clinker_spark.cxl.system import PIPELINE_MEMBERS, RUNNING_TOTALS, SOURCE_MEMBERS
 
 MAX_LOG_MESSAGE = 1024
@@ -149,12 +148,12 @@ class TransformNode(InputNode):
     config: TransformConfig
 
     @classmethod
-    def further_inputs_in(cls, node: Mapping) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    def further_inputs_in(cls, node: Mapping) -> Iterator[tuple[str, tuple[str, ...]]]:
         config = node.get("config")
         window = config.get("analytic_window") if isinstance(config, Mapping) else None
         looked_up = text_of(window, "source")
         if looked_up and (looked_up != text_of(node, "input") or text_of(window, "on")):
-            yield looked_up, ("config", "analytic_window", "source"), "window"
+            yield looked_up, ("config", "analytic_window", "source")
 
     @classmethod
     def ends_in(cls, node: Mapping) -> bool:

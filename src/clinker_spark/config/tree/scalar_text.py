@@ -54,12 +54,6 @@ class ScalarText:
         span = None if diagnostic.span is None else self.locate(diagnostic.span)
         return replace(diagnostic, source=self.source, span=span or self.span, labels=labels)
 
-    @property
-    def content_span(self) -> Span:
-        """The span of the text alone: without quotes, without the line of the `|`."""
-        table = self._table
-        return Span(table[0], max(table[0], table[-1]))
-
     def _width(self, offset: int) -> int:
         """How much of the file one character takes: more than one when it is written as an escape."""
         if self.style not in ("'", '"') or not 0 <= offset < len(self._table) - 1:

@@ -22,8 +22,8 @@ FLOAT_OVERFLOW = "abs({r}) = double('Infinity') AND abs({0}) < double('Infinity'
 _MAX_EXACT_PRODUCT_SCALE = 6  # beyond it Spark's decimal product drops digits
 
 
-def _overflow(operation: str, when: str = "", value: int | None = None) -> Failure:
-    return Failure(ErrorKind.INTEGER_OVERFLOW, f"integer overflow in {operation}", when, value)
+def _overflow(operation: str, when: str = "") -> Failure:
+    return Failure(ErrorKind.INTEGER_OVERFLOW, f"integer overflow in {operation}", when, value=None)
 
 
 def _beyond(operation: str) -> Failure:

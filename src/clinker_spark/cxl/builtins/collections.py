@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from clinker_spark.core.types import ANY, ARRAY, INT, MAP, STRING, Kind, Type, array_of, map_of, unify
+from clinker_spark.cxl.builtins import mappaths
 from clinker_spark.cxl.builtins.physical import physical, to_dynamic, widen_sql
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.table import Builtin, Nulls, Overload, SqlCall
-from clinker_spark.cxl.interpret import mappaths
 
 
 def _element(types: Sequence[Type]) -> Type:

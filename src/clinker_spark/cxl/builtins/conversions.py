@@ -177,7 +177,7 @@ def _date_row(name: str, want: Type, strict: bool, examples: Any) -> Builtin:
     default = ISO_DATE if kind is Kind.DATE else ISO_DATETIME
 
     def run(text: str, fmt: str = default) -> Any:
-        return dateformats.parse_text(fmt, text, kind) if strict else dateformats.parse_or(fmt, text, kind)
+        return dateformats.parse_text(fmt, text, kind) if strict else dateformats.try_parse_text(fmt, text, kind)
 
     def sql(call: SqlCall) -> str | None:
         fmt = call.literal(1) if len(call.args) > 1 else default

@@ -13,6 +13,7 @@ from typing import Any
 
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl import values
+from clinker_spark.cxl.builtins.text import sql_text
 
 _SCALARS = {
     Kind.NULL: "STRING",
@@ -123,8 +124,6 @@ def widen_sql(sql: str, a: Type, b: Type) -> str:
     if a.kind is Kind.MAP:
         return f"transform_values({sql}, (cxl_k, cxl_e) -> {widen_sql('cxl_e', a.element or ANY, b.element or ANY)})"
     if physical(b) == "STRING":  # digits of a decimal
-        from clinker_spark.cxl.builtins.text import sql_text
-
         return sql_text(sql, a)
     if a.kind is Kind.INT and b.kind is Kind.FLOAT:
         return f"CAST({sql} AS DOUBLE)"

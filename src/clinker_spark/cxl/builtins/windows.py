@@ -13,8 +13,8 @@ from typing import Any
 
 from clinker_spark.core.types import ANY, BOOL, FLOAT, INT, Kind, Type, array_of
 from clinker_spark.cxl import values
+from clinker_spark.cxl.builtins.keys import partition_key, shown_key
 from clinker_spark.cxl.errors import ErrorKind, Fail
-from clinker_spark.cxl.interpret.keys import partition_key, shown_key
 
 
 @dataclass(frozen=True)

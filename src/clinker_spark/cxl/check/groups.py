@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import ANY, BOOL, FLOAT, NULL, Kind, decimal
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.windows import WINDOWS
+from clinker_spark.cxl.check.calls import operate
+from clinker_spark.cxl.check.inference import Inference
+from clinker_spark.cxl.check.operations import boolean, choose, compare
 from clinker_spark.cxl.check.overloads import narrow, widen
 from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.syntax import ast
-
-if TYPE_CHECKING:
-    from clinker_spark.cxl.check.infer import Inference
 
 
 def aggregate_call(inference: Inference, e: ast.Call) -> ir.TExpr:
@@ -68,17 +67,17 @@ def _exact_average(inference: Inference, e: ast.Call, args: tuple[ir.TExpr, ...]
     if len(args) == 1:
         total = _sum(value, e)
         count = ir.AggregateCall(span, AGGREGATES["count"].result([value.type]), False, "count", args)  # type: ignore[arg-type]
-        return inference.operate("/", (total, count), span)
+        return operate(inference, "/", (total, count), span)
     weight = args[1]
-    product = inference.operate("*", (value, weight), span)
+    product = operate(inference, "*", (value, weight), span)
     is_null = ir.Compare(span, BOOL, False, "==", value, widen(ir.Const(span, NULL, False, None), value.type))
-    counted = inference.choose(is_null, ir.Const(span, NULL, False, None), weight, span)
+    counted = choose(is_null, ir.Const(span, NULL, False, None), weight, span)
     if product.type.scale is None:
         return inference.error("the product of value and weight has too many digits", span, "round with .round_to(2)")
     total, weights = _sum(product, e), _sum(counted, e)
-    zero = inference.compare("==", weights, ir.Const(span, decimal(0), False, Decimal(0)), span)
-    quotient = inference.operate("/", (total, weights), span)
-    return inference.choose(zero, ir.Const(span, NULL, False, None), quotient, span)
+    zero = compare(inference, "==", weights, ir.Const(span, decimal(0), False, Decimal(0)), span)
+    quotient = operate(inference, "/", (total, weights), span)
+    return choose(zero, ir.Const(span, NULL, False, None), quotient, span)
 
 
 def _sum(value: ir.TExpr, e: ast.Call) -> ir.TExpr:
@@ -86,7 +85,7 @@ def _sum(value: ir.TExpr, e: ast.Call) -> ir.TExpr:
     return ir.AggregateCall(e.span, t, True, "sum", (value,))
 
 
-def window_call(inference: Inference, e: ast.WindowCall, field: ast.Member | None) -> ir.TExpr:
+def window_call(inference: Inference, e: ast.WindowCall, field: ast.Member | None = None) -> ir.TExpr:
     """`$window.fn(args)`, with the `.field` that follows it."""
     if inference.env.window_schema is not None:
         return _lookup(inference, e, field)
@@ -130,7 +129,7 @@ def _lookup(inference: Inference, e: ast.WindowCall, field: ast.Member | None) -
             "use sum, avg, min, max, count, first, last, any, every, collect or distinct",
         )
     env = replace(inference.env, schema=inference.env.window_schema, window_schema=None)
-    other = type(inference)(env)
+    other = Inference(env, inference.rules)
     other.found = inference.found
     typed = window_call(other, e, field)
     if not isinstance(typed, ir.WindowRef):  # complained about already
@@ -151,7 +150,7 @@ def _lookup(inference: Inference, e: ast.WindowCall, field: ast.Member | None) -
 def _predicate(inference: Inference, e: ast.WindowCall) -> ir.TExpr:
     typed = inference.infer(e.args[0])
     if typed.type.kind in (Kind.BOOL, Kind.ANY, Kind.NULL):
-        return inference.boolean(typed, f"$window.{e.function}")
+        return boolean(inference, typed, f"$window.{e.function}")
     return inference.error(
         f"the predicate of $window.{e.function}() must be Bool, but got {typed.type}",
         e.args[0].span,
@@ -164,7 +163,7 @@ def window_field(inference: Inference, target: ast.WindowCall, member: ast.Membe
     row = WINDOWS.get(target.function)
     if row is not None and row.argument in ("row", "offset"):
         return window_call(inference, target, member)
-    typed = window_call(inference, target, None)
+    typed = window_call(inference, target)
     if typed.type.kind is Kind.ANY:
         return typed
     return inference.error(f"a {typed.type.unwrap()} has no field '{member.name}'", member.name_span, None)

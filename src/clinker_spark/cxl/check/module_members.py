@@ -5,27 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from clinker_spark.core.span import Span
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.check.calls import wrong_arity
+from clinker_spark.cxl.check.inference import Inference, with_lets
 from clinker_spark.cxl.check.modules import Module
 from clinker_spark.cxl.syntax import ast
-
-if TYPE_CHECKING:
-    from clinker_spark.cxl.check.infer import Inference
-
-
-@contextmanager
-def bound_name(inference: Inference, name: str, value: ir.TExpr) -> Iterator[None]:
-    """A name visible for a while."""
-    old = inference.names.get(name)
-    inference.names[name] = value
-    yield
-    if old is None:
-        del inference.names[name]
-    else:
-        inference.names[name] = old
 
 
 @contextmanager
@@ -51,7 +37,7 @@ def module_call(inference: Inference, module: Module, e: ast.MethodCall) -> ir.T
     args = [inference.infer(a) for a in e.args]
     function = module.functions[e.method]
     if len(args) != len(function.params):
-        return inference.wrong_arity(e, f"{len(function.params)} arguments")
+        return wrong_arity(inference, e, f"{len(function.params)} arguments")
     with inside(inference, module):
         return _apply(inference, function, args, e.span)
 
@@ -81,8 +67,4 @@ def _apply(inference: Inference, function: ast.FunctionDef, args: Sequence[ir.TE
     inference.names = {**saved, **bound}
     body = inference.infer(function.body)
     inference.names = saved
-    for slot, arg in reversed(slots):
-        # A constant result needs no argument, but an argument that can fail must still be evaluated.
-        if arg.fallible or not isinstance(body, ir.Const):
-            body = ir.LetIn(span, body.type, body.fallible or arg.fallible, slot, arg, body)
-    return replace(body, span=span)
+    return replace(with_lets(slots, body, span), span=span)

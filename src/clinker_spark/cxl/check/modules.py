@@ -6,19 +6,15 @@ are private to the file that makes them; constants, functions and imports must n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source, Span
-from clinker_spark.core.tree import field_names
 from clinker_spark.cxl import limits
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.syntax.parser import parse
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Loader = Callable[[tuple[str, ...]], Source | None]
 
@@ -148,17 +144,6 @@ def _reject_circles(module: Module) -> None:
 
 
 def _mentioned(node: ast.Expr) -> set[str]:
-    return {n.name if isinstance(n, ast.Name) else n.function for n in walk(node) if isinstance(n, ast.Name | ast.Call)}
-
-
-def walk(node: ast.Node) -> Iterator[ast.Node]:
-    """A syntax node and all inside it, in the order in which they are written."""
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        parts: list[Any] = []
-        for name in field_names(type(node)):
-            value = getattr(node, name)
-            parts += value if isinstance(value, tuple) else (value,)
-        waiting.extend(part for part in reversed(parts) if isinstance(part, ast.Node))
+    return {
+        n.name if isinstance(n, ast.Name) else n.function for n in node.walk() if isinstance(n, ast.Name | ast.Call)
+    }

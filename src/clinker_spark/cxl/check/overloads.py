@@ -11,10 +11,10 @@ from typing import Any
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import ANY, FLOAT, Kind, Type, decimal, unify
 from clinker_spark.cxl.builtins.arithmetic import HALF_STEP
+from clinker_spark.cxl.builtins.calls import run_overload
 from clinker_spark.cxl.builtins.physical import same_representation, widen_value
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Overload
 from clinker_spark.cxl.errors import Fail
-from clinker_spark.cxl.interpret.calls import run_overload
 from clinker_spark.cxl.ir import Call, Const, DynamicCall, Narrow, Slot, TExpr, Widen
 from clinker_spark.cxl.values import DECIMAL_DIGITS
 

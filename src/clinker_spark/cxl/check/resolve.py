@@ -190,7 +190,7 @@ class _Resolver:
             case ast.Binary() | ast.If():
                 self.all(_chain(e))
             case _:
-                self.all(_parts(e))
+                self.all(e.children())
 
     def all(self, parts: Iterable[ast.Expr]) -> None:
         for part in parts:
@@ -319,21 +319,3 @@ def _chain(e: ast.Expr) -> Iterable[ast.Expr]:
             case other:
                 found.append(other)
     return found
-
-
-def _parts(e: ast.Expr) -> Iterable[ast.Expr]:
-    match e:
-        case ast.Literal() | ast.Now():
-            return ()
-        case ast.Unary(operand=operand):
-            return (operand,)
-        case ast.Match(subject=subject, arms=arms):
-            parts: list[ast.Expr] = [] if subject is None else [subject]
-            for arm in arms:
-                parts += [arm.value] if arm.pattern is None else [arm.pattern, arm.value]
-            return parts
-        case ast.ArrayLiteral(items=items):
-            return items
-        case ast.MapLiteral(entries=entries):
-            return [part for entry in entries for part in (entry.key, entry.value)]
-    raise AssertionError(e)

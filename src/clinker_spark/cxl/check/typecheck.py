@@ -6,9 +6,11 @@ from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.types import ANY, ARRAY, Kind, Type, unify
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.check.environment import Environment
-from clinker_spark.cxl.check.infer import Inference
-from clinker_spark.cxl.check.modules import walk
+from clinker_spark.cxl.check.inference import Inference
+from clinker_spark.cxl.check.names import field
+from clinker_spark.cxl.check.operations import boolean
 from clinker_spark.cxl.check.overloads import narrow, widen
+from clinker_spark.cxl.check.rules import RULES
 from clinker_spark.cxl.syntax import ast
 
 
@@ -58,7 +60,7 @@ def _read_schema(env: Environment, checker: _Checker) -> dict[str, Type]:
 class _Checker:
     def __init__(self, env: Environment) -> None:
         self.env = env
-        self.inference = Inference(env)
+        self.inference = Inference(env, RULES)
         self.output: dict[str, Type] = {}
         self.let_types: dict[str, Type] = {}
         self.depth = 0
@@ -89,7 +91,7 @@ class _Checker:
             case ast.Trace():
                 condition = None
                 if s.condition is not None:
-                    condition = self.inference.boolean(self.inference.infer(s.condition), "trace if")
+                    condition = boolean(self.inference, self.inference.infer(s.condition), "trace if")
                 return ir.TTrace(s.span, s.level, condition, self.inference.infer(s.message))
             case ast.EmitEach():
                 return self.each(s)
@@ -100,7 +102,7 @@ class _Checker:
     def let(self, s: ast.Let) -> ir.TStatement | None:
         inference = self.inference
         if self.env.mode == "aggregate":
-            if any(isinstance(n, ast.Call) for n in walk(s.value)):
+            if any(isinstance(n, ast.Call) for n in s.value.walk()):
                 inference.error(
                     f"let '{s.name}' holds an aggregate", s.span, "emit the aggregate instead, later emits can read it"
                 )
@@ -163,7 +165,7 @@ class _Checker:
             )
             return None
         if self.env.mode == "aggregate":
-            if any(isinstance(n, ast.Call) for n in walk(s.predicate)):
+            if any(isinstance(n, ast.Call) for n in s.predicate.walk()):
                 inference.error(
                     "filter runs before grouping and cannot hold an aggregate", s.span, "filter in a later transform"
                 )
@@ -179,7 +181,7 @@ class _Checker:
                 "write a comparison, for example x > 0",
             )
             return None
-        return ir.TFilter(s.span, inference.boolean(predicate, "filter"))
+        return ir.TFilter(s.span, boolean(inference, predicate, "filter"))
 
     def distinct(self, s: ast.Distinct) -> ir.TStatement | None:
         inference = self.inference
@@ -191,7 +193,7 @@ class _Checker:
             key = self.inference.infer(ast.Name(s.by_span or s.span, s.by))
             return ir.TDistinct(s.span, (key,), (s.by,))
         names = tuple(self.env.schema or ())
-        keys = tuple(inference._field(name, s.span) for name in names)
+        keys = tuple(field(inference, name, s.span) for name in names)
         return ir.TDistinct(s.span, keys, names)
 
     def each(self, s: ast.EmitEach) -> ir.TStatement | None:

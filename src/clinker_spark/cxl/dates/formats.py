@@ -330,9 +330,9 @@ def _verify(date: dt.date, year: int | None, fields: dict[str, int]) -> None:
         raise ValueError
 
 
-def parse_or(fmt: str, text: str, want: Kind, default: Any = None) -> Any:
-    """`parse_text` that gives `default` for a bad format too."""
+def try_parse_text(fmt: str, text: str, want: Kind) -> Any:
+    """`parse_text` that gives null for a bad format too."""
     try:
         return parse_text(fmt, text, want)
     except Fail:
-        return default
+        return None

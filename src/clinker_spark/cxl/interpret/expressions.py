@@ -1,97 +1,40 @@
 """The interpreter, expressions: a typed tree becomes nested Python functions over one record.
 
 It serves `cxl eval`, the REPL, constant folding, previews without a JVM and the few operations that have no
-Spark expression; and it is the second voice in the tests. Statements are in `execution.py`.
+Spark expression; and it is the second voice in the tests. Statements are in `statements.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from clinker_spark.cxl import ir, values
+from clinker_spark.core.span import Source, Span
+from clinker_spark.cxl import ir
+from clinker_spark.cxl.builtins.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.calls import run_dynamic, run_overload
 from clinker_spark.cxl.builtins.physical import narrow_value, to_dynamic, widen_value
 from clinker_spark.cxl.builtins.table import Builtin, Failure, Overload
-from clinker_spark.cxl.builtins.text import to_text
 from clinker_spark.cxl.builtins.windows import WINDOWS, Partition, overflow_message
 from clinker_spark.cxl.check.overloads import may_overflow
-from clinker_spark.cxl.errors import ErrorKind, EvalError, Fail
-from clinker_spark.cxl.interpret.calls import run_dynamic, run_overload
-from clinker_spark.cxl.interpret.construction import TOO_LARGE, is_limited, size_of
-from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
-from clinker_spark.cxl.system import Context
-
-ORDERINGS: Mapping[str, Callable[[int], bool]] = {
-    ">": lambda o: o > 0,
-    "<": lambda o: o < 0,
-    ">=": lambda o: o >= 0,
-    "<=": lambda o: o <= 0,
-}
-
-NO_WINDOW = "there is no window here: the node has no analytic_window"
-NULL_SOURCE = "a comprehension needs an array, but its source is null"
-NULL_CONDITION = "the condition of a comprehension is null"
-DUPLICATE_KEY = "the map literal has this key twice"
-NULL_KEY = "a map key is null"
-DECIMAL_OVERFLOW = f"decimal overflow: more than {values.DECIMAL_DIGITS} digits"
+from clinker_spark.cxl.construction import is_limited
+from clinker_spark.cxl.errors import (
+    DUPLICATE_KEY,
+    NO_WINDOW,
+    NULL_CONDITION,
+    NULL_KEY,
+    NULL_SOURCE,
+    ErrorKind,
+    EvalError,
+    Fail,
+)
+from clinker_spark.cxl.interpret.frame import Evaluator, Frame, failure
+from clinker_spark.cxl.interpret.statements import Statements
+from clinker_spark.cxl.values import DECIMAL_OVERFLOW, holds
 
 
-@dataclass
-class Frame:
-    """One record being evaluated: its fields, the slots filled so far, and its window if it has one."""
-
-    record: Mapping[str, Any]
-    context: Context
-    slots: dict[str, Any] = field(default_factory=dict)
-    partition: list[Frame] | None = None
-    sort_key: Any = None
-    group: list[Frame] | None = None
-    constructed: int = 0
-    """Bytes of arrays and maps built so far."""
-    inside: int = 0
-    """Closures, comprehensions and blocks being evaluated: what they build is measured piece by piece."""
-
-    def charge(self, value: Any, e: ir.TExpr) -> None:
-        """Count what `e` built; too much is a failure."""
-        size = size_of(value, e.type)
-        total = size if self.inside else self.constructed + size
-        if total > MAX_CONSTRUCTED_BYTES:
-            raise failure(ErrorKind.CONSTRUCTION_LIMIT_EXCEEDED, TOO_LARGE, e.span)
-        if not self.inside:
-            self.constructed = total
-
-    @contextmanager
-    def loop(self) -> Iterator[None]:
-        """Around the evaluation of something that a record may evaluate many times."""
-        self.inside += 1
-        try:
-            yield
-        finally:
-            self.inside -= 1
-
-
-Evaluator = Callable[[Frame], Any]
-
-
-def compare_values(op: str, a: Any, b: Any) -> bool | None:
-    """A comparison of two run-time values: equality is never null, an incomparable ordering is false."""
-    if op in ("==", "!="):
-        return values.equal(a, b) == (op == "==")
-    if a is None or b is None:
-        return None
-    order = values.compare(a, b)
-    return order is not None and ORDERINGS[op](order)
-
-
-def failure(kind: ErrorKind, message: str, span: Any, value: Any = None) -> EvalError:
-    text = None if value is None else to_text(value)
-    return EvalError(kind.value, message, value=text, span=span)
-
-
-def _explain(builtin: Builtin, overloads: Sequence[Overload], fail: Fail, span: Any) -> EvalError:
+def _explain(builtin: Builtin, overloads: Sequence[Overload], fail: Fail, span: Span) -> EvalError:
     rows: list[Failure] = [f for o in overloads for f in o.failures if f.kind is fail.kind]
     message = fail.message or (rows[0].message if rows else f"'{builtin.name}' failed: {fail.kind.value}")
     return failure(fail.kind, message, span, fail.value)
@@ -173,7 +116,7 @@ def _narrow(e: ir.Narrow) -> Evaluator:
 
 def _compare(e: ir.Compare) -> Evaluator:
     op, left, right = e.op, compile_expr(e.left), compile_expr(e.right)
-    return lambda frame: compare_values(op, left(frame), right(frame))
+    return lambda frame: holds(op, left(frame), right(frame))
 
 
 def _logic(e: ir.Logic) -> Evaluator:
@@ -329,8 +272,6 @@ def _make_map(e: ir.MakeMap) -> Evaluator:
 
 
 def _aggregate(e: ir.AggregateCall) -> Evaluator:
-    from clinker_spark.cxl.builtins.aggregates import AGGREGATES
-
     row, span = AGGREGATES[e.function], e.span
     args = [compile_expr(a) for a in e.args]
     message = row.failure_for([a.type for a in e.args]).message if row.failures else ""
@@ -381,13 +322,11 @@ def _window(e: ir.WindowRef) -> Evaluator:
 
 
 def _fan_out(e: ir.FanOut) -> Evaluator:
-    from clinker_spark.core.span import Source
-    from clinker_spark.cxl.interpret.statements import Execution
-
     program = ir.TypedProgram(Source("", ""), {}, (e.block,), e.output, max_expansion=e.max_expansion)
+    block = Statements(program, compile_expr)
 
     def run(frame: Frame) -> list[dict[str, Any]]:
-        rows = Execution(program, frame.context).run_in(frame).rows
+        rows = block.run(frame).rows
         # Exact digits survive the way through a dynamic value only as text.
         return [{k: str(v) if isinstance(v, Decimal) else v for k, v in row.items()} for row in rows]
 

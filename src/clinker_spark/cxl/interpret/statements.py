@@ -1,29 +1,20 @@
-"""The interpreter, statements: a typed program over one record, a stream, a window partition or groups."""
+"""The interpreter, statements: each becomes a step, a function over a record and what it has emitted so far."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clinker_spark.core.recursion import deep_recursion
-from clinker_spark.core.span import NO_SPAN, Span
-from clinker_spark.core.types import Type
+from clinker_spark.core.span import Span
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.builtins.keys import bad_key, grouping_key, is_bad_key
 from clinker_spark.cxl.builtins.text import to_text
 from clinker_spark.cxl.check.overloads import shown_as
-from clinker_spark.cxl.errors import ErrorKind, EvalError
-from clinker_spark.cxl.interpret.expressions import Frame, compile_expr, failure
-from clinker_spark.cxl.interpret.keys import bad_key, grouping_key, is_bad_key, partition_key, shown_key
-from clinker_spark.cxl.system import Context
+from clinker_spark.cxl.errors import NOT_AN_ARRAY, ErrorKind, EvalError, expansion_message
+from clinker_spark.cxl.interpret.frame import Compiler, Evaluator, Frame, failure
 
-NOT_AN_ARRAY = "emit each needs an array to loop over"
 Tracer = Callable[[str, str], None]
-
-
-def expansion_message(limit: int) -> str:
-    return f"emit each made more than {limit} records from one"
 
 
 @dataclass
@@ -36,167 +27,88 @@ class Outcome:
     scoped: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
+@dataclass
+class Output:
+    """The columns emitted so far on one path through the program."""
+
+    columns: dict[str, Any] = field(default_factory=dict)
+    scoped: dict[str, dict[str, Any]] = field(default_factory=dict)
+    leaves: list[dict[str, Any]] = field(default_factory=list)
+    fanned_out: bool = False
+
+    def outcome(self) -> Outcome:
+        return Outcome(self.leaves if self.fanned_out else [self.columns], None, self.fanned_out, self.scoped)
+
+
+Step = Callable[[Frame, Output], Any]
+
+
 class _Skip(Exception):
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
 
-@dataclass
-class _Output:
-    """The columns emitted so far on one path through the program."""
+class Statements:
+    """The statements of a program made ready to run, their expressions by `compile`.
 
-    columns: dict[str, Any]
-    scoped: dict[str, dict[str, Any]]
-    leaves: list[dict[str, Any]]
-    fanned_out: bool = False
+    They remember what `distinct` has seen, so use one per stream of records."""
 
-
-class Execution:
-    """A program made ready to run. It remembers what `distinct` has seen, so use one per stream of records."""
-
-    def __init__(self, program: ir.TypedProgram, context: Context, trace: Tracer | None = None) -> None:
+    def __init__(self, program: ir.TypedProgram, compile: Compiler, trace: Tracer | None = None) -> None:
         self.program = program
-        self.context = context
+        self.compile = compile
         self.trace = trace
         self._seen: dict[int, set[Any]] = {}
         self._expanded = 0
-        try:
-            self._steps = [self._compile(s) for s in program.statements]
-            self._deep = False
-        except RecursionError:  # making the functions takes more frames than calling them
-            with deep_recursion():
-                self._steps = [self._compile(s) for s in program.statements]
-            self._deep = True
+        self.steps = [self._step(s) for s in program.statements]
 
-    # ------------------------------------------------------------- running
-
-    def run(self, record: Mapping[str, Any]) -> Outcome:
-        """One record. Raises `EvalError` when it fails."""
-        return self.run_in(Frame(record, self.context))
-
-    def run_in(self, frame: Frame) -> Outcome:
-        """One record whose frame is already filled."""
-        if self._deep:
-            with deep_recursion():
-                return self._finish(frame, _Output({}, {}, []), self._steps)
-        return self._finish(frame, _Output({}, {}, []), self._steps)
-
-    def run_window(self, records: Sequence[Mapping[str, Any]], sort_by: Sequence[str]) -> list[Outcome | EvalError]:
-        """A whole partition, in order; the records see each other through `$window`."""
-        frames = [Frame(r, self.context, sort_key=tuple(partition_key(r.get(k)) for k in sort_by)) for r in records]
-        for frame in frames:
-            frame.partition = frames
-        with deep_recursion() if self._deep else nullcontext():
-            return self._run_frames(frames)
-
-    def _run_frames(self, frames: list[Frame]) -> list[Outcome | EvalError]:
-        outputs = [_Output({}, {}, []) for _ in frames]
-        ended: dict[int, Outcome | EvalError] = {}
-        # statement by statement, so that earlier lets are known in every row
-        for statement, step in zip(self.program.statements, self._steps, strict=True):
-            for i, frame in enumerate(frames):
-                if i not in ended:
-                    end = self._finish(frame, outputs[i], [step], last=False)
-                    if isinstance(end, EvalError) or end.skipped:
-                        ended[i] = end
-                if isinstance(ended.get(i), EvalError):
-                    self._show_in_windows(statement, step, frame)
-        return [ended.get(i) or self._outcome(outputs[i]) for i in range(len(frames))]
-
-    def _show_in_windows(self, statement: ir.TStatement, step: _Step, frame: Frame) -> None:
-        """A failed record stays in its window: the others see the values it still has, null where it has none."""
-        if isinstance(statement, ir.TLet | ir.TEmit):
-            try:
-                step(frame, _Output({}, {}, []))
-            except EvalError:
-                frame.slots[statement.slot] = None
-
-    def run_groups(self, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """An aggregate program: one row per group, in order of first appearance."""
-        with deep_recursion():
-            return self._run_groups(records)
-
-    def _run_groups(self, records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        filters = [compile_expr(s.predicate) for s in self.program.statements if isinstance(s, ir.TFilter)]
-        emits = [(s, compile_expr(s.value)) for s in self.program.statements if isinstance(s, ir.TEmit)]
-        groups: dict[Any, list[Frame]] = {}
-        for record in records:
-            frame = Frame(record, self.context, inside=1)
-            if all(keep(frame) is True for keep in filters):
-                groups.setdefault(self.group_of(record), []).append(frame)
-        if not self.program.group_by and not groups:
-            groups[()] = []
-        rows = []
-        for members in groups.values():
-            first: Mapping[str, Any] = members[0].record if members else {}
-            row = {name: shown_key(first.get(name)) for name in self.program.group_by}
-            frame = Frame({**first, **row}, self.context, group=members, inside=1)
-            for emit, value in emits:
-                row[emit.name] = frame.slots[emit.slot] = _named(emit.name, value, frame)
-            rows.append(row)
-        return rows
-
-    def group_of(self, record: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The key of the record's group; `EvalError` when one of its columns cannot be a key."""
-        return tuple(_checked_key(record.get(name), "group_by", NO_SPAN, name) for name in self.program.group_by)
-
-    def _finish(self, frame: Frame, out: _Output, steps: Sequence[_Step], last: bool = True) -> Outcome | Any:
+    def run(self, frame: Frame, steps: Sequence[Step] | None = None, out: Output | None = None) -> Outcome:
+        """Some of the steps (all of them by default) on one record. Raises `EvalError` when it fails."""
+        out = out or Output()
         self._expanded = 0
         try:
-            for step in steps:
+            for step in self.steps if steps is None else steps:
                 step(frame, out)
         except _Skip as skip:
             return Outcome([], skip.reason, out.fanned_out, out.scoped)
-        except EvalError as error:
-            if last:
-                raise
-            return error
-        return self._outcome(out)
+        return out.outcome()
 
-    @staticmethod
-    def _outcome(out: _Output) -> Outcome:
-        rows = out.leaves if out.fanned_out else [out.columns]
-        return Outcome(rows, None, out.fanned_out, out.scoped)
-
-    # ---------------------------------------------------------- statements
-
-    def _compile(self, s: ir.TStatement) -> _Step:
+    def _step(self, s: ir.TStatement) -> Step:
         match s:
             case ir.TLet():
-                return _store(s.slot, compile_expr(s.value))
+                return _store(s.slot, self.compile(s.value))
             case ir.TEmit():
-                return _scoped(s, compile_expr(s.value)) if s.scope else _emit(s, self.program.output.get(s.name))
+                return _scoped(s, self.compile(s.value)) if s.scope else self._emit(s)
             case ir.TFilter():
-                return _filter(compile_expr(s.predicate))
+                return _filter(self.compile(s.predicate))
             case ir.TDistinct():
                 return self._distinct(s)
             case ir.TTrace():
                 return self._trace(s)
             case ir.TBare():
-                value = compile_expr(s.value)
+                value = self.compile(s.value)
                 return lambda frame, out: value(frame)
             case ir.TEach():
                 return self._each(s)
         raise AssertionError(s)
 
-    def _distinct(self, s: ir.TDistinct) -> _Step:
-        keys = [compile_expr(k) for k in s.keys]
+    def _distinct(self, s: ir.TDistinct) -> Step:
+        keys = [self.compile(k) for k in s.keys]
         seen = self._seen.setdefault(id(s), set())
 
-        def step(frame: Frame, out: _Output) -> None:
+        def step(frame: Frame, out: Output) -> None:
             found = [k(frame) for k in keys]
-            key = tuple(_checked_key(value, "distinct", s.span) for value in found)
+            key = tuple(checked_key(value, "distinct", s.span) for value in found)
             if key in seen:
                 raise _Skip("duplicate")
             seen.add(key)
 
         return step
 
-    def _trace(self, s: ir.TTrace) -> _Step:
-        condition = None if s.condition is None else compile_expr(s.condition)
-        message = compile_expr(s.message)
+    def _trace(self, s: ir.TTrace) -> Step:
+        condition = None if s.condition is None else self.compile(s.condition)
+        message = self.compile(s.message)
 
-        def step(frame: Frame, out: _Output) -> None:
+        def step(frame: Frame, out: Output) -> None:
             if condition is None or condition(frame) is True:
                 text = to_text(message(frame))
                 if self.trace is not None:
@@ -204,13 +116,13 @@ class Execution:
 
         return step
 
-    def _each(self, s: ir.TEach) -> _Step:
-        source = compile_expr(s.source)
-        body = [self._compile(inner) for inner in s.body]
+    def _each(self, s: ir.TEach) -> Step:
+        source = self.compile(s.source)
+        body = [self._step(inner) for inner in s.body]
         nested = any(isinstance(inner, ir.TEach) for inner in s.body)
         limit = self.program.max_expansion
 
-        def step(frame: Frame, out: _Output) -> None:
+        def step(frame: Frame, out: Output) -> None:
             out.fanned_out = True
             elements = source(frame)
             if elements is not None and not isinstance(elements, list):
@@ -221,7 +133,7 @@ class Execution:
                     if self._expanded > limit:
                         raise failure(ErrorKind.EXPANSION_LIMIT_EXCEEDED, expansion_message(limit), s.span)
                 frame.slots[s.slot] = element
-                inner = _Output(dict(out.columns), out.scoped, [])
+                inner = Output(dict(out.columns), out.scoped)
                 with frame.loop():
                     for each in body:
                         each(frame, inner)
@@ -229,11 +141,20 @@ class Execution:
 
         return step
 
+    def _emit(self, s: ir.TEmit) -> Step:
+        """Later statements read the value as it is; its column may be of a wider type, if blocks emit others."""
+        value, slot, column = self.compile(s.value), s.slot, s.name
+        shown = self.compile(shown_as(s.value, slot, self.program.output.get(column) or s.value.type))
 
-_Step = Callable[[Frame, _Output], Any]
+        def step(frame: Frame, out: Output) -> None:
+            frame.slots[slot] = computed(column, value, frame)
+            out.columns[column] = computed(column, shown, frame)
+
+        return step
 
 
-def _named(name: str, value: Callable[[Frame], Any], frame: Frame) -> Any:
+def computed(name: str, value: Evaluator, frame: Frame) -> Any:
+    """A value for the column `name`, which its failure will tell."""
     try:
         return value(frame)
     except EvalError as error:
@@ -241,7 +162,8 @@ def _named(name: str, value: Callable[[Frame], Any], frame: Frame) -> Any:
         raise
 
 
-def _checked_key(value: Any, statement: str, span: Span, field: str | None = None) -> Any:
+def checked_key(value: Any, statement: str, span: Span, field: str | None = None) -> Any:
+    """A value as a key of `statement`; `EvalError` when it cannot be one."""
     if is_bad_key(value):
         error = failure(ErrorKind.TYPE_MISMATCH, bad_key(statement), span, value)
         error.field = field
@@ -249,38 +171,26 @@ def _checked_key(value: Any, statement: str, span: Span, field: str | None = Non
     return grouping_key(value)
 
 
-def _store(slot: str, value: Callable[[Frame], Any]) -> _Step:
-    def step(frame: Frame, out: _Output) -> None:
+def _store(slot: str, value: Evaluator) -> Step:
+    def step(frame: Frame, out: Output) -> None:
         frame.slots[slot] = value(frame)
 
     return step
 
 
-def _emit(s: ir.TEmit, to: Type | None) -> _Step:
-    """Later statements read the value as it is; its column may be of a wider type, if blocks emit others."""
-    value, slot, column = compile_expr(s.value), s.slot, s.name
-    shown = compile_expr(shown_as(s.value, slot, to or s.value.type))
-
-    def step(frame: Frame, out: _Output) -> None:
-        frame.slots[slot] = _named(column, value, frame)
-        out.columns[column] = _named(column, shown, frame)
-
-    return step
-
-
-def _scoped(s: ir.TEmit, value: Callable[[Frame], Any]) -> _Step:
+def _scoped(s: ir.TEmit, value: Evaluator) -> Step:
     scope = s.scope or ""
 
-    def step(frame: Frame, out: _Output) -> None:
-        result = _named(f"${scope}.{s.name}", value, frame)
+    def step(frame: Frame, out: Output) -> None:
+        result = computed(f"${scope}.{s.name}", value, frame)
         frame.slots[s.slot] = result
         out.scoped.setdefault(scope, {})[s.name] = result
 
     return step
 
 
-def _filter(predicate: Callable[[Frame], Any]) -> _Step:
-    def step(frame: Frame, out: _Output) -> None:
+def _filter(predicate: Evaluator) -> Step:
+    def step(frame: Frame, out: Output) -> None:
         if predicate(frame) is not True:
             raise _Skip("filtered")
 

@@ -1,0 +1,1 @@
+"""Lowering: typed programs become steps of Spark SQL, as data."""

@@ -11,12 +11,12 @@ from clinker_spark.core.types import ANY
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.floatsums import filled
-from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, GROUP_KEY_PREFIX, PARTIAL_PREFIX
-from clinker_spark.cxl.lower.errors import first_error
-from clinker_spark.cxl.lower.expressions import Lowering
+from clinker_spark.cxl.lower.errors import Named, failing, first_error
 from clinker_spark.cxl.lower.keys import lower_key
-from clinker_spark.cxl.lower.plan import Failing, LoweredProgram, PlanBuilder, Sql, Step, combine, quote
+from clinker_spark.cxl.lower.lowering import Lowering
+from clinker_spark.cxl.lower.plan import LoweredProgram, PlanBuilder, Sql, Step, combine, quote
+from clinker_spark.cxl.lower.rules import rule_of
 from clinker_spark.cxl.system import Context
 
 
@@ -42,9 +42,9 @@ def lower_aggregate(
 class _AggregateLowering:
     def __init__(self, program: ir.TypedProgram, context: Context, fields: Mapping[str, str]) -> None:
         self.program = program
-        self.before = Lowering(PlanBuilder("b"), context, fields)
-        self.after = Lowering(PlanBuilder(), context, aggregates=self.aggregate)
-        self.row_failures: list[tuple[Failing, str | None]] = []
+        self.before = Lowering(rule_of, PlanBuilder("b"), context, fields)
+        self.after = Lowering(rule_of, PlanBuilder(), context, aggregates=self.aggregate)
+        self.row_failures: list[Named] = []
         self.partials: list[tuple[str, str]] = []
         self._known: dict[str, str] = {}
         self._field: str | None = None
@@ -56,13 +56,13 @@ class _AggregateLowering:
         for condition in filters:
             predicate = self.before.bound(condition.predicate)
             self.row_failures += [(f, None) for f in predicate.failures]
-            row_error = self._settle(row_error)
+            row_error = self._bind_error(row_error)
             self.before.builder.where(
                 predicate.text if row_error is None else f"{row_error} IS NOT NULL OR {predicate.text}"
             )
         keys = [self._group_key(i, name) for i, name in enumerate(self.program.group_by)]
         outputs: list[tuple[str, str]] = [(name, quote(name)) for name in self.program.group_by]
-        failures: list[tuple[Failing, str | None]] = []
+        failures: list[Named] = []
         for s in emits:
             self._field = s.name
             sql = self.after.lower(s.value)
@@ -70,16 +70,14 @@ class _AggregateLowering:
             bound = self.after.builder.bind(sql.bare())
             self.after.slots[s.slot] = bound
             outputs = [*(o for o in outputs if o[0] != s.name), (s.name, bound.text)]
-        row_error = self._settle(row_error)
+        row_error = self._bind_error(row_error)
         self.before.builder.flush()
         error = None
         if failures:
             level = max(f.level for f, _ in failures)
             error = self.after.builder.bind(Sql(first_error(failures), level)).text
         self.after.builder.flush()
-        after = LoweredProgram(
-            tuple(self.after.builder.steps), tuple(outputs), (), error, True, tuple(self.after.builder.temporaries)
-        )
+        after = LoweredProgram(tuple(self.after.builder.steps), tuple(outputs), (), error, True)
         return LoweredAggregate(tuple(self.before.builder.steps), row_error, tuple(keys), tuple(self.partials), after)
 
     def _group_key(self, number: int, name: str) -> tuple[str, str]:
@@ -93,7 +91,8 @@ class _AggregateLowering:
         self.partials.append((name, f"min_by({lowered.shown.text}, {quote(ARRIVAL_COLUMN)})"))
         return f"{GROUP_KEY_PREFIX}{number}", lowered.key.text
 
-    def _settle(self, error: str | None) -> str | None:
+    def _bind_error(self, error: str | None) -> str | None:
+        """The error so far as one column; None when nothing can have failed."""
         if not self.row_failures:
             return error
         level = max(f.level for f, _ in self.row_failures)
@@ -118,8 +117,7 @@ class _AggregateLowering:
         when = f"{result.text} IS NULL AND {quote(names[0])} IS NOT NULL"
         if sql.overflow:
             when = filled(sql.overflow.replace("{r}", result.text), columns)
-        own = Failing(when, sql_string(f.kind.value), "CAST(NULL AS STRING)", sql_string(f.message), result.level)
-        return combine(result.text, [result], [own])
+        return combine(result.text, [result], [failing(when, f.kind, f.message, result.level)])
 
     def _partial(self, text: str) -> str:
         name = self._known.get(text)

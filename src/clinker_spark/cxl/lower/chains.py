@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.hidden import ERROR_TYPE
 from clinker_spark.cxl.lower.errors import NO_ERROR, first_error, passed_on
+from clinker_spark.cxl.lower.lowering import Lowering
 from clinker_spark.cxl.lower.plan import Failing, Sql, combine
 from clinker_spark.cxl.lower.python_calls import python_reason
-
-if TYPE_CHECKING:
-    from clinker_spark.cxl.lower.expressions import Lowering
 
 Link = ir.Call | ir.DynamicCall
 LONG = 16

@@ -6,34 +6,20 @@ so that the first element that fails can be told.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from clinker_spark.core.types import ANY, Kind, Type, array_of
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
-from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.interpret.construction import size_sql
-from clinker_spark.cxl.interpret.expressions import NULL_CONDITION, NULL_SOURCE
-from clinker_spark.cxl.lower.errors import first_error, passed_on
-from clinker_spark.cxl.lower.plan import Failing, Sql, combine
-
-if TYPE_CHECKING:
-    from clinker_spark.cxl.lower.expressions import Lowering
-
-_NO_VALUE = "CAST(NULL AS STRING)"
-
-
-def _open(lowering: Lowering, slot: str) -> str:
-    variable = lowering.builder.fresh("cxl_x")
-    lowering.builder.open_lambda(variable)
-    lowering.slots[slot] = Sql(variable, variables=frozenset((variable,)), simple=True)
-    return variable
+from clinker_spark.cxl.construction import size_sql
+from clinker_spark.cxl.errors import NULL_CONDITION, NULL_SOURCE, ErrorKind
+from clinker_spark.cxl.lower.containers import too_large
+from clinker_spark.cxl.lower.errors import failing, first_error, passed_on
+from clinker_spark.cxl.lower.lowering import Lowering
+from clinker_spark.cxl.lower.plan import Sql, combine
 
 
 def lower_higher_order(lowering: Lowering, e: ir.HigherOrder) -> Sql:
     source = lowering.lower(e.source)
-    variable = _open(lowering, e.slot)
+    variable = lowering.open_lambda(e.slot)
     body = lowering.lower(e.body)
     if not body.failures:
         closed = lowering.builder.close_lambda(body)
@@ -98,10 +84,9 @@ def flattened(arrays: str, body: Type) -> str:
 
 def lower_comprehension(lowering: Lowering, e: ir.Comprehend) -> Sql:
     source = lowering.bound(e.source)
-    variable = _open(lowering, e.slot)
+    variable = lowering.open_lambda(e.slot)
     value = lowering.lower(e.value)
-    kind = sql_string(ErrorKind.TYPE_MISMATCH.value)
-    null_source = Failing(f"{source.text} IS NULL", kind, _NO_VALUE, sql_string(NULL_SOURCE), source.level)
+    null_source = failing(f"{source.text} IS NULL", ErrorKind.TYPE_MISMATCH, NULL_SOURCE, source.level)
     condition = None if e.condition is None else lowering.builder.bind(lowering.lower(e.condition))
     if condition is None and not value.failures:
         closed = lowering.builder.close_lambda(value)
@@ -109,8 +94,8 @@ def lower_comprehension(lowering: Lowering, e: ir.Comprehend) -> Sql:
         return _limited(lowering, made, e)
     failures = list(condition.failures) if condition is not None else []
     if condition is not None:
-        null = Failing(f"{condition.text} IS NULL", kind, _NO_VALUE, sql_string(NULL_CONDITION), condition.level)
-        failures.append(null)
+        null = f"{condition.text} IS NULL"
+        failures.append(failing(null, ErrorKind.TYPE_MISMATCH, NULL_CONDITION, condition.level))
         failures += [f.guarded(f"{condition.text} IS TRUE", condition.level) for f in value.failures]
     else:
         failures += value.failures
@@ -134,8 +119,6 @@ def lower_comprehension(lowering: Lowering, e: ir.Comprehend) -> Sql:
 
 def _limited(lowering: Lowering, made: Sql, e: ir.Comprehend) -> Sql:
     """The array of a comprehension with its bound."""
-    from clinker_spark.cxl.lower.expressions import too_large
-
     made = lowering.builder.bind(made)
     size = size_sql(made.text, e.type)
     assert size is not None

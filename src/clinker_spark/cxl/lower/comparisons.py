@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
 from clinker_spark.cxl.builtins.text import sql_text
+from clinker_spark.cxl.lower.lowering import Lowering
 from clinker_spark.cxl.lower.plan import Sql, combine
 from clinker_spark.cxl.values import DECIMAL_DIGITS
-
-if TYPE_CHECKING:
-    from clinker_spark.cxl.lower.expressions import Lowering
 
 _ORDERED = (Kind.FLOAT, Kind.STRING, Kind.DATE, Kind.DATETIME)
 

@@ -6,8 +6,8 @@ record with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from clinker_spark.core.types import ANY, ARRAY, MAP, Kind, Type, array_of
 from clinker_spark.cxl import ir
@@ -15,115 +15,104 @@ from clinker_spark.cxl.builtins import physical as ph
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.check.overloads import shown_as
-from clinker_spark.cxl.errors import ErrorKind
+from clinker_spark.cxl.errors import NOT_AN_ARRAY, ErrorKind, expansion_message
 from clinker_spark.cxl.hidden import LEAF_EMPTY_FIELD, LEAF_ERROR_FIELD, variable_column
-from clinker_spark.cxl.interpret.statements import NOT_AN_ARRAY, expansion_message
 from clinker_spark.cxl.ir import expressions_of
-from clinker_spark.cxl.lower.errors import NO_ERROR, first_error, passed_on_whole
-from clinker_spark.cxl.lower.plan import Failing, Sql, combine, quote, variables_in
+from clinker_spark.cxl.lower.errors import NO_ERROR, Named, failing, first_error, passed_on_whole
+from clinker_spark.cxl.lower.lowering import Lowering
+from clinker_spark.cxl.lower.operators import traced
+from clinker_spark.cxl.lower.plan import Failing, Sql, combine, variables_in
 from clinker_spark.cxl.lower.python_calls import python_reason
 
-if TYPE_CHECKING:
-    from clinker_spark.cxl.lower.statements import RowLowering
 
-Named = tuple[Failing, str | None]
+@dataclass
+class BlockLowering:
+    """Lowers one top-level block of a program."""
 
+    program: ir.TypedProgram
+    lowering: Lowering
+    emitted: Mapping[str, Sql]
+    """What the record has emitted before the block."""
+    earlier: Sequence[Sql]
+    """The leaves of the blocks before this one."""
 
-def lower_fan_out(row: RowLowering, block: ir.TEach) -> tuple[Sql, list[Named]]:
-    """The leaves of a top-level block as a column, and how the block can fail."""
-    from clinker_spark.cxl.lower.statements import leaf_columns
+    def __post_init__(self) -> None:
+        self.builder = self.lowering.builder
+        self.columns = leaf_columns(self.program)
+        self.can_fail = _leaves_can_fail(self.program)
 
-    builder = row.builder
-    columns = leaf_columns(row.program)
-    if any(python_reason(node) for e in expressions_of((block,)) for node in e.walk()):
-        made, raised = _in_python(row, block, columns)
-        return made, [*raised, (_too_many(row, made), None)]
-    lowering = _Leaves(row, columns)
-    leaves, source_failures = lowering.block(block, {})
-    bound = builder.bind(leaves.bare())
-    failures: list[Named] = [(f, None) for f in source_failures]
-    if lowering.can_fail:  # leaves beyond the limit are never made, so they do not fail
-        most = f"CAST(greatest({row.program.max_expansion} - ({_made_before(row)}), 0) AS INT)"
-        within = f"slice({bound.text}, 1, {most if row.leaves else row.program.max_expansion})"
-        error = quote(LEAF_ERROR_FIELD)
-        found = f"get(filter({within}, cxl_l -> cxl_l.{error} IS NOT NULL), 0).{error}"
-        first = builder.bind(Sql(found, max([bound.level, *(earlier.level for earlier in row.leaves)])))
-        failures.append((passed_on_whole(first.text, first.level), None))
-    failures.append((_too_many(row, bound), None))
-    return bound, failures
+    def lower(self, block: ir.TEach) -> tuple[Sql, list[Named]]:
+        """The leaves of the block as a column, and how the block can fail."""
+        if any(python_reason(node) for e in expressions_of((block,)) for node in e.walk()):
+            leaves, failures = self._in_python(block)
+        else:
+            leaves, failures = self._natively(block)
+        return leaves, [*failures, (self._too_many(leaves), None)]
 
+    def _natively(self, block: ir.TEach) -> tuple[Sql, list[Named]]:
+        made, source_failures = self._block(block, {})
+        leaves = self.builder.bind(made.bare())
+        failures: list[Named] = [(f, None) for f in source_failures]
+        if self.can_fail:  # leaves beyond the limit are never made, so they do not fail
+            limit = self.program.max_expansion
+            most = f"CAST(greatest({limit} - ({self._made_before()}), 0) AS INT)" if self.earlier else limit
+            within = f"slice({leaves.text}, 1, {most})"
+            found = f"get(filter({within}, cxl_l -> cxl_l.`$e` IS NOT NULL), 0).`$e`"
+            first = self.builder.bind(Sql(found, self._level(leaves)))
+            failures.append((passed_on_whole(first.text, first.level), None))
+        return leaves, failures
 
-def _made_before(row: RowLowering) -> str:
-    """How many leaves the blocks before this one made: the limit counts all of a record."""
-    return " + ".join(f"size({leaves.text})" for leaves in row.leaves) or "0"
+    def _made_before(self) -> str:
+        """How many leaves the blocks before this one made: the limit counts all of a record."""
+        return " + ".join(f"size({leaves.text})" for leaves in self.earlier)
 
+    def _level(self, leaves: Sql) -> int:
+        return max([leaves.level, *(earlier.level for earlier in self.earlier)])
 
-def _too_many(row: RowLowering, leaves: Sql) -> Failing:
-    limit = row.program.max_expansion
-    return Failing(
-        f"{_made_before(row)} + size({leaves.text}) > {limit}" if row.leaves else f"size({leaves.text}) > {limit}",
-        sql_string(ErrorKind.EXPANSION_LIMIT_EXCEEDED.value),
-        "CAST(NULL AS STRING)",
-        sql_string(expansion_message(limit)),
-        max([leaves.level, *(earlier.level for earlier in row.leaves)]),
-    )
+    def _too_many(self, leaves: Sql) -> Failing:
+        limit = self.program.max_expansion
+        made = f"{self._made_before()} + size({leaves.text})" if self.earlier else f"size({leaves.text})"
+        when, kind = f"{made} > {limit}", ErrorKind.EXPANSION_LIMIT_EXCEEDED
+        return failing(when, kind, expansion_message(limit), self._level(leaves))
 
+    def _in_python(self, block: ir.TEach) -> tuple[Sql, list[Named]]:
+        """A block with a call that has no Spark expression: the interpreter makes its leaves."""
+        output = self.program.output
+        node = ir.FanOut(block.span, array_of(MAP), True, block, self.program.max_expansion, output)
+        made = self.lowering.lower(node)
+        own = set(_block_columns((block,)))
+        texts = []
+        for name in self.columns:
+            before = self.emitted.get(name)
+            text = before.text if before is not None else _null(output[name])
+            if name in own:
+                given = f"map_contains_key(cxl_m, {sql_string(name)})"
+                text = f"CASE WHEN {given} THEN {_from_map(name, output[name])} ELSE {text} END"
+            texts.append(f"{sql_string(name)}, {text}")
+        if self.can_fail:  # not these, but the leaves of all blocks have one shape
+            texts.append(f"'$e', {NO_ERROR}")
+        leaf = f"named_struct({', '.join(texts)})" if texts else f"named_struct('{LEAF_EMPTY_FIELD}', 1)"
+        leaves = self.builder.bind(combine(f"transform({made.text}, cxl_m -> {leaf})", [made.bare()]))
+        return leaves, [(f, None) for f in made.failures]
 
-def _in_python(row: RowLowering, block: ir.TEach, columns: Sequence[str]) -> tuple[Sql, list[Named]]:
-    """A block with a call that has no Spark expression: the interpreter makes its leaves."""
-    from clinker_spark.cxl.lower.statements import block_columns
-
-    node = ir.FanOut(block.span, array_of(MAP), True, block, row.program.max_expansion, row.program.output)
-    made = row.lowering.lower(node)
-    own = set(block_columns((block,)))
-    texts = []
-    for name in columns:
-        to = row.program.output[name]
-        before = row.columns.get(name)
-        text = before.text if before is not None else _null(to)
-        if name in own:
-            value = f"try_element_at(cxl_m, {sql_string(name)})"
-            if to.kind is Kind.DECIMAL and not to.is_dynamic:
-                value = f"try_cast(try_variant_get({value}, '$', 'string') AS {ph.physical(to)})"
-            elif not to.is_dynamic:
-                value = ph.narrow_sql(value, to)
-            text = f"CASE WHEN map_contains_key(cxl_m, {sql_string(name)}) THEN {value} ELSE {text} END"
-        texts.append(f"{sql_string(name)}, {text}")
-    if _leaves_can_fail(row.program):  # not these, but the leaves of all blocks have one shape
-        texts.append(f"'{LEAF_ERROR_FIELD}', {NO_ERROR}")
-    leaf = f"named_struct({', '.join(texts)})" if texts else f"named_struct('{LEAF_EMPTY_FIELD}', 1)"
-    leaves = row.builder.bind(combine(f"transform({made.text}, cxl_m -> {leaf})", [made.bare()]))
-    return leaves, [(f, None) for f in made.failures]
-
-
-class _Leaves:
-    def __init__(self, row: RowLowering, columns: list[str]) -> None:
-        self.row = row
-        self.lowering = row.lowering
-        self.builder = row.builder
-        self.columns = columns
-        self.can_fail = _leaves_can_fail(row.program)
-
-    def block(self, block: ir.TEach, emitted: dict[str, Sql]) -> tuple[Sql, list[Failing]]:
+    def _block(self, block: ir.TEach, emitted: dict[str, Sql]) -> tuple[Sql, list[Failing]]:
         """The leaves of one block inside `emitted`, and the failures of its source."""
-        source, failures = self.elements(block)
-        variable = self.builder.fresh("cxl_x")
-        self.builder.open_lambda(variable)
-        self.lowering.slots[block.slot] = Sql(variable, variables=frozenset((variable,)), simple=True)
-        inner, nested = self.body(block.body, dict(emitted))
+        source, failures = self._elements(block)
+        variable = self.lowering.open_lambda(block.slot)
+        inner, nested = self._body(block.body, dict(emitted))
         closed = self.builder.close_lambda(inner)
         mapped = f"transform({source.text}, {variable} -> {closed.text})"
         return combine(f"flatten({mapped})" if nested else mapped, [source.bare(), closed]), failures
 
-    def elements(self, block: ir.TEach) -> tuple[Sql, list[Failing]]:
+    def _elements(self, block: ir.TEach) -> tuple[Sql, list[Failing]]:
         """What is looped over: never null, one null element for an empty source of an outer block."""
-        sql = self.builder.bind(self.lowering.lower(block.source))
+        sql = self.lowering.bound(block.source)
         failures = list(sql.failures)
         if block.source.type.is_dynamic:
             kind = ph.kind_sql(sql.text)
             wrong = f"NOT {ph.is_null_sql(sql.text, ANY)} AND NOT {ph.variant_is(kind, Kind.ARRAY)}"
-            kind_text = sql_string(ErrorKind.TYPE_MISMATCH.value)
-            failures.append(Failing(wrong, kind_text, sql_text(sql.text, ANY), sql_string(NOT_AN_ARRAY), sql.level))
+            value = sql_text(sql.text, ANY)
+            failures.append(failing(wrong, ErrorKind.TYPE_MISMATCH, NOT_AN_ARRAY, sql.level, value))
             sql = self.builder.bind(combine(ph.narrow_sql(sql.text, ARRAY), [sql.bare()]))
         empty = f"CAST(array() AS ARRAY<{ph.physical(block.element)}>)"
         if block.outer:
@@ -133,58 +122,56 @@ class _Leaves:
             text = f"coalesce({sql.text}, {empty})"
         return combine(text, [sql.bare()]), failures
 
-    def body(self, body: tuple[ir.TStatement, ...], emitted: dict[str, Sql]) -> tuple[Sql, bool]:
-        from clinker_spark.cxl.lower.statements import traced
-
+    def _body(self, body: tuple[ir.TStatement, ...], emitted: dict[str, Sql]) -> tuple[Sql, bool]:
         failures: list[Named] = []
         inner: list[Sql] = []
         for s in body:
             match s:
                 case ir.TLet():
-                    self.lowering.slots[s.slot] = self.value(s.value, None, failures)
+                    self.lowering.slots[s.slot] = self._value(s.value, None, failures)
                 case ir.TEmit(scope=None):
-                    plain = self.value(s.value, s.name, failures)
+                    plain = self._value(s.value, s.name, failures)
                     self.lowering.slots[s.slot] = plain
-                    to = self.row.program.output.get(s.name)
+                    to = self.program.output.get(s.name)
                     if to is not None:  # None: no record has it, because only blocks before it make records
-                        emitted[s.name] = self.value(shown_as(s.value, s.slot, to), s.name, failures)
+                        emitted[s.name] = self._value(shown_as(s.value, s.slot, to), s.name, failures)
                 case ir.TEmit(scope=str(scope)):
                     name = variable_column(scope, s.name)
-                    self.lowering.slots[s.slot] = self.value(s.value, name, failures)
+                    self.lowering.slots[s.slot] = self._value(s.value, name, failures)
                 case ir.TTrace():
                     if (message := traced(s)).fallible:
-                        self.value(message, None, failures)
+                        self._value(message, None, failures)
                 case ir.TBare():
                     if s.value.fallible:
-                        self.value(s.value, None, failures)
+                        self._value(s.value, None, failures)
                 case ir.TEach():
-                    leaves, source_failures = self.block(s, emitted)
+                    leaves, source_failures = self._block(s, emitted)
                     failures += [(f, None) for f in source_failures]
                     inner.append(leaves)
         if not inner:
-            return self.leaf(emitted, failures), False
+            return self._leaf(emitted, failures), False
         text = inner[0].text if len(inner) == 1 else f"concat({', '.join(i.text for i in inner)})"
         result = combine(text, inner)
         if failures:  # the failure of a body without leaves of its own needs a leaf to stand in
             error = first_error(failures)
             level = max(f.level for f, _ in failures)
             bound = self.builder.bind(Sql(error, level, 2, variables=_mentioned(failures)))
-            stand_in = self.leaf({}, [(passed_on_whole(bound.text, bound.level), None)])
+            stand_in = self._leaf({}, [(passed_on_whole(bound.text, bound.level), None)])
             text = f"CASE WHEN {bound.text} IS NOT NULL THEN array({stand_in.text}) ELSE {text} END"
             result = combine(text, [*inner, bound, stand_in])
         return result, True
 
-    def value(self, e: ir.TExpr, field: str | None, failures: list[Named]) -> Sql:
+    def _value(self, e: ir.TExpr, field: str | None, failures: list[Named]) -> Sql:
         sql = self.lowering.lower(e)
         failures += [(f, field) for f in sql.failures]
         return self.builder.bind(sql.bare())
 
-    def leaf(self, emitted: dict[str, Sql], failures: list[Named]) -> Sql:
+    def _leaf(self, emitted: dict[str, Sql], failures: list[Named]) -> Sql:
         parts: list[Sql] = []
         texts: list[str] = []
         for name in self.columns:
-            before = self.row.columns.get(name)
-            sql = emitted.get(name) or before or Sql(_null(self.row.program.output[name]))
+            before = self.emitted.get(name)
+            sql = emitted.get(name) or before or Sql(_null(self.program.output[name]))
             parts.append(sql.bare())
             texts.append(f"{sql_string(name)}, {sql.text}")
         if self.can_fail:
@@ -214,3 +201,36 @@ def _can_fail(block: ir.TEach) -> bool:
         or any(getattr(getattr(s, f, None), "fallible", False) for f in ("value", "condition", "message", "source"))
         for s in block.body
     )
+
+
+def _from_map(name: str, to: Type) -> str:
+    """A column of a leaf that the interpreter made."""
+    value = f"try_element_at(cxl_m, {sql_string(name)})"
+    if to.is_dynamic:
+        return value
+    if to.kind is Kind.DECIMAL:
+        return f"try_cast(try_variant_get({value}, '$', 'string') AS {ph.physical(to)})"
+    return ph.narrow_sql(value, to)
+
+
+def leaf_columns(program: ir.TypedProgram) -> list[str]:
+    """The columns in which the records of a fan-out differ: all leaves have one shape.
+
+    They are emitted in some block, or between two blocks: then only the records of the later ones have them."""
+    blocks = [i for i, s in enumerate(program.statements) if isinstance(s, ir.TEach)]
+    between = program.statements[blocks[0] : blocks[-1]]
+    names = [s.name for s in between if isinstance(s, ir.TEmit) and s.scope is None]
+    return list(dict.fromkeys([*_block_columns(program.statements), *names]))
+
+
+def _block_columns(blocks: tuple[ir.TStatement, ...]) -> list[str]:
+    """The columns that some record of these blocks emits, in order of first emission."""
+    names: dict[str, None] = {}
+    for block in blocks:
+        if isinstance(block, ir.TEach):
+            for inner in block.body:
+                if isinstance(inner, ir.TEmit) and inner.scope is None:
+                    names.setdefault(inner.name)
+            for name in _block_columns(block.body):
+                names.setdefault(name)
+    return list(names)

@@ -1,6 +1,6 @@
 """Grouping keys as SQL, for `distinct`, `group_by` and window partitions.
 
-The same rules for the interpreter are in `cxl/interpret/keys.py`.
+The same rules for the interpreter are in `cxl/builtins/keys.py`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
-from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.builtins.keys import bad_key
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.interpret.keys import bad_key
-from clinker_spark.cxl.lower.expressions import Lowering
+from clinker_spark.cxl.lower.errors import failing
+from clinker_spark.cxl.lower.lowering import Lowering
 from clinker_spark.cxl.lower.plan import Failing, Sql, combine
 
 
@@ -40,8 +40,9 @@ def lower_key(lowering: Lowering, e: ir.TExpr, statement: str) -> LoweredKey:
     failures = value.failures
     bad = _bad_sql(value.text, e.type)
     if bad is not None:
-        kind, message = sql_string(ErrorKind.TYPE_MISMATCH.value), sql_string(bad_key(statement))
-        failures = (*failures, Failing(bad, kind, sql_text(value.text, e.type), message, value.level))
+        shown_bad = sql_text(value.text, e.type)
+        refused = failing(bad, ErrorKind.TYPE_MISMATCH, bad_key(statement), value.level, shown_bad)
+        failures = (*failures, refused)
     value = value.bare()
     key = lowering.builder.bind(combine(key_sql(value.text, e.type), [value]))
     shown_sql = _shown_sql(value.text, e.type)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from decimal import Decimal
 from typing import Any
 
-from clinker_spark.core.types import ANY, BOOL, DATE, DATETIME, FLOAT, INT, MAP, STRING, Kind, Type, array_of, decimal
+from clinker_spark.core.types import ANY, Kind, Type, decimal
 from clinker_spark.cxl.builtins.physical import physical, widen_sql
 from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.values import decimal_scale, type_of
 
 
 def literal_sql(value: Any, t: Type) -> str:
     """A constant of type `t`.
 
+    >>> from clinker_spark.core.types import FLOAT, INT, STRING
     >>> literal_sql(5, INT), literal_sql(None, STRING), literal_sql(1.5, FLOAT)
     ('5L', 'CAST(NULL AS STRING)', '1.5D')
     """
@@ -58,21 +59,4 @@ def _float(value: float) -> str:
 
 def static_type(value: Any) -> Type:
     """The narrowest static type of a Python value; containers hold Any."""
-    match value:
-        case bool():
-            return BOOL
-        case int():
-            return INT
-        case float():
-            return FLOAT
-        case Decimal():
-            return decimal(max(0, -int(value.as_tuple().exponent)))
-        case dt.datetime():
-            return DATETIME
-        case dt.date():
-            return DATE
-        case list():
-            return array_of(ANY)
-        case dict():
-            return MAP
-    return STRING
+    return decimal(decimal_scale(value)) if isinstance(value, Decimal) else type_of(value)

@@ -117,9 +117,8 @@ class LoweredProgram:
     scoped: tuple[tuple[str, str], ...]
     error: str | None
     needs_arrival: bool
-    temporaries: tuple[str, ...]
     ordinal: str | None = None
-    """The place of a record among those of one fan-out, when it was asked for."""
+    """SQL for the ordinal of a record among those of one fan-out, when it was asked for."""
 
     @property
     def python_reasons(self) -> tuple[str, ...]:

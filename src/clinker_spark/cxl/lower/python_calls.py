@@ -7,19 +7,19 @@ whose body holds such a call moves to Python as a whole, because a lambda cannot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import all_builtins
 from clinker_spark.cxl.builtins.table import NOT_LITERAL
+from clinker_spark.cxl.check.overloads import literals_of
 from clinker_spark.cxl.hidden import PYTHON_PREFIX
 from clinker_spark.cxl.lower.errors import passed_on, passed_on_whole
+from clinker_spark.cxl.lower.lowering import Lowering
 from clinker_spark.cxl.lower.plan import PythonColumn, Sql
-
-if TYPE_CHECKING:
-    from clinker_spark.cxl.lower.expressions import Lowering
+from clinker_spark.cxl.lower.templates import sql_template
 
 BLOCK_REASON = "the emit each block holds a call without a Spark expression"
 CLOSURE_REASON = "the closure holds a call without a Spark expression"
@@ -52,19 +52,14 @@ def python_reason(e: ir.TExpr) -> str | None:
 
 
 def _call_reason(e: ir.Call) -> str | None:
-    from clinker_spark.cxl.lower.expressions import sql_template
-
     if not e.overload.python_reason and e.overload.sql is not None:
         return None
-    literals = [a.value if isinstance(a, ir.Const) else NOT_LITERAL for a in e.args]
-    if sql_template(e.overload, [a.type for a in e.args], literals) is not None:
+    if sql_template(e.overload, [a.type for a in e.args], literals_of(e.args)) is not None:
         return None
     return f"{e.builtin.name}: {e.overload.python_reason}"
 
 
 def _dynamic_reason(e: ir.DynamicCall) -> str | None:
-    from clinker_spark.cxl.lower.expressions import sql_template
-
     for overload in e.overloads:
         types = [p if a.type.is_dynamic else a.type for p, a in zip(overload.params, e.args, strict=False)]
         if sql_template(overload, types, [NOT_LITERAL] * len(e.args)) is None:
@@ -72,8 +67,10 @@ def _dynamic_reason(e: ir.DynamicCall) -> str | None:
     return None
 
 
-def lower_in_python(lowering: Lowering, e: ir.TExpr, reason: str) -> Sql:
+def lower_in_python(lowering: Lowering, e: ir.TExpr) -> Sql:
     """The node as a Python column: its inputs lowered natively, its errors passed on."""
+    reason = python_reason(e)
+    assert reason is not None
     inputs: list[tuple[str, Sql, ir.TExpr]] = []
 
     def cut(part: ir.TExpr) -> ir.TExpr:
@@ -85,7 +82,7 @@ def lower_in_python(lowering: Lowering, e: ir.TExpr, reason: str) -> Sql:
         args = tuple(a if isinstance(a, ir.Const) else cut(a) for a in e.args)
         expression: ir.TExpr = replace(e, args=args)
     else:
-        expression = _cut_free(e, frozenset(_own_slots(e)), cut)
+        expression = _cut_free(e, ir.filled_slots(e), cut)
     level = max((sql.level for _, sql, _ in inputs), default=0)
     name = lowering.builder.fresh(PYTHON_PREFIX)
     column = PythonColumn(name, expression, tuple((s, sql.text, part.type) for s, sql, part in inputs), reason)
@@ -96,28 +93,8 @@ def lower_in_python(lowering: Lowering, e: ir.TExpr, reason: str) -> Sql:
     return Sql(f"{made.text}.value", made.level, 1, failures + ((own,) if own else ()), frozenset(), simple=True)
 
 
-def _own_slots(node: Any) -> Iterator[str]:
-    """The slots that are filled inside a tree."""
-    if not isinstance(node, ir.Slot) and hasattr(node, "slot"):
-        yield node.slot
-    for f in fields(node):
-        value = getattr(node, f.name)
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, ir.TExpr | ir.TStatement):
-                yield from _own_slots(part)
-
-
 def _cut_free(node: Any, own: frozenset[str], cut: Callable[[ir.TExpr], ir.TExpr]) -> Any:
     """The tree with every reference to something outside of it cut out."""
     if isinstance(node, ir.Field | ir.SystemRef) or (isinstance(node, ir.Slot) and node.slot not in own):
         return cut(node)
-    changes: dict[str, Any] = {}
-    for f in fields(node):
-        value = getattr(node, f.name)
-        if isinstance(value, ir.TExpr | ir.TStatement):
-            changes[f.name] = _cut_free(value, own, cut)
-        elif isinstance(value, tuple) and any(isinstance(v, ir.TExpr | ir.TStatement) for v in value):
-            changes[f.name] = tuple(
-                _cut_free(v, own, cut) if isinstance(v, ir.TExpr | ir.TStatement) else v for v in value
-            )
-    return replace(node, **changes)
+    return node.with_children(lambda part: _cut_free(part, own, cut))

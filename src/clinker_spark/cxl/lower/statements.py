@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from clinker_spark.core.recursion import deep_recursion
-from clinker_spark.core.types import NULL
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.check.overloads import shown_as, widen
+from clinker_spark.cxl.check.overloads import shown_as
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, GROUP_KEY_PREFIX, LEAF_PREFIX, RANK_COLUMN, variable_column
 from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
-from clinker_spark.cxl.lower.errors import first_error
-from clinker_spark.cxl.lower.expressions import Lowering, WindowSpec
-from clinker_spark.cxl.lower.fanout import lower_fan_out
+from clinker_spark.cxl.lower.errors import Named, first_error
+from clinker_spark.cxl.lower.fanout import BlockLowering, leaf_columns
 from clinker_spark.cxl.lower.keys import lower_key, partition_sql
-from clinker_spark.cxl.lower.plan import EMPTY, Failing, LoweredProgram, PlanBuilder, Sql, quote, without_dead
+from clinker_spark.cxl.lower.lowering import Lowering, WindowSpec
+from clinker_spark.cxl.lower.operators import traced
+from clinker_spark.cxl.lower.plan import EMPTY, LoweredProgram, PlanBuilder, Sql, quote, without_dead
+from clinker_spark.cxl.lower.rules import rule_of
 from clinker_spark.cxl.system import Context
 
-Named = tuple[Failing, str | None]
 MANY = 32
-"""Failures, and steps, that are settled together: what they are found by is not kept to the end of a long program."""
+"""Failures, and steps, that become one error column: their conditions are not kept to the end of a long program."""
 
 
 def lower_program(
@@ -39,10 +39,10 @@ def lower_program(
 
     `fields` says how to read a column whose Spark type is not the one the program expects;
     `tag` keeps the helper columns of several programs over one DataFrame apart. `error` is a column with the errors
-    that records bring along, and `ordinals` asks for the place of each record among those of its fan-out. Without
+    that records bring along, and `ordinals` asks for the ordinal of each record among those of its fan-out. Without
     `texts` errors say nothing but that they are there.
     """
-    lowering = Lowering(PlanBuilder(tag), context, fields or {}, system_columns, window)
+    lowering = Lowering(rule_of, PlanBuilder(tag), context, fields or {}, system_columns, window)
     if window is not None:
         lowering.window = _by_key(window, program, lowering)
     return RowLowering(program, lowering, error, ordinals, texts=texts).run()
@@ -73,7 +73,6 @@ class RowLowering:
         lowering: Lowering,
         error: str | None = None,
         ordinals: bool = False,
-        error_level: int = 0,
         texts: bool = True,
     ) -> None:
         self.program = program
@@ -85,7 +84,7 @@ class RowLowering:
         self.failures: list[Named] = []
         self.built: list[str] = []
         self.error = error  # a column that holds the error found so far
-        self.error_level = error_level
+        self.error_level = 0
         self.texts = texts
         self.leaves: list[Sql] = []
         self.blocks: list[ir.TEach] = []
@@ -105,7 +104,7 @@ class RowLowering:
                 self.reaches_rows = not self.blocks or i < self.last_block
                 self.statement(statement)
                 self._compute_windows()
-        self.error = self.settle()
+        self.error = self.bind_error()
 
     def run(self) -> LoweredProgram:
         self.walk()
@@ -121,7 +120,6 @@ class RowLowering:
             scoped=scoped,
             error=self.error,
             needs_arrival=self.needs_arrival,
-            temporaries=tuple(self.builder.temporaries),
             ordinal=self.ordinal,
         )
 
@@ -160,7 +158,8 @@ class RowLowering:
                     self.value(s.value, None)
             case ir.TEach():
                 self.blocks.append(s)
-                leaves, failures = lower_fan_out(self, s)
+                block = BlockLowering(self.program, self.lowering, self.columns, self.leaves)
+                leaves, failures = block.lower(s)
                 self.leaves.append(leaves)
                 self.failures += failures
 
@@ -182,9 +181,9 @@ class RowLowering:
                 f = replace(f, when=f"{total.text} > {MAX_CONSTRUCTED_BYTES}", level=total.level)
             self.failures.append((f, field))
         if len(self.failures) > MANY and max(f.level for f, _ in self.failures) > self.error_level + MANY:
-            self.settle()
+            self.bind_error()
 
-    def settle(self) -> str | None:
+    def bind_error(self) -> str | None:
         """The error so far as one column; None when nothing can have failed."""
         if not self.failures:
             return self.error
@@ -202,13 +201,13 @@ class RowLowering:
         self.note(predicate, None)
         if predicate.failures:
             predicate = self.builder.bind(predicate.bare())
-        error = self.settle()
+        error = self.bind_error()
         self.builder.where(predicate.text if error is None else f"{error} IS NOT NULL OR {predicate.text}")
 
     def distinct(self, s: ir.TDistinct) -> None:
         self.needs_arrival = True
         keys = [self.key(k) for k in s.keys]
-        error = self.settle()
+        error = self.bind_error()
         partition = ", ".join(k.text for k in keys) or "1"
         if error is not None:
             partition = f"({error} IS NULL), {partition}"
@@ -244,35 +243,3 @@ class RowLowering:
             self.builder.project([(name, f"explode_outer(CASE WHEN {self.error} IS NULL THEN {array} END)")])
         for column in leaf_columns(self.program):
             self.columns[column] = Sql(f"{leaf}.{quote(column)}", simple=True)
-
-
-def traced(s: ir.TTrace) -> ir.TExpr:
-    """What a trace evaluates: its message, if its condition is true."""
-    if s.condition is None:
-        return s.message
-    nothing = widen(ir.Const(s.span, NULL, False, None), s.message.type)
-    fallible = s.condition.fallible or s.message.fallible
-    return ir.If(s.span, s.message.type, fallible, (s.condition,), (s.message,), nothing)
-
-
-def leaf_columns(program: ir.TypedProgram) -> list[str]:
-    """The columns in which the records of a fan-out differ: all leaves have one shape.
-
-    They are emitted in some block, or between two blocks: then only the records of the later ones have them."""
-    blocks = [i for i, s in enumerate(program.statements) if isinstance(s, ir.TEach)]
-    between = program.statements[blocks[0] : blocks[-1]]
-    names = [s.name for s in between if isinstance(s, ir.TEmit) and s.scope is None]
-    return list(dict.fromkeys([*block_columns(program.statements), *names]))
-
-
-def block_columns(blocks: tuple[ir.TStatement, ...]) -> list[str]:
-    """The columns that some record of these blocks emits, in order of first emission."""
-    names: dict[str, None] = {}
-    for block in blocks:
-        if isinstance(block, ir.TEach):
-            for inner in block.body:
-                if isinstance(inner, ir.TEmit) and inner.scope is None:
-                    names.setdefault(inner.name)
-            for name in block_columns(block.body):
-                names.setdefault(name)
-    return list(names)

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.physical import physical
-from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.windows import WINDOWS, overflow_message
-from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.interpret.expressions import NO_WINDOW
-from clinker_spark.cxl.lower.plan import Failing, Sql
-
-if TYPE_CHECKING:
-    from clinker_spark.cxl.lower.expressions import Lowering
+from clinker_spark.cxl.errors import NO_WINDOW, ErrorKind
+from clinker_spark.cxl.lower.errors import failing
+from clinker_spark.cxl.lower.lowering import Lowering
+from clinker_spark.cxl.lower.plan import Sql
 
 
 def lower_window(lowering: Lowering, e: ir.WindowRef) -> Sql:
     row = WINDOWS[e.function]
     nothing = f"CAST(NULL AS {physical(e.type)})"
     if lowering.window is None:
-        kind = sql_string(ErrorKind.TYPE_MISMATCH.value)
-        always = Failing("TRUE", kind, "CAST(NULL AS STRING)", sql_string(NO_WINDOW))
-        return Sql(nothing, failures=(always,), simple=True)
+        return Sql(nothing, failures=(failing("TRUE", ErrorKind.TYPE_MISMATCH, NO_WINDOW),), simple=True)
     clauses = lowering.window.clauses()
     if row.argument in ("row", "offset"):
         if e.field is None:
@@ -42,11 +36,10 @@ def lower_window(lowering: Lowering, e: ir.WindowRef) -> Sql:
     if not row.finite or e.args[0].type.kind is not Kind.FLOAT:
         return result
     finite = lowering.builder.bind(Sql(row.finite.format(x=x.text, **clauses), x.level, 2))
-    beyond = Failing(
+    beyond = failing(
         f"abs({result.text}) = double('Infinity') AND {finite.text}",
-        sql_string(ErrorKind.INTEGER_OVERFLOW.value),
-        "CAST(NULL AS STRING)",
-        sql_string(overflow_message(row.name)),
+        ErrorKind.INTEGER_OVERFLOW,
+        overflow_message(row.name),
         max(result.level, finite.level),
     )
     return replace(result, failures=(*result.failures, beyond))

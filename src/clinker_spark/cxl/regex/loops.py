@@ -1,9 +1,9 @@
 r"""Which repetitions Java can run in a constant amount of stack.
 
-Java's engine calls itself once for every round of a repeated group, and a text with a few thousand rounds ends
+Java's engine calls itself once for every iteration of a repeated group, and a text with a few thousand iterations ends
 in a stack overflow, which takes the whole Spark process with it. A possessive repetition (`(?:...)*+`) runs
-in a loop instead, but never gives a round back. So a repeated group becomes possessive where giving back could not
-help: where the rest of the pattern cannot fail, or where at no place of any text both another round and the
+in a loop instead, but never gives an iteration back. So a repeated group becomes possessive where giving back could not
+help: where the rest of the pattern cannot fail, or where at no place of any text both another iteration and the
 rest can match. The proof runs over the positions of the pattern (its characters), as an automaton has them.
 What has no such proof runs in Python, whose engine keeps its state on the heap.
 """
@@ -76,7 +76,7 @@ class _Loops:
                     self.number(part)
 
     def start(self, node: Node) -> _Rest:
-        """What a node can begin with. Counted rounds are taken for any number of them: more than can be."""
+        """What a node can begin with. Counted iterations are taken for any number of them: more than can be."""
         match node:
             case Char():
                 return _Rest(frozenset((self.places[id(node)],)), nullable=False, sure=False)
@@ -98,7 +98,7 @@ class _Loops:
                 return rest
 
     def inside(self, node: Repeat, rest: _Rest) -> _Rest:
-        """What comes after a round of a repetition."""
+        """What comes after an iteration of a repetition."""
         if node.high == 1:
             return rest
         after = self.start(node.body).either(rest)
@@ -164,12 +164,12 @@ class _Loops:
             return node
         if rest.sure and node.low <= 1 and not node.lazy:
             return replace(node, possessive=True)  # nothing after it can fail: the first way through is the one
-        if rest.nullable or not self.is_settled(node.body, rest):
+        if rest.nullable or not self.is_deterministic(node.body, rest):
             raise NotIterative
         return replace(node, lazy=False, possessive=True)
 
     def is_even(self, node: Node) -> bool:
-        """Does the node always read the same number of UTF-16 units? Java counts the rounds of such a group."""
+        """Does the node always read the same number of UTF-16 units? Java counts the iterations of such a group."""
         match node:
             case Char():
                 return not self.is_wide(node)
@@ -183,8 +183,8 @@ class _Loops:
 
     # -------------------------------------------------------------------- proof
 
-    def is_settled(self, body: Node, rest: _Rest) -> bool:
-        """Is it settled, wherever a round may begin, whether it does and where it ends?"""
+    def is_deterministic(self, body: Node, rest: _Rest) -> bool:
+        """Is it determined, wherever an iteration may begin, whether it does and where it ends?"""
         start = self.start(body)
         if start.nullable or _has_lazy(body):
             return False
@@ -193,7 +193,7 @@ class _Loops:
         return self.one_end(start, within, rest) and self.round_or_rest(start, within, rest)
 
     def one_end(self, start: _Rest, within: dict[int, _Rest], rest: _Rest) -> bool:
-        """Where a round could have ended earlier, nothing could have followed it there."""
+        """Where an iteration could have ended earlier, nothing could have followed it there."""
         after = start.first | rest.first
         for a, b in self.pairs(start.first, within, start.first, within):
             if within[a].nullable and within[b].first and (a != b or self.meet(within[b].first, after)):
@@ -201,7 +201,7 @@ class _Loops:
         return True
 
     def round_or_rest(self, start: _Rest, within: dict[int, _Rest], rest: _Rest) -> bool:
-        """No text begins both with a round and with the rest."""
+        """No text begins both with an iteration and with the rest."""
         pairs = self.pairs(start.first, within, rest.first, self.onward)
         return not any(within[a].nullable or self.onward[b].nullable for a, b in pairs)
 

@@ -143,7 +143,7 @@ def _text(node: Node, chars: Callable[[cc.CharClass], str], group: Callable[[int
 
 
 def _rounds(node: Node) -> int:
-    """The largest number of rounds within rounds: RE2 has a limit for those that are counted."""
+    """The largest number of iterations within iterations: RE2 has a limit for those that are counted."""
     match node:
         case Group(_, body):
             return _rounds(body)

@@ -39,7 +39,7 @@ from clinker_spark.cxl.regex.tree import (
     can_be_empty,
     expanded,
     find_group,
-    has_empty_rounds,
+    has_empty_iterations,
     is_certain,
     outside_loops,
     sequence,
@@ -58,7 +58,7 @@ class Regex:
 
     `java` is the text for a search and `java_full` the one for a match of the whole string; None when Java is not
     fit for it. `extractable` are the groups (0: the match) that it finds as `search` does: Java now and then leaves
-    the text of an abandoned round in a group inside a repetition.
+    the text of an abandoned iteration in a group inside a repetition.
     """
 
     pattern: str
@@ -147,8 +147,8 @@ def compile_regex(pattern: str) -> Regex:
 
 
 def _java(tree: Node, *, full: bool) -> Node | None:
-    """The tree as Java should run it, or None. About repetitions whose rounds may be empty the engines disagree."""
-    if has_empty_rounds(tree):
+    """The tree as Java should run it, or None. About repetitions whose iterations may be empty the engines disagree."""
+    if has_empty_iterations(tree):
         return None
     passing = None
     if not takes_linear_time(tree, full=full):

@@ -1,6 +1,6 @@
 """A pattern as a small program that all ways through it run at once, one step for each character of the text.
 
-No way is taken back, so the time is at most the length of the text times that of the program. Where two ways meet, the
+No way is tried again, so the time is at most the length of the text times that of the program. Where two ways meet, the
 one that the pattern prefers goes on, which gives the same match as trying one way after the other.
 """
 
@@ -70,7 +70,7 @@ class Threads:
             for split in splits:
                 self._code[split] = (_SPLIT, _preferred(split + 1, len(self._code), lazy))
             return
-        # At least once: a round, then choose. Rounds that may be empty mean the same to RE2 only in this form.
+        # At least once: an iteration, then choose. Iterations that may be empty mean the same to RE2 only in this form.
         skip = None if low else self._add(_SPLIT)
         start = len(self._code)
         self._emit(body)

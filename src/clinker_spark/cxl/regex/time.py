@@ -59,7 +59,7 @@ def takes_linear_time(tree: Node, *, full: bool, passing: Char | None = None) ->
     start = found.connected(tree, full=full)
     if found.ranges(start) + sum(map(found.ranges, found.after.values())) > _MOST_RANGES:
         return False
-    if not found.is_settled(start) or not all(map(found.is_settled, found.after.values())):
+    if not found.is_deterministic(start) or not all(map(found.is_deterministic, found.after.values())):
         return False
     if full or _begins_once(tree) or start.sure:
         return True
@@ -87,8 +87,8 @@ def _ways(node: Node) -> int:
             each = _ways(body)
             if each == 1:
                 return min(high - low + 1, _FEW + 1)
-            rounds = range(low, min(high, low + 12) + 1)  # two ways in each of twelve are too many already
-            return min(sum(int(each ** min(n, 12)) for n in rounds), _FEW + 1)
+            iterations = range(low, min(high, low + 12) + 1)  # two ways in each of twelve are too many already
+            return min(sum(int(each ** min(n, 12)) for n in iterations), _FEW + 1)
 
 
 def _begins_once(node: Node) -> bool:
@@ -201,7 +201,7 @@ class _Follow:
     def ranges(self, following: _Next) -> int:
         return sum(len(self.chars[p]) for p in following.first)
 
-    def is_settled(self, following: _Next) -> bool:
+    def is_deterministic(self, following: _Next) -> bool:
         """Does every character allow at most one way to go on?"""
         ranges = sorted(r for p in following.first for r in self.chars[p])
         return all(a[1] < b[0] for a, b in pairwise(ranges))

@@ -132,15 +132,15 @@ def can_be_empty(node: Node) -> bool:
             return any(map(can_be_empty, branches))
 
 
-def has_empty_rounds(node: Node) -> bool:
-    """Is there a repetition that can go round without reading anything?"""
+def has_empty_iterations(node: Node) -> bool:
+    """Is there a repetition that can repeat without reading anything?"""
     match node:
         case Repeat(body, _, high):
-            return (high != 1 and can_be_empty(body)) or has_empty_rounds(body)
+            return (high != 1 and can_be_empty(body)) or has_empty_iterations(body)
         case Group(_, body):
-            return has_empty_rounds(body)
+            return has_empty_iterations(body)
         case Sequence(parts) | Alternatives(parts):
-            return any(map(has_empty_rounds, parts))
+            return any(map(has_empty_iterations, parts))
     return False
 
 

@@ -13,7 +13,7 @@ from clinker_spark.core.span import Source
 from clinker_spark.core.tree import field_names
 from clinker_spark.core.types import ANY, Kind, Type, array_of, map_of
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.check.conditions import Condition
+from clinker_spark.cxl.conditions import Condition
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.syntax.parser import parse

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from clinker_spark.config.model.transform import LogRule, TransformNode
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
-from clinker_spark.cxl.check.conditions import as_program
+from clinker_spark.cxl.conditions import as_program
 from clinker_spark.plan.bind.node import NodeBinder
 from clinker_spark.plan.columns import LOG_COLUMN
 from clinker_spark.plan.nodes.base import PlanNode, RecordLog, Schema

@@ -6,8 +6,8 @@ from clinker_spark.config.model.transform import AnalyticWindow
 from clinker_spark.core.span import NO_SPAN
 from clinker_spark.core.types import Kind, Type, unify
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.check.conditions import as_program
 from clinker_spark.cxl.check.overloads import widen
+from clinker_spark.cxl.conditions import as_program
 from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.bind.node import NodeBinder

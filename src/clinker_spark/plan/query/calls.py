@@ -12,7 +12,7 @@ from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP
 from clinker_spark.cxl.check.overloads import params_for
-from clinker_spark.cxl.lower.expressions import sql_template
+from clinker_spark.cxl.lower.templates import sql_template
 from clinker_spark.plan.query.guards import Guarding
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.patterns import METHODS, pattern_function

@@ -15,7 +15,7 @@ from pyspark.sql.types import ArrayType
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.check.conditions import as_program
+from clinker_spark.cxl.conditions import as_program
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.keys import join_key_sql
 from clinker_spark.cxl.lower.plan import LoweredProgram, Project, quote

@@ -12,7 +12,7 @@ from clinker_spark.core.span import Source
 from clinker_spark.cxl.format.formatter import format_source
 from clinker_spark.cxl.syntax.lexer import tokenize
 from clinker_spark.cxl.syntax.parser import parse, parse_expression
-from tests.cxl.syntax_trees import show
+from tests.cxl.syntax.trees import show
 
 FAST = settings(max_examples=150, deadline=None)
 

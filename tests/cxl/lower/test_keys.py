@@ -7,8 +7,8 @@ import math
 import pytest
 
 from clinker_spark.cxl import compile
+from clinker_spark.cxl.builtins.keys import grouping_key, partition_key
 from clinker_spark.cxl.errors import EvalError
-from clinker_spark.cxl.interpret.keys import grouping_key, partition_key
 from clinker_spark.cxl.lower.aggregates import LoweredAggregate, lower_aggregate
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import default_context

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl.dates.formats import check_format, format_value, parse_or, parse_text
+from clinker_spark.cxl.dates.formats import check_format, format_value, parse_text, try_parse_text
 from clinker_spark.cxl.dates.formats_sql import sql_format, sql_parse
 from clinker_spark.cxl.errors import ErrorKind, Fail
 
@@ -64,7 +64,7 @@ def test_bad_formats_are_named(fmt: str) -> None:
     assert failed.value.kind is ErrorKind.INVALID_FORMAT
     with pytest.raises(Fail):
         parse_text(fmt, "x", Kind.DATE)
-    assert parse_or(fmt, "x", Kind.DATE) is None
+    assert try_parse_text(fmt, "x", Kind.DATE) is None
     assert sql_parse(fmt, "x", Kind.DATE) is None
 
 

@@ -161,7 +161,7 @@ def test_full_match_tries_all_alternatives() -> None:
         (".*x", None),
         ("(?P<n>a)", "(a)"),
         (r"[\d&&[^5]]", r"[[\p{Nd}]&&[^5]]"),
-        # Rounds that are never given back run in a loop; others would call themselves and exhaust Java's stack.
+        # Iterations that are never given back run in a loop; others would call themselves and exhaust Java's stack.
         (r"^([\w-]+\.)+$", r"(?U)\A([\-\w]+\.)++\z"),
         ("(?:ab|cd)*", r"(?:ab|cd)*+|(?!)\x{10000}"),
         ("(?:ab|a){3}", "(?:ab|a){3}"),
@@ -200,7 +200,7 @@ TEXTS = ["", "a", "ab", "abc", "aab", "2024-05-06", "a.b@c.d.ef", "12-34", "12-"
 TEXTS += ["😀", "a😀b", "K", "é", "e\u0301", "\n", "a\nb\n", "xyz", "b-b", "\u2028", "٣"]
 
 LONG = 20_000
-"""Rounds enough to exhaust the stack of a Java thread many times over."""
+"""Iterations enough to exhaust the stack of a Java thread many times over."""
 
 
 def _random_patterns(count: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Grouping keys in the interpreter: which values `distinct` and `group_by` take for one, and which they refuse.
+"""Grouping keys as Python values: which values `distinct` and `group_by` take for one, and which they refuse.
 
 The same rules as SQL are in `lower/keys.py`.
 

@@ -125,5 +125,3 @@ def test_places_outside_the_text_are_its_ends() -> None:
     found = scalar("cxl: abc\n")
     assert (found.to_file_offset(-5), found.to_file_offset(99)) == (5, 8)
     assert found.locate(Span(3, 3)) == Span(8, 8)
-    assert found.content_span == Span(5, 8)
-    assert scalar("cxl: 'abc'\n").content_span == Span(6, 9)

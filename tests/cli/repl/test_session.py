@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from clinker_spark.cli.cxl.repl import fields
+from clinker_spark.cli.repl.commands import respond
 from clinker_spark.cli.repl.completion import complete, needs_more, receiver_text
 from clinker_spark.cli.repl.help import topic, topics
 from clinker_spark.cli.repl.session import Session
@@ -64,38 +65,38 @@ def words(session: Session, before: str) -> list[str]:
     ],
 )
 def test_answers(session: Session, text: str, answer: str) -> None:
-    assert session.handle(text) == answer
+    assert respond(session, text) == answer
 
 
 def test_lets_and_emits_persist(session: Session) -> None:
-    session.handle("let net = price * qty")
-    session.handle("emit total = net + 1.0")
-    assert session.handle("total * 2") == "22.0 : Float"
-    session.handle("let net = 1")
-    assert session.handle("net") == "1 : Int"
-    assert session.handle("emit each t in tags { emit n = total }").startswith("2 rows")
-    assert session.handle("filter false").endswith("(the record would be dropped)")
-    assert session.handle("net") == "1 : Int"  # neither of the two was kept
+    respond(session, "let net = price * qty")
+    respond(session, "emit total = net + 1.0")
+    assert respond(session, "total * 2") == "22.0 : Float"
+    respond(session, "let net = 1")
+    assert respond(session, "net") == "1 : Int"
+    assert respond(session, "emit each t in tags { emit n = total }").startswith("2 rows")
+    assert respond(session, "filter false").endswith("(the record would be dropped)")
+    assert respond(session, "net") == "1 : Int"  # neither of the two was kept
 
 
 def test_what_is_kept_does_not_trace_again(session: Session) -> None:
-    assert session.handle("let a = qty.debug()") == "debug: 4\na = 4 : Int"
-    assert session.handle("a") == "4 : Int"
+    assert respond(session, "let a = qty.debug()") == "debug: 4\na = 4 : Int"
+    assert respond(session, "a") == "4 : Int"
 
 
 def test_a_constant_let_can_be_a_pattern(session: Session) -> None:
-    session.handle('let p = "b.*"')
-    assert session.handle('"blue".matches(p)') == "true : Bool"
+    respond(session, 'let p = "b.*"')
+    assert respond(session, '"blue".matches(p)') == "true : Bool"
 
 
 def test_modules(tmp_path: Path) -> None:
     (tmp_path / "m.cxl").write_text("let RATE = 3\nfn double(x) = x * 2\n")
     session = Session(rules=str(tmp_path))
-    assert session.handle("let a = 1") == "a = 1 : Int"
-    assert session.handle("use m") == ""
-    assert session.handle("m.double(m.RATE) + a") == "7 : Int"
-    assert "E227" in session.handle("use nowhere")
-    assert session.handle("m.RATE") == "3 : Int"
+    assert respond(session, "let a = 1") == "a = 1 : Int"
+    assert respond(session, "use m") == ""
+    assert respond(session, "m.double(m.RATE) + a") == "7 : Int"
+    assert "E227" in respond(session, "use nowhere")
+    assert respond(session, "m.RATE") == "3 : Int"
 
 
 # --------------------------------------------------------------------- errors
@@ -114,8 +115,8 @@ def test_modules(tmp_path: Path) -> None:
     ],
 )
 def test_errors_are_shown_at_their_place_in_the_input(session: Session, text: str, code: str, place: str) -> None:
-    session.handle("let before = 1")
-    answer = session.handle(text)
+    respond(session, "let before = 1")
+    answer = respond(session, text)
     assert f"error[{code}]" in answer and place in answer
     assert "before" not in answer.split("help")[0]
     assert session.kept == ["let before = 1"]
@@ -125,15 +126,15 @@ def test_errors_are_shown_at_their_place_in_the_input(session: Session, text: st
 
 
 def test_help(session: Session) -> None:
-    overview = session.handle(":help")
+    overview = respond(session, ":help")
     for name in (":type EXPR", ":fields", ":set NAME=VALUE", ":load FILE", ":save FILE", ":reset", ":quit"):
         assert name in overview
-    assert session.handle(":help keys").startswith("Map.keys() -> Array(String)\n")
-    assert '{a: 1, b: 2}.keys()  =>  ["a", "b"]' in session.handle(":help keys")
-    both = session.handle(":help filter")
+    assert respond(session, ":help keys").startswith("Map.keys() -> Array(String)\n")
+    assert '{a: 1, b: 2}.keys()  =>  ["a", "b"]' in respond(session, ":help keys")
+    both = respond(session, ":help filter")
     assert "filter CONDITION" in both and "Array.filter(it => ...)" in both
-    assert "$window.lag" in session.handle(":help lag") and "aggregate" in session.handle(":help sum")
-    assert session.handle(":help kys") == "no help on 'kys'; did you mean 'keys'?"
+    assert "$window.lag" in respond(session, ":help lag") and "aggregate" in respond(session, ":help sum")
+    assert respond(session, ":help kys") == "no help on 'kys'; did you mean 'keys'?"
 
 
 @pytest.mark.parametrize("word", topics())
@@ -144,23 +145,23 @@ def test_every_topic_has_a_page(word: str) -> None:
 @pytest.mark.parametrize("row", [*all_builtins(), *HIGHER_ORDER.values()], ids=lambda row: row.name)
 def test_what_help_promises_is_what_the_session_answers(row: Builtin | HigherOrderMethod) -> None:
     for expression, value in row.examples:
-        assert Session().handle(expression).splitlines()[-1].rpartition(" : ")[0] == value
+        assert respond(Session(), expression).splitlines()[-1].rpartition(" : ")[0] == value
 
 
 def test_type(session: Session) -> None:
-    assert session.handle(":type price * qty") == "Float  (can fail)"
-    assert session.handle(":type price * 0.5") == "Float"
-    assert session.handle(":type 10 / qty") == "Int  (can fail)"
-    assert session.handle(":t note") == "Any"
-    assert "E203" in session.handle(":type nope")
-    assert "takes an expression" in session.handle(":type let a = 1")
-    assert session.handle(":type") == "usage: :type EXPR"
+    assert respond(session, ":type price * qty") == "Float  (can fail)"
+    assert respond(session, ":type price * 0.5") == "Float"
+    assert respond(session, ":type 10 / qty") == "Int  (can fail)"
+    assert respond(session, ":t note") == "Any"
+    assert "E203" in respond(session, ":type nope")
+    assert "takes an expression" in respond(session, ":type let a = 1")
+    assert respond(session, ":type") == "usage: :type EXPR"
     assert session.kept == []
 
 
 def test_fields(session: Session) -> None:
-    session.handle("let net = 1")
-    assert session.handle(":fields").splitlines() == [
+    respond(session, "let net = 1")
+    assert respond(session, ":fields").splitlines() == [
         "price : Float  2.5",
         "qty   : Int    4",
         'tags  : Array  ["new", "blue"]',
@@ -168,7 +169,7 @@ def test_fields(session: Session) -> None:
         "note  : Any    null",
         "net   : Int",
     ]
-    assert Session().handle(":fields") == "no fields; :set name=value makes one"
+    assert respond(Session(), ":fields") == "no fields; :set name=value makes one"
 
 
 @pytest.mark.parametrize(
@@ -190,55 +191,55 @@ def test_fields(session: Session) -> None:
     ],
 )
 def test_set(session: Session, argument: str, answer: str) -> None:
-    assert session.handle(f":set {argument}") == answer
+    assert respond(session, f":set {argument}") == answer
 
 
 def test_set_moves_what_depends_on_it(session: Session) -> None:
-    session.handle("let double = qty * 2")
-    assert session.handle(":set qty=5") == "qty = 5 : Int"
-    assert session.handle("double") == "10 : Int"
-    refused = session.handle(":set qty=many")
+    respond(session, "let double = qty * 2")
+    assert respond(session, ":set qty=5") == "qty = 5 : Int"
+    assert respond(session, "double") == "10 : Int"
+    refused = respond(session, ":set qty=many")
     assert refused.startswith("not set: ") and "E200" in refused
-    assert session.handle("double") == "10 : Int"
+    assert respond(session, "double") == "10 : Int"
 
 
 def test_a_declared_field_keeps_its_type() -> None:
     session = Session(fields("price: decimal(2), on: date", None))
-    assert session.handle(":set price=2.5") == 'price = "2.50" : Decimal'
-    assert session.handle(":set on=2024-03-15") == 'on = "2024-03-15" : Date'
-    assert session.handle(":set on=#2024-03-16#") == 'on = "2024-03-16" : Date'
-    assert session.handle(":set on=soon") == "not set: 'soon' is not a date; write it as 2024-03-15"
-    assert session.handle("on") == '"2024-03-16" : Date'
+    assert respond(session, ":set price=2.5") == 'price = "2.50" : Decimal'
+    assert respond(session, ":set on=2024-03-15") == 'on = "2024-03-15" : Date'
+    assert respond(session, ":set on=#2024-03-16#") == 'on = "2024-03-16" : Date'
+    assert respond(session, ":set on=soon") == "not set: 'soon' is not a date; write it as 2024-03-15"
+    assert respond(session, "on") == '"2024-03-16" : Date'
 
 
 def test_save_load_and_reset(session: Session, tmp_path: Path) -> None:
     file = tmp_path / "saved.cxl"
-    session.handle("let  net=price*qty")
-    session.handle("net")
-    session.handle("emit total=net")
-    assert session.handle(f":save {file}") == f"saved 2 statements to {file}"
+    respond(session, "let  net=price*qty")
+    respond(session, "net")
+    respond(session, "emit total=net")
+    assert respond(session, f":save {file}") == f"saved 2 statements to {file}"
     assert file.read_text() == "let net = price * qty\nemit total = net\n"
-    assert "already there" in session.handle(f":save {file}")
-    assert session.handle(f":save! {file}").startswith("saved 2")
-    session.handle(":set qty=1")
-    assert session.handle(":reset") == "forgotten"
-    assert "E203" in session.handle("net") and session.handle("qty") == "4 : Int"
-    assert session.handle(f":load {file}") == "net = 10.0 : Float\ntotal = 10.0 : Float"
-    assert session.handle("total") == "10.0 : Float"
+    assert "already there" in respond(session, f":save {file}")
+    assert respond(session, f":save! {file}").startswith("saved 2")
+    respond(session, ":set qty=1")
+    assert respond(session, ":reset") == "forgotten"
+    assert "E203" in respond(session, "net") and respond(session, "qty") == "4 : Int"
+    assert respond(session, f":load {file}") == "net = 10.0 : Float\ntotal = 10.0 : Float"
+    assert respond(session, "total") == "10.0 : Float"
 
 
 def test_files_that_cannot_be_used(session: Session, tmp_path: Path) -> None:
-    assert "E224" in session.handle(f":load {tmp_path}/none.cxl")
-    assert "E224" in session.handle(f":load {tmp_path}")
-    assert session.handle(":load") == "usage: :load FILE"
-    assert session.handle(":save") == "usage: :save FILE"
-    assert "cannot write" in session.handle(f":save {tmp_path}/no/folder.cxl")
+    assert "E224" in respond(session, f":load {tmp_path}/none.cxl")
+    assert "E224" in respond(session, f":load {tmp_path}")
+    assert respond(session, ":load") == "usage: :load FILE"
+    assert respond(session, ":save") == "usage: :save FILE"
+    assert "cannot write" in respond(session, f":save {tmp_path}/no/folder.cxl")
 
 
 def test_quit_and_unknown_commands(session: Session) -> None:
-    assert session.handle(":quti") == "no command ':quti'; did you mean ':quit'?"
+    assert respond(session, ":quti") == "no command ':quti'; did you mean ':quit'?"
     assert not session.done
-    assert session.handle(":q") == "" and session.done
+    assert respond(session, ":q") == "" and session.done
 
 
 # ----------------------------------------------------------- more than one line
@@ -274,7 +275,7 @@ def test_needs_more(text: str, open_: bool) -> None:
 
 
 def test_words(session: Session) -> None:
-    session.handle("let pricing = 1")
+    respond(session, "let pricing = 1")
     assert words(session, "emit x = pr") == ["price", "pricing"]
     assert words(session, "em") == ["emit"]
     assert words(session, "'pr") == [] and words(session, "1 # pr") == [] and words(session, "") == []

@@ -11,7 +11,7 @@ from clinker_spark.cxl.format.expressions import quote_string
 from clinker_spark.cxl.format.formatter import WIDTH, format_expression, format_source
 from clinker_spark.cxl.syntax.lexer import tokenize
 from clinker_spark.cxl.syntax.parser import parse_expression
-from tests.cxl.syntax_trees import tree
+from tests.cxl.syntax.trees import tree
 
 
 def check(text: str) -> str:

@@ -11,7 +11,7 @@ from clinker_spark.core.span import Source
 from clinker_spark.cxl import limits
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.syntax.parser import parse, parse_expression
-from tests.cxl.syntax_trees import expression, messages, tree
+from tests.cxl.syntax.trees import expression, messages, tree
 
 EXPRESSIONS = [
     # literals

@@ -1,0 +1,34 @@
+"""The plan of a pipeline on the command line, and its warnings."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.render import render_all, use_color
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.prepare import prepare
+from clinker_spark.report.explain import explain
+
+
+def plan_of(pipeline: str, options: dict[str, Any]) -> Plan:
+    """The plan with the variables and modules that were asked for; its warnings are shown."""
+    plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
+    show_warnings(plan.warnings)
+    return plan
+
+
+def show_plan(pipeline: str) -> None:
+    """`clinker explain PIPELINE`."""
+    plan = prepare(pipeline)
+    show_warnings(plan.warnings)
+    click.echo(explain(plan, "text"), nl=False)
+
+
+def show_warnings(warnings: Sequence[Diagnostic]) -> None:
+    if warnings:
+        click.echo(render_all(warnings, use_color(sys.stderr)), err=True)

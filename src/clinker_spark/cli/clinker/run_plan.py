@@ -1,0 +1,42 @@
+"""What `clinker run` does before Spark starts: plan, explain, check files and folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clinker_spark.cli.clinker.planning import plan_of, show_warnings
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.plan.graph import Plan
+from clinker_spark.report.explain import explain
+from clinker_spark.runtime.paths.checks import check_paths, listed_files
+from clinker_spark.runtime.run.options import Options
+
+
+def run(pipeline: str, options: dict[str, Any]) -> int:
+    """Run a pipeline, as far as the options ask for it."""
+    plan = None if options["machine"] else plan_of(pipeline, options)  # events tell of planning, too
+    if plan is not None and options["explain"] is not None:
+        click.echo(explain(plan, options["explain"]), nl=False)
+        return 0
+    base = Path(options["base_dir"]) if options["base_dir"] else None
+    run_options = Options(batch_id=options["batch_id"], force=options["force"], base=base)
+    if plan is not None and options["dry_run"]:
+        show_warnings(_checked_paths(plan, run_options))
+        if options["preview"] is None:
+            click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")
+            for node in plan.outputs:
+                click.echo(f"  {node.name} -> {node.config.path}")
+            return 0
+    from clinker_spark.cli.clinker.run_session import run_on_spark  # pyspark: a second, which a plan does not need
+
+    return run_on_spark(pipeline, plan, run_options, options)
+
+
+def _checked_paths(plan: Plan, options: Options) -> Sequence[Diagnostic]:
+    """What is to be said about the files that a run would read and write. It lists files, and reads none."""
+    files, warnings = listed_files(plan, options, options.base or plan.file.folder)
+    return (*warnings, *check_paths(plan, options, files))
