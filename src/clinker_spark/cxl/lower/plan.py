@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from clinker_spark.core.types import Type
 from clinker_spark.cxl.ir import TExpr
+from clinker_spark.sql.quoting import identifier
 
 ERROR_COLUMN = "$error"
 ARRIVAL_COLUMN = "$arrival"
@@ -132,7 +133,7 @@ class LoweredProgram:
 
 def quote(name: str) -> str:
     """A column name as an SQL identifier."""
-    return "`" + name.replace("`", "``") + "`"
+    return identifier(name)
 
 
 @dataclass

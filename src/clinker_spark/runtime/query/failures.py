@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Span
 from clinker_spark.plan.nodes import Plan
-from clinker_spark.plan.query.files import BROKEN
 from clinker_spark.plan.query.node import QueryPlan
 from clinker_spark.query.failures import Failed
+from clinker_spark.query.files.formats import BROKEN
 
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE|\n|$)")
 _KNOWN = (

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from clinker_spark.plan.query.values import VALUE, columns_of
 from clinker_spark.query import values
 from clinker_spark.query.evaluate.functions import items
 from clinker_spark.query.failures import Failed
+from clinker_spark.query.lower.values import VALUE, columns_of
 from clinker_spark.query.types import ListType, MapType, QType, RecordType
 from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.commit.claims import Claim

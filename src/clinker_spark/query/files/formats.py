@@ -18,9 +18,8 @@ from typing import Any
 
 from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.query.csv_files import WHOLE, csv_names, csv_row, shown_path
 from clinker_spark.query.failures import Failed
+from clinker_spark.query.files.csv import WHOLE, csv_names, csv_row, shown_path
 from clinker_spark.query.types import (
     ANY,
     INT,
@@ -35,6 +34,8 @@ from clinker_spark.query.types import (
     type_of_value,
     unify,
 )
+from clinker_spark.sql.render import columns_text
+from clinker_spark.sql.tree import Named
 
 FORMATS = ("csv", "tsv", "json", "jsonl", "yaml", "parquet")
 _ENDINGS = {**{f".{name}": name for name in FORMATS}, ".yml": "yaml", ".ndjson": "jsonl"}
@@ -295,7 +296,7 @@ def _parquet_row(paths: tuple[str, ...]) -> tuple[RecordType, str | None]:
     spelled = [(f.name, _spark_spelling(f.type)) for f in schema]
     if any(text is None for _, text in spelled):
         return row, None
-    return row, ", ".join(f"{quote(name)} {text}" for name, text in spelled)
+    return row, columns_text((name, Named(str(text))) for name, text in spelled)
 
 
 def _spark_spelling(t: Any) -> str | None:
