@@ -101,7 +101,13 @@ class CallChecker(CheckerBase):
                 help_text = f"group the rows first: group by … into g, then {row.name}(from x in g select x.…)"
                 return self.note("E704", e.span, f"{row.name}() outside a group: it {problem}", help_text)
             return self.note("E702", e.args[0].span, f"{row.name}() {problem}")
-        return row.result_type(args)
+        return self.total(e, row, row.result_type(args))
+
+    def total(self, e: cxl.Expr, row: Function, t: QType) -> QType:
+        """The type of a call, kept when running needs it: what a total of nothing is depends on it."""
+        if row.name in ("sum", "min", "max"):
+            self.totals[id(e)] = t
+        return t
 
     def method(self, e: cxl.MethodCall, scope: Types) -> QType:
         target = self.infer(e.receiver, scope)
@@ -112,7 +118,8 @@ class CallChecker(CheckerBase):
             return self._call_value(found, args, e.args, e.name_span)
         result = self.call_method(target, e.method, args, e.name_span)
         self._check_literals(e, [target, *args])
-        return result
+        row = FUNCTIONS.get(e.method)
+        return result if row is None or not isinstance(target, ListType | GroupType) else self.total(e, row, result)
 
     def _check_literals(self, e: cxl.MethodCall, args: Sequence[QType]) -> None:
         """Patterns and formats that are written in the program are checked before it runs."""

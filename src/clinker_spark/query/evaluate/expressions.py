@@ -20,6 +20,7 @@ from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.evaluate.casts import cast
 from clinker_spark.query.evaluate.functions import items
 from clinker_spark.query.evaluate.operators import operate
+from clinker_spark.query.facts import Facts
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.functions import FUNCTIONS, Function
 from clinker_spark.query.scopes import Scope
@@ -44,8 +45,9 @@ class ExpressionEvaluator:
 
     types: TypeTable
 
-    def __init__(self, types: TypeTable) -> None:
+    def __init__(self, types: TypeTable, facts: Facts) -> None:
         self.types = types
+        self.facts = facts
         self._handlers: dict[type, Callable[[Any, Env], Any]] = {
             cxl.Literal: lambda e, s: e.value,
             cxl.Name: self._name,
@@ -273,7 +275,7 @@ class ExpressionEvaluator:
                 return self._call_method(args[0], row.name, args[1:])
             if len(args) < row.least or (row.most is not None and len(args) > row.most):
                 raise Failed(f"{row.name}() takes {row.least} argument{'s' * (row.least != 1)}, not {len(args)}")
-            return run_row(row, args)
+            return self.facts.total(e, run_row(row, args))
         if e.function in methods() and args:
             return self._call_method(args[0], e.function, args[1:])
         raise Failed(f"unknown function '{e.function}'", code="E701")
@@ -301,7 +303,7 @@ class ExpressionEvaluator:
         args = [self.local(self.eval(a, scope)) for a in e.args]
         if isinstance(target, dict) and isinstance(target.get(e.method), FunctionValue):
             return self.apply(target[e.method], args)
-        return self._call_method(target, e.method, args, e.name_span)
+        return self.facts.total(e, self._call_method(target, e.method, args, e.name_span))
 
     def _call_method(self, target: Any, name: str, args: list[Any], span: Span | None = None) -> Any:
         if isinstance(target, Group):

@@ -171,7 +171,7 @@ def prepare(
         checked = check(program.source, program.statements, names, load_type)
         if checked.problems:
             raise QueryError(checked.problems)
-        queries.per_row = checked.per_row
+        queries.per_row = checked.facts.per_row
         plan(checked, queries, values or {})
     return checked
 
@@ -193,8 +193,7 @@ def plan(program: Checked, queries: Queries, names: Mapping[str, Any]) -> Any:
     A value that only a job would give is unknown here, and so is everything that depends on it. Gives the last
     value, or None.
     """
-    evaluator = Evaluator(program.types, Planner(queries), io.StringIO())
-    evaluator.per_row = program.per_row
+    evaluator = Evaluator(program.types, Planner(queries), io.StringIO(), program.facts)
     scope: Scope[Any] = Scope(None, dict(names))
     last: Any = None
     for s in program.statements:
