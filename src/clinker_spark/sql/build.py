@@ -115,11 +115,6 @@ def template(text: str, *args: Expr) -> Expr:
     return _filled(re.split(r"\{([0-9]+)\}", text), args)
 
 
-def holes(text: str) -> int:
-    """How many arguments a template needs."""
-    return max((int(i) + 1 for i in re.findall(r"\{([0-9]+)\}", text)), default=0)
-
-
 def marks(count: int) -> list[str]:
     """What stands for the arguments while CXL makes text: no literal and no quoted name can contain it."""
     return [f"\x01{i}\x01" for i in range(count)]

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from clinker_spark.core.span import Span
-from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.table import PATTERN_HELP
+from clinker_spark.cxl.check.overloads import params_for
 from clinker_spark.cxl.errors import Fail
 from clinker_spark.cxl.interpret.calls import run_dynamic
 from clinker_spark.cxl.regex.patterns import RegexError
@@ -23,6 +23,7 @@ from clinker_spark.query.evaluate.operators import operate
 from clinker_spark.query.facts import Facts
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.functions import FUNCTIONS, Function
+from clinker_spark.query.methods import method
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import RecordType
@@ -276,7 +277,7 @@ class ExpressionEvaluator:
             if len(args) < row.least or (row.most is not None and len(args) > row.most):
                 raise Failed(f"{row.name}() takes {row.least} argument{'s' * (row.least != 1)}, not {len(args)}")
             return self.facts.total(e, run_row(row, args))
-        if e.function in methods() and args:
+        if args and method(e.function) is not None:
             return self._call_method(args[0], e.function, args[1:])
         raise Failed(f"unknown function '{e.function}'", code="E701")
 
@@ -312,9 +313,10 @@ class ExpressionEvaluator:
             return self._higher_order(target, name, args[0])
         if isinstance(target, dict | list) and name in FUNCTIONS:
             return run_row(FUNCTIONS[name], [target, *args])
-        builtin = methods().get(name)
+        builtin = method(name)
         if builtin is not None:
-            return run_dynamic(builtin, builtin.overloads, [target, *args])
+            taken = [o for o in builtin.overloads if params_for(o, len(args) + 1) is not None]
+            return run_dynamic(builtin, taken, [target, *args])
         if name in FUNCTIONS:
             return run_row(FUNCTIONS[name], [target, *args])
         raise Failed(f"unknown field or method '{name}'", span=span, code="E701")

@@ -82,8 +82,11 @@ def array_aggregate(function: str, array: Column, distinct: bool, lowering: Lowe
     values = call("array_distinct", array.sql) if distinct else array.sql
     size = call("size", values)
     match function:
-        case "count" | "len":
-            return Column(sql.Cast(size, BIGINT), INT)
+        case "count":
+            made = sql.Cast(size, BIGINT)
+            return Column(call("coalesce", made, long(0)) if array.type.nullable else made, INT)
+        case "len":
+            return Column(sql.Cast(size, BIGINT), INT.as_nullable() if array.type.nullable else INT)
         case "exists":
             return Column(sql.Binary(">", size, sql.Literal(0)), BOOL)
         case "first":

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP
+from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.check.overloads import params_for
 from clinker_spark.cxl.lower.expressions import sql_template
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.functions import FUNCTIONS, Function
 from clinker_spark.query.lower.conditions import has_element
-from clinker_spark.query.lower.guards import Guarding
+from clinker_spark.query.lower.guards import Guarding, finite
 from clinker_spark.query.lower.patterns import METHODS, pattern_call
 from clinker_spark.query.lower.spelling import spark_type
-from clinker_spark.query.lower.values import Column, Local, Value, wide, widened
-from clinker_spark.query.methods import choose
+from clinker_spark.query.lower.values import Column, Local, Value, wide
+from clinker_spark.query.methods import choose, method
 from clinker_spark.query.types import (
     BOOL,
     FLOAT,
@@ -29,14 +29,30 @@ from clinker_spark.query.types import (
     MapType,
     QType,
     RecordType,
+    Scalar,
     from_core,
+    is_any,
     is_kind,
+    is_null,
     is_number,
     to_core,
 )
 from clinker_spark.sql import build
 from clinker_spark.sql import tree as sql
-from clinker_spark.sql.build import BIGINT, all_of, call, equals, holes, marked, never_null, template, there
+from clinker_spark.sql.build import (
+    BIGINT,
+    all_of,
+    any_of,
+    call,
+    equals,
+    marked,
+    marks,
+    negated,
+    never_null,
+    template,
+    there,
+    when,
+)
 
 _HOLE = re.compile(r"\{([0-9]|r)\}")
 
@@ -45,7 +61,7 @@ def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], s
     """`receiver.name(args)` by CXL's table. A failing call stops the query with its reason."""
     receiver = columns[0].type
     row = FUNCTIONS.get(name)
-    builtin = methods().get(name)
+    builtin = method(name)
     if row is not None and (builtin is None or isinstance(receiver, ListType | MapType | RecordType)):
         return call_template(row, columns, span, rows)
     if builtin is None:
@@ -78,13 +94,16 @@ def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], s
     if failing:
         condition = _failing(made, overload.failures[0].when, args)
         message = f".{name}(): {overload.failures[0].message}"
-        if rows.guard is not None:
-            made = rows.guard.checked(made, condition, message, columns[0].sql)
-        else:
-            value = call("coalesce", sql.Cast(columns[0].sql, build.STRING), sql.Literal("null"))
-            shown = call("concat", sql.Literal(f"{message}: "), value)
-            made = call("IF", condition, call("raise_error", shown), made)
+        made = _or_stop(made, condition, message, columns[0].sql, rows)
     return Column(made, from_core(result))
+
+
+def _or_stop(made: sql.Expr, condition: sql.Expr, message: str, value: sql.Expr, rows: Guarding) -> sql.Expr:
+    """A value that ends the query, or sets the record aside, on a condition."""
+    if rows.guard is not None:
+        return rows.guard.checked(made, condition, message, value)
+    shown = call("coalesce", sql.Cast(value, build.STRING), sql.Literal("null"))
+    return call("IF", condition, call("raise_error", call("concat", sql.Literal(f"{message}: "), shown)), made)
 
 
 def _failing(made: sql.Expr, condition: str, args: Sequence[sql.Expr]) -> sql.Expr:
@@ -99,60 +118,89 @@ def _failing(made: sql.Expr, condition: str, args: Sequence[sql.Expr]) -> sql.Ex
 def call_template(row: Function, columns: Sequence[Column], span: Span, rows: Guarding) -> Column:
     """A free function of scalar arguments."""
     types = [c.type for c in columns]
+    nullable = any(t.nullable for t in types)
     special = _special(row.name, columns, rows)
     if special is not None:
         return special
-    if row.sql is None or any(isinstance(t, ListType) for t in types):
+    if row.sql is None or not all(is_number(t) for t in types):
         raise Failed(f"{row.name}() of {types[0]} cannot run on Spark", span=span, code="E708")
-    if holes(row.sql) > len(columns):
-        raise Failed(f"{row.name}() needs {holes(row.sql)} arguments on Spark", span=span, code="E708")
-    made = template(row.sql, *(wide(c) for c in columns))
-    if row.name == "round" and len(columns) == 2:
-        made = call("round", wide(columns[0]), sql.Cast(columns[1].sql, build.INT))
-    result = widened(row.result_type(types))
-    return Column(made, result.as_nullable() if any(t.nullable for t in types) else result)
+    args = [c.sql if is_kind(c.type, Kind.FLOAT) else sql.Cast(c.sql, build.DOUBLE) for c in columns]
+    made = template(row.sql, *args)
+    lost = all_of([*(never_null(finite(arg)) for arg in args), negated(never_null(finite(made)))])
+    made = _or_stop(made, lost, f"{row.name}(): there is no such number", columns[0].sql, rows)
+    return Column(made, FLOAT.as_nullable() if nullable else FLOAT)
 
 
 def _special(name: str, columns: Sequence[Column], rows: Guarding) -> Column | None:
     """Functions whose SQL depends on the type of what they get."""
     t: QType = columns[0].type
     first, *others = [c.sql for c in columns]
-    if name in ("str", "string"):
-        return _as_text(columns[0])
-    if name in ("int", "float") and (is_number(t) or is_kind(t, Kind.STRING)):
-        return _as_number(columns[0], INT if name == "int" else FLOAT, name, rows)
-    if name == "len" and is_kind(t, Kind.STRING):
-        return Column(sql.Cast(call("length", first), BIGINT), INT.as_nullable() if t.nullable else INT)
-    if name == "len" and isinstance(t, ListType | MapType):
-        return Column(sql.Cast(call("size", first), BIGINT), INT)
-    if name == "contains" and is_kind(t, Kind.STRING):
-        return Column(never_null(call("contains", first, others[0])), BOOL)
-    if name == "contains" and isinstance(t, ListType):
-        return Column(has_element(first, others[0]), BOOL)
-    if name == "reverse":
-        return Column(call("reverse", first), t)
-    if name == "concat":
-        return Column(call("concat", first, *others), t)
-    if name == "join" and isinstance(t, ListType):
-        return Column(call("array_join", first, others[0]), STRING)
-    if name in ("append", "push") and isinstance(t, ListType):
-        return Column(call("array_append", first, others[0]), t)
-    if name == "keys" and isinstance(t, MapType):
-        return Column(call("map_keys", first), ListType(t.key))
-    if name == "values" and isinstance(t, MapType):
-        return Column(call("map_values", first), ListType(t.value))
+    whole = INT.as_nullable() if t.nullable else INT
+    match name:
+        case "str" | "string":
+            made = text_of(columns[0])
+            return Column(call("coalesce", made, sql.Literal("null")) if t.nullable else made, STRING)
+        case "int" | "float" if is_number(t) or is_kind(t, Kind.STRING):
+            return _as_number(columns[0], INT if name == "int" else FLOAT, name, rows)
+        case "len" if is_kind(t, Kind.STRING):
+            return Column(sql.Cast(call("length", first), BIGINT), whole)
+        case "len" if isinstance(t, ListType | MapType):
+            return Column(sql.Cast(call("size", first), BIGINT), whole)
+        case "contains" if is_kind(t, Kind.STRING):
+            return Column(never_null(call("contains", first, others[0])), BOOL)
+        case "contains" if isinstance(t, ListType):
+            return Column(has_element(first, others[0]), BOOL)
+        case "substring" if is_kind(t, Kind.STRING):
+            return Column(_between(first, *others), STRING.as_nullable() if t.nullable else STRING)
+        case "reverse":
+            return Column(call("reverse", first), t)
+        case "concat" if any(is_kind(c.type, Kind.STRING) for c in columns):
+            nullable = any(c.type.nullable for c in columns)
+            return Column(call("concat", *map(text_of, columns)), STRING.as_nullable() if nullable else STRING)
+        case "concat":
+            return Column(call("concat", first, *others), t)
+        case "join" if isinstance(t, ListType):
+            shown = text_of(Column(sql.Variable("cq_t"), t.element))
+            texts = call("transform", first, sql.Lambda(("cq_t",), shown))
+            return Column(call("array_join", texts, others[0], sql.Literal("null")), STRING)
+        case "append" | "push" if isinstance(t, ListType):
+            return Column(call("array_append", first, others[0]), t)
+        case "keys" if isinstance(t, MapType):
+            return Column(call("map_keys", first), ListType(t.key))
+        case "values" if isinstance(t, MapType):
+            return Column(call("map_values", first), ListType(t.value))
     return None
 
 
-def _as_text(column: Column) -> Column:
-    value, made = column.sql, column.sql
-    if not is_kind(column.type, Kind.STRING):
-        made = sql.Cast(value, build.STRING)
-    if is_kind(column.type, Kind.FLOAT):  # whole floats have no point, as `print` shows them
-        small = sql.Binary("<", call("abs", value), sql.Literal(1e15))
-        whole = all_of((equals(value, call("floor", value)), small))
-        made = call("IF", whole, sql.Cast(sql.Cast(value, BIGINT), build.STRING), made)
-    return Column(call("coalesce", made, sql.Literal("null")) if column.type.nullable else made, STRING)
+def _between(text: sql.Expr, start: sql.Expr, end: sql.Expr) -> sql.Expr:
+    """A text from one position up to another; those below 0 count from the end."""
+    first, last = (_position(text, sql.Cast(e, build.INT)) for e in (start, end))
+    first = call("greatest", first, sql.Literal(0)) if not isinstance(first, sql.Cast) else first
+    length = call("greatest", sql.Binary("-", last, first), sql.Literal(0))
+    return call("substring", text, sql.Binary("+", first, sql.Literal(1)), length)
+
+
+def _position(text: sql.Expr, place: sql.Cast) -> sql.Expr:
+    written = build.written_number(place.value)
+    if written is not None and written >= 0:
+        return place
+    return call("IF", sql.Binary("<", place, sql.Literal(0)), sql.Binary("+", place, call("length", text)), place)
+
+
+def text_of(column: Column) -> sql.Expr:
+    """A value as `print` shows it."""
+    value, t = column.sql, column.type
+    if is_kind(t, Kind.STRING):
+        return value
+    if not isinstance(t, Scalar) or is_any(t) or is_null(t):
+        return sql.Cast(value, build.STRING)
+    text = marked(sql_text(marks(1)[0], to_core(t.present())), wide(column))
+    if not is_kind(t, Kind.FLOAT):
+        return text
+    # Very large and very small numbers have an exponent, which CXL does not write.
+    size = call("abs", wide(column))
+    usual = all_of((sql.Binary(">=", size, sql.Literal(1e-4)), sql.Binary("<", size, sql.Literal(1e21))))
+    return when(any_of((usual, equals(size, sql.Literal(0.0)))), text, sql.Cast(value, build.STRING))
 
 
 def _as_number(column: Column, to: QType, name: str, rows: Guarding) -> Column:

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.evaluate.expressions import FunctionValue
@@ -18,7 +17,7 @@ from clinker_spark.query.failures import Failed
 from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.lower.arithmetic import ArithmeticLowering
 from clinker_spark.query.lower.base import Env, local_scope
-from clinker_spark.query.lower.calls import call_method, call_template
+from clinker_spark.query.lower.calls import call_method, call_template, text_of
 from clinker_spark.query.lower.spelling import literal, spark_type
 from clinker_spark.query.lower.values import (
     Column,
@@ -31,6 +30,7 @@ from clinker_spark.query.lower.values import (
     wide,
     widened,
 )
+from clinker_spark.query.methods import method
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
@@ -229,6 +229,8 @@ class ExpressionLowering(ArithmeticLowering):
         made = to.as_nullable() if value.type.nullable else to
         if self.guard is not None and isinstance(to, Scalar) and _may_fail(value.type, to):
             return Column(self.guard.converted(value, spark_type(to), self.shown(e.span)), made)
+        if is_kind(to, Kind.STRING) and is_kind(value.type, Kind.FLOAT):
+            return Column(text_of(value), made)
         return Column(sql.Cast(value.sql, spark_type(to), span=e.span), made)
 
     # ------------------------------------------------------------------ calls
@@ -237,17 +239,18 @@ class ExpressionLowering(ArithmeticLowering):
         if e.function in scope:
             return self._call_value(scope.get(e.function), e.function, e.args, scope, e)
         row = FUNCTIONS.get(e.function)
-        if row is not None and e.args and (row.aggregate or row.name == "len"):
+        of_two = e.function in ("min", "max") and len(e.args) == 2
+        if row is not None and e.args and (row.aggregate or row.name == "len") and not of_two:
             found = self.aggregate(e, scope)
             if found is not None:
                 return found
         args = [self.lower(a, scope) for a in e.args]
-        if all(isinstance(a, Local) for a in args) and row is not None:
+        if row is not None and not of_two and all(isinstance(a, Local) for a in args):
             return Local(row.run(*[a.value for a in args if isinstance(a, Local)]))
         columns = [self.to_column(a) for a in args]
-        if row is not None and not (row.name in ("min", "max") and len(args) == 2):
+        if row is not None and not of_two:
             return call_template(row, columns, e.span, self)
-        if e.function in methods() and columns:
+        if columns and method(e.function) is not None:
             return call_method(e.function, columns, args, e.span, self)
         self.no_form(
             e.span, f"{e.function}() cannot run on Spark", "only values can be computed there, nothing printed"

@@ -16,6 +16,7 @@ _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE|\n|$)")
 _KNOWN = (
     ("DIVIDE_BY_ZERO", "division by zero", None),
     ("ARITHMETIC_OVERFLOW", "a number does not fit in 64 bits", "compute with floats: multiply by 1.0 first"),
+    ("CAST_OVERFLOW", "a number does not fit in 64 bits", "compute with floats: multiply by 1.0 first"),
     ("CAST_INVALID_INPUT", "a value cannot be converted", "leave such rows out, or use .try_int() and its kin"),
     ("INVALID_ARRAY_INDEX", "an index is out of range", None),
     ("SCALAR_SUBQUERY_TOO_MANY_ROWS", "a sub-query gives more than one row", "use first(…) or an aggregate"),
