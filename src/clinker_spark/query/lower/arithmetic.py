@@ -25,7 +25,7 @@ from clinker_spark.query.types import (
     unify,
 )
 from clinker_spark.sql import tree as sql
-from clinker_spark.sql.build import BIGINT, NULL, all_of, call, negated, or_else, when
+from clinker_spark.sql.build import NULL, all_of, call, negated, or_else, when
 
 _SUMS = ("+", "-", "*")
 
@@ -101,8 +101,6 @@ class ArithmeticLowering(ConditionLowering):
         whole = is_kind(left.type, Kind.INT) and is_kind(right.type, Kind.INT)
         op = "div" if e.op == "/" and whole else e.op
         a, b = wide(left), wide(right)
-        if whole and op != "div" and left.number is not None and right.number is not None:
-            a = sql.Cast(a, BIGINT)  # two short constants would be computed in 32 bits
         merged = unify(left.type.present(), right.type.present())
         t = Scalar(merged.kind) if isinstance(merged, Scalar) else ANY
         made: sql.Expr = sql.Binary(op, a, b, e.span)

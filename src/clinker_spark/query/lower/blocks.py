@@ -36,6 +36,7 @@ from clinker_spark.query.lower.values import (
     Value,
     columns_of,
     sorted_by,
+    wide,
 )
 from clinker_spark.query.names import key_name, scalar_aggregate
 from clinker_spark.query.scopes import Scope
@@ -51,7 +52,7 @@ from clinker_spark.query.types import (
     is_null,
 )
 from clinker_spark.sql import tree as sql
-from clinker_spark.sql.build import NULL, ROWS, STRING, call, columns, long, own_columns
+from clinker_spark.sql.build import NULL, ROWS, STRING, call, columns, own_columns
 
 Inline = Callable[[list[Any]], Relation]
 """A list of the program as rows on Spark."""
@@ -328,11 +329,9 @@ class QueryLowering(ArrayLowering):
     def _storable(self, column: Column, e: cxl.Expr) -> Column:
         if is_null(column.type):
             return Column(sql.Cast(NULL, STRING), column.type)
-        if isinstance(column.number, int):
-            return Column(long(column.number), column.type)  # a written number is a 64-bit one
         if is_any(column.type):
             self.no_form(e.span, "the type of this value is not known, so Spark cannot hold it", "convert it with 'as'")
-        return column
+        return Column(wide(column), column.type) if isinstance(column.number, int) else column
 
     def _distinct(
         self, block: Block, names: list[str], row: QType, terms: list[OrderTerm], e: cxl.Expr

@@ -18,7 +18,7 @@ from clinker_spark.query.types import (
 )
 from clinker_spark.query.values import Dataset
 from clinker_spark.sql import tree
-from clinker_spark.sql.build import BIGINT, DOUBLE, own_columns, there, written_number
+from clinker_spark.sql.build import BIGINT, DOUBLE, long, own_columns, there, written_number
 
 
 @dataclass(frozen=True)
@@ -172,8 +172,10 @@ def row_value(alias: str, row: QType, presence: Presence | None = None) -> Value
 
 
 def wide(column: Column) -> tree.Expr:
-    """A number with all the bits that computing with it needs."""
+    """A number with all the bits that computing with it needs: Spark takes one that is written for 32 bits."""
     t = column.type
+    if isinstance(column.number, int):
+        return long(column.number)
     if isinstance(t, Scalar) and t.narrow:
         return tree.Cast(column.sql, BIGINT if t.kind is Kind.INT else DOUBLE)
     return column.sql
