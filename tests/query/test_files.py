@@ -164,7 +164,7 @@ def test_what_only_spark_sees_stops_the_query_and_is_named(
 
 
 def test_fields_that_appear_late_in_a_long_file_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from clinker_spark.query.files import formats as files
+    from clinker_spark.query.files import documents as files
 
     monkeypatch.setattr(files, "WHOLE", 100)
     monkeypatch.setattr(files, "_JSON_BLOCK", 200)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from clinker_spark.query.check.programs import Checked
-from clinker_spark.query.lower.programs import plan
 from clinker_spark.query.lower.values import OrderTerm, SparkDataset
+from clinker_spark.query.prepare import plan
 from clinker_spark.sql.render import render
 
 

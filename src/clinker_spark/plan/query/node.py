@@ -15,10 +15,10 @@ from clinker_spark.plan.nodes import PlanNode, Schema, StreamRef
 from clinker_spark.query.failures import QueryError
 from clinker_spark.query.files.formats import FileSource
 from clinker_spark.query.lower.order import ARRIVAL, ASCENDING_ID
-from clinker_spark.query.lower.programs import Queries, plan, prepare
-from clinker_spark.query.lower.sources import Scan
 from clinker_spark.query.lower.values import Lowered, SparkDataset, columns_of, list_type, sorted_by
+from clinker_spark.query.prepare import Queries, plan, prepare
 from clinker_spark.query.program import compile_query, deep_trees, located
+from clinker_spark.query.sources import Scan
 from clinker_spark.query.types import QType, RecordType, from_core, is_kind, to_core
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import BIGINT, call

@@ -18,7 +18,6 @@ from clinker_spark.query.lower.arrays import ArrayLowering
 from clinker_spark.query.lower.base import Env, failing_at
 from clinker_spark.query.lower.bindings import POSITION, Binding, Block
 from clinker_spark.query.lower.groups import GroupContext
-from clinker_spark.query.lower.keys import groups_in_order
 from clinker_spark.query.lower.order import first_places
 from clinker_spark.query.lower.sets import set_relation
 from clinker_spark.query.lower.values import (
@@ -38,7 +37,7 @@ from clinker_spark.query.lower.values import (
     sorted_by,
     wide,
 )
-from clinker_spark.query.names import key_name, scalar_aggregate
+from clinker_spark.query.names import groups_in_order, key_name, scalar_aggregate
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (

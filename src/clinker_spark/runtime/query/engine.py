@@ -16,9 +16,9 @@ from clinker_spark.query.failures import Failed
 from clinker_spark.query.files.csv import shown_path
 from clinker_spark.query.files.formats import FileSource, format_of
 from clinker_spark.query.lower.base import failing_at
-from clinker_spark.query.lower.programs import Queries, prepare
-from clinker_spark.query.lower.sources import element_type
 from clinker_spark.query.lower.values import VALUE, Column, SparkDataset
+from clinker_spark.query.prepare import Queries, prepare
+from clinker_spark.query.sources import element_type
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.values import Dataset
 from clinker_spark.runtime.errors import IoError

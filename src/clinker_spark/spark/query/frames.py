@@ -10,9 +10,9 @@ from clinker_spark.core.types import Kind
 from clinker_spark.query.evaluate.casts import cast
 from clinker_spark.query.files.formats import FILE_PLACES, PLACE, FileSource
 from clinker_spark.query.lower.order import ASCENDING_ID
-from clinker_spark.query.lower.sources import ListSource
 from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.lower.values import VALUE, columns_of
+from clinker_spark.query.sources import ListSource
 from clinker_spark.query.types import STRING, QType, RecordType, is_kind
 from clinker_spark.spark.query.csv_frames import csv_frame
 from clinker_spark.sql import tree as sql

@@ -19,11 +19,11 @@ from clinker_spark.query.files.formats import format_of
 from clinker_spark.query.lower.base import failing_at, local_scope
 from clinker_spark.query.lower.blocks import QueryLowering
 from clinker_spark.query.lower.guards import Reasons
-from clinker_spark.query.lower.sources import Sources
 from clinker_spark.query.lower.values import Column, Rows, SparkDataset, list_type
 from clinker_spark.query.names import children, free_names
 from clinker_spark.query.program import deep_trees, located
 from clinker_spark.query.scopes import Scope
+from clinker_spark.query.sources import Sources
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import ANY, ListType, QType
 from clinker_spark.query.values import Dataset
