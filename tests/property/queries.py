@@ -113,7 +113,7 @@ class Generator:
     # ------------------------------------------------------------ programs
 
     def program(self) -> Program:
-        self.names, self.risky = 0, self._chance(0.2)
+        self.names, self.risky = 0, self._chance(0.4)
         kind = self.rng.random()
         if kind < 0.70:
             return Program("{0}", (self.query()[0],))
@@ -252,9 +252,10 @@ class Generator:
     def expression(self, kind: str, variables: Mapping[str, str], depth: int = 0, *, sure: bool = False) -> str:
         """An expression of a kind. `sure` ones read a variable if there is one of the kind."""
         found = self._of(kind, variables)
-        if found is not None and (depth > 2 or self._chance(0.45 if depth else 0.25) or (sure and depth == 0)):
+        deep = depth > self.rng.choice([0, 1, 1])
+        if found is not None and (deep or self._chance(0.45 if depth else 0.25) or (sure and depth == 0)):
             return found
-        if depth > 2 or self._chance(0.15):
+        if deep or self._chance(0.15):
             return self._literal(kind)
         make = {"int": self._int, "float": self._float, "str": self._str, "bool": self._bool}[kind]
         return make(lambda k: self.expression(k, variables, depth + 1), variables)
@@ -287,7 +288,7 @@ class Generator:
                 lambda: f"{self.rng.choice(['sum', 'count', 'min', 'max'])}({elements})",
                 lambda: f"count(from {name} in {elements} where {name} > {self._literal('int')} select {name})",
             ]
-        if self.risky and self._chance(0.3):
+        if self.risky and self._chance(0.5):
             forms = [lambda: f"({e('int')} {self.rng.choice('/%')} {e('int')})", lambda: f"{e('str')}.to_int()"]
         return str(self.rng.choice(forms)())
 
@@ -300,7 +301,7 @@ class Generator:
             lambda: f"{e('float')}.round(1)",
             lambda: f"(if {e('bool')} then {e('float')} else {e('float')})",
         ]
-        if self.risky and self._chance(0.3):
+        if self.risky and self._chance(0.5):
             forms = [lambda: f"({e('float')} / {e('float')})", lambda: f"{e('str')}.to_float()"]
         return str(self.rng.choice(forms)())
 

@@ -28,11 +28,11 @@ from tests.property.queries import LISTS, Program, programs
 
 EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
 SEED = int(os.environ.get("QUERY_SEED", "20261118"))
-TOGETHER = 600 if EVERYTHING else 120
+TOGETHER = 600 if EVERYTHING else 60
 """Programs that give values, asked many at a time: each is one value of one row."""
-ALONE = 120 if EVERYTHING else 12
+ALONE = 100 if EVERYTHING else 8
 """Programs asked one by one: their rows come sorted, as users get them. As many fail, which only one by one can."""
-BATCH = 30
+BATCH = 20
 
 NO_FORM = "no Spark form"
 FAILED = "failed"
