@@ -11,17 +11,20 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from threading import Lock
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from clinker_spark.query.check.programs import Checked
 from clinker_spark.query.failures import Failed, QueryError
 from clinker_spark.query.lower.blocks import QueryLowering
-from clinker_spark.query.lower.values import Column, list_type
+from clinker_spark.query.lower.values import Column, SparkDataset, list_type
+from clinker_spark.query.prepare import prepare
 from clinker_spark.query.program import compile_query, run
 from clinker_spark.query.scopes import Scope
-from clinker_spark.runtime.query.engine import QueryEngine, SparkDataset, prepare
+from clinker_spark.runtime.query.engine import QueryEngine
 from clinker_spark.spark.query.results import value_of
 from clinker_spark.sql import tree as sql
 from tests.property.queries import LISTS, Program, programs
@@ -43,8 +46,14 @@ class Engines:
 
     def __init__(self, spark: SparkSession) -> None:
         self.engine = QueryEngine(lambda: spark)
+        self._lock = Lock()
         self.rows = {name: SparkDataset(self.engine.inline(rows)) for name, rows in LISTS.items()}
         self.types = {name: list_type(value.relation) for name, value in self.rows.items()}
+
+    def _prepared(self, program: Program) -> Checked:
+        """The program with its queries lowered. An engine is made for one program at a time."""
+        with self._lock:
+            return prepare(compile_query(str(program), names=self.types), self.engine, self.types, self.rows)
 
     def expected(self, program: Program) -> Any:
         """What the evaluator gives; None when the program is wrong before it runs."""
@@ -56,7 +65,7 @@ class Engines:
 
     def alone(self, program: Program) -> Any:
         try:
-            checked = prepare(compile_query(str(program), names=self.types), self.engine, self.types, self.rows)
+            checked = self._prepared(program)
             value = run(checked, self.engine, names=self.rows)
             return self.engine.rows(value) if isinstance(value, SparkDataset) else value
         except (QueryError, Failed) as error:
@@ -66,7 +75,7 @@ class Engines:
     def column(self, program: Program) -> sql.Expr | None:
         """All that a program gives as one SQL value; None when it has no Spark form."""
         try:
-            checked = prepare(compile_query(str(program), names=self.types), self.engine, self.types, self.rows)
+            checked = self._prepared(program)
             [statement] = checked.statements
             found = self.engine.lowered(statement.value, Scope(None, dict(self.rows)), checked.types)  # type: ignore[attr-defined]
             if isinstance(found, Column):

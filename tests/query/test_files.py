@@ -17,8 +17,9 @@ from clinker_spark.query.failures import Failed
 from clinker_spark.query.files import csv as csv_files
 from clinker_spark.query.files.formats import file_source
 from clinker_spark.query.files.guesses import guessed
+from clinker_spark.query.prepare import prepare
 from clinker_spark.query.program import compile_query, run
-from clinker_spark.runtime.query.engine import QueryEngine, prepare
+from clinker_spark.runtime.query.engine import QueryEngine
 
 
 @pytest.mark.parametrize(

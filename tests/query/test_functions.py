@@ -10,9 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from clinker_spark.query.failures import QueryError
-from clinker_spark.query.lower.values import list_type
+from clinker_spark.query.lower.values import SparkDataset, list_type
+from clinker_spark.query.prepare import prepare
 from clinker_spark.query.program import compile_query, located, run
-from clinker_spark.runtime.query.engine import QueryEngine, SparkDataset, prepare
+from clinker_spark.runtime.query.engine import QueryEngine
 
 TEXTS = ["", "a", "Ab c", " 5 ", "12", "-7", "2.5", "ä🦀b", None, "0x10", "it's"]
 FLOATS = [0.0, -1.5, 2.5, 0.25, 1e10, 1e20, 123456789.125, None, -0.5, 0.1]

@@ -15,9 +15,11 @@ from pyspark.sql import SparkSession
 import clinker_spark
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.query.lower.values import SparkDataset
+from clinker_spark.query.prepare import prepare
 from clinker_spark.query.program import compile_query, run
 from clinker_spark.query.types import ListType
-from clinker_spark.runtime.query.engine import QueryEngine, SparkDataset, prepare
+from clinker_spark.runtime.query.engine import QueryEngine
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import marked
 from clinker_spark.sql.render import render

@@ -47,7 +47,7 @@ class Sources:
     def __init__(self) -> None:
         self.scans: list[Scan] = []
         self._prefix = f"q{next(_numbers)}"
-        self._files: dict[int, SparkDataset] = {}
+        self._files: dict[int, tuple[ast.Load, SparkDataset]] = {}
         self._lists: dict[int, tuple[list[Any], Relation]] = {}
 
     def load(self, e: ast.Load, path: str | None, options: dict[str, Any], types: TypeTable) -> SparkDataset:
@@ -55,8 +55,9 @@ class Sources:
             declared = types.resolve(e.type) if e.type is not None else None
             source = file_source(path, options, declared)
             label = re.sub(r"\W+", "_", os.path.splitext(os.path.basename(source.paths[0]))[0])
-            self._files[id(e)] = self.source(label, source.row, source, source.places)
-        return self._files[id(e)]
+            # With the node, so that its id stays its own.
+            self._files[id(e)] = e, self.source(label, source.row, source, source.places)
+        return self._files[id(e)][1]
 
     def inline(self, rows: list[Any]) -> Relation:
         """A list of the program as rows on Spark."""

@@ -1,4 +1,7 @@
-"""The engine of query programs: files, lists and DataFrames as rows on Spark, which starts when they are needed."""
+"""The engine of query programs: files, lists and DataFrames as rows on Spark, which starts when they are needed.
+
+What needs pyspark is imported where the first job starts: checking and explaining a program must not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,13 @@ from clinker_spark.query.files.csv import shown_path
 from clinker_spark.query.files.formats import FileSource, format_of
 from clinker_spark.query.lower.base import failing_at
 from clinker_spark.query.lower.values import VALUE, Column, SparkDataset
-from clinker_spark.query.prepare import Queries, prepare
-from clinker_spark.query.sources import element_type
+from clinker_spark.query.prepare import Queries
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.values import Dataset
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.query.failures import failure
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.render import render
-
-__all__ = ["QueryEngine", "SparkDataset", "element_type", "prepare"]
 
 _PREVIEW = 101
 
