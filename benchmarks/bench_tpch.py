@@ -22,9 +22,10 @@ sys.path[:0] = [str(Path(__file__).resolve().parent.parent), str(Path(__file__).
 
 from benchmarks.tpch.suite import NUMBERS, TABLES, duckdb_runner, generate, program, rows_of, same, sql  # noqa: E402
 
+from clinker_spark.query.prepare import prepare  # noqa: E402
 from clinker_spark.query.program import compile_query, run  # noqa: E402
 from clinker_spark.query.values import Dataset  # noqa: E402
-from clinker_spark.runtime.query.engine import QueryEngine, prepare  # noqa: E402
+from clinker_spark.runtime.query.engine import QueryEngine  # noqa: E402
 from clinker_spark.spark.session.sessions import session  # noqa: E402
 
 Way = Callable[[int], Any]

@@ -18,16 +18,17 @@ PACKAGE = "clinker_spark"
 
 RANK = {
     "core": 0,
-    "cxl": 1,
-    "config": 2,
-    "query": 3,
-    "plan": 4,
-    "spark": 5,
-    "runtime": 6,
-    "streaming": 7,
-    "dataset": 7,  # the same rank as streaming: neither may import the other
-    "report": 8,
-    "cli": 9,
+    "sql": 1,
+    "cxl": 2,
+    "config": 3,
+    "query": 4,
+    "plan": 5,
+    "spark": 6,
+    "runtime": 7,
+    "streaming": 8,
+    "dataset": 8,  # the same rank as streaming: neither may import the other
+    "report": 9,
+    "cli": 10,
 }
 
 CXL_RANK = {

@@ -294,4 +294,24 @@ CASES: dict[str, tuple[str, Any]] = {
         ["Zoe", "Eve", "Bob", "Ada"],
     ),
     "unordered still has all rows": ("count(from p in people unordered select p)", 4),
+    "written numbers have 64 bits": (
+        "from p in people group by p.city into g select "
+        "{a: avg(from x in g select 1), b: avg(from x in g select if x.age > 20 then 1 else 3)}",
+        [{"a": 1.0, "b": 1.0}, {"a": 1.0, "b": 3.0}, {"a": 1.0, "b": 3.0}],
+    ),
+    "a sum of chosen numbers has 64 bits": (
+        "from p in people where p.name == 'Ada' "
+        "select (if p.age > 1 then 2000000000 else 0) + (if p.age > 2 then 2000000000 else 1)",
+        [4000000000],
+    ),
+    "totals of nothing": (
+        "from p in people where p.name == 'Ada' select {t: max(from o in orders where o.id > 9 select o.who), "
+        "n: sum(from o in orders where o.id > 9 select o.total)}",
+        [{"t": None, "n": 0.0}],
+    ),
+    "a right join of no rows": (
+        "from p in (from q in people where q.age > 99 select q) right join o in orders on o.who == p.name "
+        "where o.id == 5 select {n: p.name, id: o.id}",
+        [{"n": None, "id": 5}],
+    ),
 }

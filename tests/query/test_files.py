@@ -13,12 +13,13 @@ from pyspark.sql import SparkSession
 
 import clinker_spark
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.query import csv_files
-from clinker_spark.plan.query.files import file_source
-from clinker_spark.plan.query.guesses import guessed
 from clinker_spark.query.failures import Failed
+from clinker_spark.query.files import csv as csv_files
+from clinker_spark.query.files.formats import file_source
+from clinker_spark.query.files.guesses import guessed
+from clinker_spark.query.prepare import prepare
 from clinker_spark.query.program import compile_query, run
-from clinker_spark.runtime.query.engine import QueryEngine, prepare
+from clinker_spark.runtime.query.engine import QueryEngine
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_what_only_spark_sees_stops_the_query_and_is_named(
 
 
 def test_fields_that_appear_late_in_a_long_file_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from clinker_spark.plan.query import files
+    from clinker_spark.query.files import documents as files
 
     monkeypatch.setattr(files, "WHOLE", 100)
     monkeypatch.setattr(files, "_JSON_BLOCK", 200)

@@ -7,9 +7,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from clinker_spark.query.lower.values import SparkDataset
+from clinker_spark.query.prepare import prepare
 from clinker_spark.query.program import compile_query, run
 from clinker_spark.query.types import ListType
-from clinker_spark.runtime.query.engine import QueryEngine, SparkDataset, prepare
+from clinker_spark.runtime.query.engine import QueryEngine
 
 PROGRAM = """
 from r in rows

@@ -13,10 +13,12 @@ from pyspark.sql import SparkSession
 
 import clinker_spark
 from clinker_spark.query.failures import QueryError
+from clinker_spark.query.lower.values import SparkDataset
+from clinker_spark.query.prepare import prepare
 from clinker_spark.query.program import compile_query, located, run
 from clinker_spark.query.types import ListType
 from clinker_spark.query.values import Dataset
-from clinker_spark.runtime.query.engine import QueryEngine, SparkDataset, prepare
+from clinker_spark.runtime.query.engine import QueryEngine
 
 from .programs import CASES, ORDERS, PEOPLE
 

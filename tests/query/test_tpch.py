@@ -9,9 +9,10 @@ from pathlib import Path
 from benchmarks.tpch.suite import NUMBERS, duckdb_runner, generate, program, rows_of, same, sql
 from pyspark.sql import SparkSession
 
+from clinker_spark.query.prepare import prepare
 from clinker_spark.query.program import compile_query, run
 from clinker_spark.query.values import Dataset
-from clinker_spark.runtime.query.engine import QueryEngine, prepare
+from clinker_spark.runtime.query.engine import QueryEngine
 
 SCALE = 0.005
 EVERYTHING = os.environ.get("CLINKER_CASES") == "all"

@@ -1,8 +1,9 @@
 """The free functions of the query language: one row each says all there is to say.
 
 `count(xs)`, `len(s)`, `substring(s, 0, 2)`. Every method of CXL is a function too: `upper(s)` is `s.upper()`, and
-needs no row here. Rows of `aggregate` take a list (or a group) and are the ones that a grouped query turns into plain
-aggregates on Spark; `sql` of the others is a template as in CXL's builtin table, for arguments of scalar types.
+needs no row here (`methods` has those of another name). Rows of `aggregate` take a list (or a group) and are the ones
+that a grouped query turns into plain aggregates on Spark. `sql` is a template for floats; where it has no finite result
+for finite numbers, there is none.
 """
 
 from __future__ import annotations
@@ -78,6 +79,10 @@ def _present_element(args: Sequence[QType]) -> QType:
     return element.present() if is_number(element) else element.as_nullable()
 
 
+def _length(args: Sequence[QType]) -> QType:
+    return INT.as_nullable() if args[0].nullable else INT
+
+
 def _same(args: Sequence[QType]) -> QType:
     return args[0]
 
@@ -143,7 +148,7 @@ def _needs_countable(args: Sequence[QType]) -> str | None:
 FUNCTIONS: dict[str, Function] = {
     row.name: row
     for row in (
-        Function("count", "How many elements; nulls count.", runs.length, INT, aggregate=True, check=_needs_countable),
+        Function("count", "How many elements; nulls count.", runs.count, INT, aggregate=True, check=_needs_countable),
         Function(
             "sum",
             "The total; nulls are left out, nothing gives 0.",
@@ -189,7 +194,7 @@ FUNCTIONS: dict[str, Function] = {
             aggregate=True,
             check=needs_list,
         ),
-        Function("len", "How long a text, a list or a map is.", runs.length, INT, check=_needs_length),
+        Function("len", "How long a text, a list or a map is.", runs.length, _length, check=_needs_length),
         Function("append", "The list with one more element.", runs.appended, _appended, 2, 2),
         Function("push", "The list with one more element.", runs.appended, _appended, 2, 2),
         Function("concat", "Lists or texts one after the other.", runs.concatenated, _concatenated, 1, None),
@@ -201,24 +206,7 @@ FUNCTIONS: dict[str, Function] = {
         Function("string", "As text, the way `print` shows it.", lambda v: values.show(v), STRING),
         Function("int", "As a whole number; a fraction is cut off.", runs.to_int, INT),
         Function("float", "As a float.", runs.to_float, FLOAT),
-        Function(
-            "substring",
-            "From a 0-based position up to, not including, another.",
-            runs.substring,
-            STRING,
-            3,
-            3,
-            sql="substring({0}, CAST({1} AS INT) + 1, greatest(CAST({2} - {1} AS INT), 0))",
-        ),
-        Function(
-            "substr",
-            "So many characters from a 0-based position.",
-            runs.substr,
-            STRING,
-            3,
-            3,
-            sql="substring({0}, CAST({1} AS INT) + 1, CAST({2} AS INT))",
-        ),
+        Function("substring", "From a 0-based position up to, not including, another.", runs.substring, STRING, 3, 3),
         Function(
             "slice",
             "The part of a list from one position up to another.",
@@ -227,17 +215,7 @@ FUNCTIONS: dict[str, Function] = {
             3,
             3,
         ),
-        Function(
-            "padStart",
-            "Filled on the left up to a width.",
-            lambda s, n, fill=" ": s.rjust(n, fill),
-            STRING,
-            2,
-            3,
-            sql="lpad({0}, CAST({1} AS INT), {2})",
-        ),
         Function("join", "The elements as one text, with something between them.", runs.joined, STRING, 2, 2),
-        Function("round", "To so many digits, halves away from zero.", runs.rounded, _same, 1, 2, sql="round({0})"),
         Function("sqrt", "The square root.", runs.math_function(math.sqrt), FLOAT, sql="sqrt({0})"),
         Function("pow", "To a power.", runs.math_function(math.pow), FLOAT, 2, 2, sql="pow({0}, {1})"),
         Function("exp", "e to a power.", runs.math_function(math.exp), FLOAT, sql="exp({0})"),

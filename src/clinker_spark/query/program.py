@@ -49,8 +49,7 @@ def run(
     program: Checked, engine: Engine | None = None, out: TextIO | None = None, names: Mapping[str, Any] | None = None
 ) -> Any:
     """What the program's last expression gives, or None. `print` and `json` write to `out`."""
-    evaluator = Evaluator(program.types, engine, out)
-    evaluator.per_row = program.per_row
+    evaluator = Evaluator(program.types, engine, out, program.facts)
     scope: Scope[Any] = Scope(None, dict(names or {}))
     with deep_trees(program.source), located(program.source):
         value = evaluator.run(program.statements, scope)

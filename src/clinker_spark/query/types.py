@@ -17,6 +17,7 @@ from typing import Any
 
 from clinker_spark.core import types as core
 from clinker_spark.core.types import Kind
+from clinker_spark.cxl.values import kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +315,6 @@ def type_of_value(value: Any) -> QType:
     >>> str(type_of_value([{"a": 1}, {"a": None, "b": "x"}]))
     'list<{a: Int?, b: String?}>'
     """
-    from clinker_spark.cxl.values import kind_of
-
     if isinstance(value, dict):
         return RecordType(tuple((str(k), type_of_value(v)) for k, v in value.items()))
     if isinstance(value, list | tuple):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from clinker_spark.query.check.programs import Checked
+from clinker_spark.query.lower.values import OrderTerm, SparkDataset
+from clinker_spark.query.prepare import plan
+from clinker_spark.sql.render import render
 
 
 def explain(program: Checked, engine: Any) -> str:
     """The sources, and the result as Spark SQL in pipe syntax: the very text that runs."""
     if engine is None:
         return "No file or table is read: the program runs in this process, without Spark.\n"
-    from clinker_spark.plan.query.engine import SparkDataset, plan
-
     value = plan(program, engine, {})
     lines = ["Sources"]
     lines += [f"  {scan.view}: {scan.label}" for scan in engine.scans] or ["  none"]
@@ -25,5 +27,5 @@ def explain(program: Checked, engine: Any) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _order(terms: Any) -> str:
-    return "kept, by " + ", ".join(t.sql() for t in terms) if terms else "none"
+def _order(terms: Sequence[OrderTerm]) -> str:
+    return "kept, by " + ", ".join(str(render(t.key())) for t in terms) if terms else "none"

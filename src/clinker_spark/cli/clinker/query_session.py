@@ -8,7 +8,8 @@ from typing import Any
 from clinker_spark.cli.clinker.spark_settings import spark_settings
 from clinker_spark.core.errors import InputError
 from clinker_spark.query.check.programs import Checked
-from clinker_spark.runtime.query.engine import QueryEngine, prepare
+from clinker_spark.query.prepare import prepare
+from clinker_spark.runtime.query.engine import QueryEngine
 
 
 def open_engine(program: Checked, options: dict[str, Any]) -> tuple[QueryEngine, Checked]:

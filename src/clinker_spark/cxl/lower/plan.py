@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from clinker_spark.core.types import Type
 from clinker_spark.cxl.hidden import BOUND_PREFIX
 from clinker_spark.cxl.ir import TExpr
+from clinker_spark.sql.quoting import identifier
 
 EMPTY = "emit each of nothing"
 """Why a record is left out that a fan-out makes no record of."""
@@ -128,7 +129,7 @@ class LoweredProgram:
 
 def quote(name: str) -> str:
     """A column name as an SQL identifier."""
-    return "`" + name.replace("`", "``") + "`"
+    return identifier(name)
 
 
 @dataclass

@@ -28,6 +28,10 @@ class CheckerBase:
         self.source = source
         self.types = types
         self.problems: list[Diagnostic] = []
+        self.per_row: set[int] = set()
+        """Queries (by id) whose aggregate in select is one of each row."""
+        self.totals: dict[int, QType] = {}
+        """The types of sums, minima and maxima, by the ids of their calls."""
         self.functions = 0
         """Bodies of functions around the statement that is looked at."""
         self.handlers: dict[type, Callable[[Any, Types], QType]] = {}

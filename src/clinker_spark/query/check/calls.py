@@ -11,6 +11,7 @@ from clinker_spark.cxl.check.overloads import params_for
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.base import CheckerBase, Types
 from clinker_spark.query.functions import FUNCTIONS, STATEMENT_FUNCTIONS, Function
+from clinker_spark.query.methods import choose, method
 from clinker_spark.query.names import SCALAR_AGGREGATES
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
@@ -78,7 +79,7 @@ class CallChecker(CheckerBase):
         row = FUNCTIONS.get(e.function)
         if row is not None and not (row.name in ("min", "max") and len(args) == 2):
             return self._builtin(row, args, e)
-        if e.function in methods() and args:
+        if args and method(e.function) is not None:
             return self.call_method(args[0], e.function, args[1:], e.name_span)
         return self.unknown("function", e.function, e.name_span, [*scope, *FUNCTIONS, *methods()])
 
@@ -101,7 +102,13 @@ class CallChecker(CheckerBase):
                 help_text = f"group the rows first: group by … into g, then {row.name}(from x in g select x.…)"
                 return self.note("E704", e.span, f"{row.name}() outside a group: it {problem}", help_text)
             return self.note("E702", e.args[0].span, f"{row.name}() {problem}")
-        return row.result_type(args)
+        return self.total(e, row, row.result_type(args))
+
+    def total(self, e: cxl.Expr, row: Function, t: QType) -> QType:
+        """The type of a call, kept when running needs it: what a total of nothing is depends on it."""
+        if row.name in ("sum", "min", "max"):
+            self.totals[id(e)] = t
+        return t
 
     def method(self, e: cxl.MethodCall, scope: Types) -> QType:
         target = self.infer(e.receiver, scope)
@@ -112,16 +119,15 @@ class CallChecker(CheckerBase):
             return self._call_value(found, args, e.args, e.name_span)
         result = self.call_method(target, e.method, args, e.name_span)
         self._check_literals(e, [target, *args])
-        return result
+        row = FUNCTIONS.get(e.method)
+        return result if row is None or not isinstance(target, ListType | GroupType) else self.total(e, row, result)
 
     def _check_literals(self, e: cxl.MethodCall, args: Sequence[QType]) -> None:
         """Patterns and formats that are written in the program are checked before it runs."""
-        builtin = methods().get(e.method)
+        builtin = method(e.method)
         literals = [a.value if isinstance(a, cxl.Literal) else NOT_LITERAL for a in (e.receiver, *e.args)]
         if builtin is None or all(value is NOT_LITERAL for value in literals[1:]):
             return
-        from clinker_spark.query.methods import choose
-
         found = choose(builtin, args)
         problem = found[0].check(literals) if found is not None and found[0].check is not None else None
         if found is not None and problem is not None:
@@ -146,15 +152,13 @@ class CallChecker(CheckerBase):
         return ListType(element_of(body) or ANY)
 
     def call_method(self, target: QType, name: str, args: Sequence[QType], span: Span) -> QType:
-        builtin = methods().get(name)
+        builtin = method(name)
         row = FUNCTIONS.get(name)
         if row is not None and (builtin is None or isinstance(target, ListType | GroupType | MapType | RecordType)):
             wrong = self._wrong_number(row, len(args) + 1, before=1)
             return row.result_type([target, *args]) if wrong is None else self.note("E702", span, wrong)
         if builtin is None:
             return self.unknown("method", name, span, [*methods(), *FUNCTIONS])
-        from clinker_spark.query.methods import choose
-
         found = choose(builtin, [target, *args])
         if found is not None:
             return from_core(found[1])

@@ -18,6 +18,7 @@ from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.base import Types
 from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.check.queries import QueryChecker
+from clinker_spark.query.facts import Facts
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
@@ -45,7 +46,7 @@ class Checked:
     statements: tuple[ast.Statement, ...]
     types: TypeTable
     names: Mapping[str, QType]
-    per_row: frozenset[int]
+    facts: Facts
     result: QType | None
     problems: tuple[Diagnostic, ...]
 
@@ -234,7 +235,8 @@ def check(
     scope: Types = Scope(None, dict(names or {}))
     result = checker.program(statements, scope)
     problems = sorted([*types.problems, *checker.problems], key=lambda p: p.span.start if p.span else 0)
-    return Checked(source, tuple(statements), types, scope.names, frozenset(checker.per_row), result, tuple(problems))
+    facts = Facts(frozenset(checker.per_row), checker.totals)
+    return Checked(source, tuple(statements), types, scope.names, facts, result, tuple(problems))
 
 
 def _all_statements(statements: Sequence[ast.Statement]) -> list[ast.Statement]:

@@ -103,15 +103,9 @@ class QueryChecker(ExpressionChecker):
                 problem = row.check([whole]) if row.check is not None else None
                 if problem is not None:
                     return self.note("E702", call.args[0].span, f"{call.function}() {problem}")
-                return row.result_type([whole])
+                return self.total(call, row, row.result_type([whole]))
         selected = self.infer(q.select, inner)
         if isinstance(selected, FunctionType):
             self.note("E702", q.select.span, "a query cannot select functions")
             selected = ANY
         return ListType(selected, dataset)
-
-    @property
-    def per_row(self) -> set[int]:
-        """Queries (by id) whose aggregate in select is one of each row."""
-        found: set[int] = self.__dict__.setdefault("_per_row", set())
-        return found

@@ -11,6 +11,7 @@ from typing import Any
 
 from clinker_spark.core.types import Kind
 from clinker_spark.query import values
+from clinker_spark.query.evaluate.functions import plain_number
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.types import ListType, MapType, QType, RecordType, Scalar
 
@@ -51,9 +52,9 @@ def _record(value: dict[str, Any], to: RecordType) -> dict[str, Any]:
 def _scalar(value: Any, kind: Kind, to: QType) -> Any:
     try:
         if kind is Kind.INT and not isinstance(value, bool):
-            return int(value.strip()) if isinstance(value, str) else int(value)
+            return int(plain_number(value))
         if kind is Kind.FLOAT and not isinstance(value, bool):
-            return float(value)
+            return float(plain_number(value))
         if kind is Kind.DECIMAL:
             return Decimal(str(value))
         if kind is Kind.STRING:

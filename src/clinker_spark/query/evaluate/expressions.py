@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from clinker_spark.core.span import Span
-from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.calls import run_dynamic
 from clinker_spark.cxl.builtins.table import PATTERN_HELP
+from clinker_spark.cxl.check.overloads import params_for
 from clinker_spark.cxl.errors import Fail
 from clinker_spark.cxl.regex.patterns import RegexError
 from clinker_spark.cxl.syntax import ast as cxl
@@ -20,8 +20,10 @@ from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.evaluate.casts import cast
 from clinker_spark.query.evaluate.functions import items
 from clinker_spark.query.evaluate.operators import operate
+from clinker_spark.query.facts import Facts
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.functions import FUNCTIONS, Function
+from clinker_spark.query.methods import method
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import RecordType
@@ -44,8 +46,9 @@ class ExpressionEvaluator:
 
     types: TypeTable
 
-    def __init__(self, types: TypeTable) -> None:
+    def __init__(self, types: TypeTable, facts: Facts) -> None:
         self.types = types
+        self.facts = facts
         self._handlers: dict[type, Callable[[Any, Env], Any]] = {
             cxl.Literal: lambda e, s: e.value,
             cxl.Name: self._name,
@@ -273,8 +276,8 @@ class ExpressionEvaluator:
                 return self._call_method(args[0], row.name, args[1:])
             if len(args) < row.least or (row.most is not None and len(args) > row.most):
                 raise Failed(f"{row.name}() takes {row.least} argument{'s' * (row.least != 1)}, not {len(args)}")
-            return run_row(row, args)
-        if e.function in methods() and args:
+            return self.facts.total(e, run_row(row, args))
+        if args and method(e.function) is not None:
             return self._call_method(args[0], e.function, args[1:])
         raise Failed(f"unknown function '{e.function}'", code="E701")
 
@@ -301,7 +304,7 @@ class ExpressionEvaluator:
         args = [self.local(self.eval(a, scope)) for a in e.args]
         if isinstance(target, dict) and isinstance(target.get(e.method), FunctionValue):
             return self.apply(target[e.method], args)
-        return self._call_method(target, e.method, args, e.name_span)
+        return self.facts.total(e, self._call_method(target, e.method, args, e.name_span))
 
     def _call_method(self, target: Any, name: str, args: list[Any], span: Span | None = None) -> Any:
         if isinstance(target, Group):
@@ -310,9 +313,10 @@ class ExpressionEvaluator:
             return self._higher_order(target, name, args[0])
         if isinstance(target, dict | list) and name in FUNCTIONS:
             return run_row(FUNCTIONS[name], [target, *args])
-        builtin = methods().get(name)
+        builtin = method(name)
         if builtin is not None:
-            return run_dynamic(builtin, builtin.overloads, [target, *args])
+            taken = [o for o in builtin.overloads if params_for(o, len(args) + 1) is not None]
+            return run_dynamic(builtin, taken, [target, *args])
         if name in FUNCTIONS:
             return run_row(FUNCTIONS[name], [target, *args])
         raise Failed(f"unknown field or method '{name}'", span=span, code="E701")

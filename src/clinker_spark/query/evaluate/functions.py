@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import Decimal
 from typing import Any
 
 from clinker_spark.cxl.builtins.floatsums import float_mean, float_sum
-from clinker_spark.cxl.builtins.numbers import round_float
 from clinker_spark.cxl.errors import Fail
 from clinker_spark.query import values
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.values import Group
-
-_MOST_DIGITS = 40
-_WIDE = Context(prec=3 * _MOST_DIGITS)
 
 
 def items(value: Any) -> list[Any]:
@@ -83,10 +79,12 @@ def distinct(value: Any) -> list[Any]:
     return kept
 
 
-def length(value: Any) -> int:
-    if isinstance(value, str | dict):
-        return len(value)
-    return len(items(value))
+def length(value: Any) -> int | None:
+    return None if value is None else count(value)
+
+
+def count(value: Any) -> int:
+    return len(value) if isinstance(value, str | dict) else len(items(value))
 
 
 def first(value: Any) -> Any:
@@ -100,10 +98,11 @@ def last(value: Any) -> Any:
 
 
 def to_int(value: Any) -> Any:
+    """A whole number; a fraction is cut off. Raises `Failed` for a text that is none."""
     if value is None:
         return None
     try:
-        return int(value.strip()) if isinstance(value, str) else int(value)
+        return int(plain_number(value))
     except (ValueError, OverflowError, TypeError):
         raise Failed(f"{values.show(value, False)} is not a whole number") from None
 
@@ -112,37 +111,31 @@ def to_float(value: Any) -> Any:
     if value is None:
         return None
     try:
-        return float(value)
+        return float(plain_number(value))
     except (ValueError, TypeError):
         raise Failed(f"{values.show(value, False)} is not a number") from None
 
 
-def substring(text: Any, start: int, end: int) -> Any:
-    if text is None:
+def plain_number(value: Any) -> Any:
+    """A text as numbers are written everywhere: Python would also read `1_000` and the digits of other scripts."""
+    if isinstance(value, str) and ("_" in value or not value.isascii()):
+        raise ValueError(value)
+    return value.strip() if isinstance(value, str) else value
+
+
+def substring(text: Any, start: Any, end: Any) -> Any:
+    """From a position up to another; those below 0 count from the end."""
+    if text is None or start is None or end is None:
         return None
     n = len(text)
     start = max(0, start + n if start < 0 else start)
-    end = min(n, end + n if end < 0 else end)
-    return text[start : max(start, end)]
-
-
-def substr(text: Any, start: int, length: int) -> Any:
-    return substring(text, start, start + length)
+    return text[start : max(start, end + n if end < 0 else end)]
 
 
 def reverse(value: Any) -> Any:
+    if value is None:
+        return None
     return value[::-1] if isinstance(value, str) else items(value)[::-1]
-
-
-def rounded(value: Any, digits: int = 0) -> Any:
-    """Half away from zero, as Spark's round does. More digits than a number can have change nothing."""
-    if value is None or isinstance(value, int):
-        return value
-    if isinstance(value, float):
-        return round_float(value, digits)
-    digits = max(-_MOST_DIGITS, min(digits, _MOST_DIGITS))
-    rounded = value.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP, _WIDE)
-    return rounded.quantize(Decimal(1), context=_WIDE) if digits < 0 else rounded
 
 
 def appended(value: Any, item: Any) -> list[Any]:
@@ -150,6 +143,8 @@ def appended(value: Any, item: Any) -> list[Any]:
 
 
 def concatenated(*lists: Any) -> Any:
+    if any(part is None for part in lists):
+        return None
     if any(isinstance(part, str) for part in lists):
         return "".join(values.show(part) for part in lists)
     return [item for part in lists for item in items(part)]
@@ -172,13 +167,15 @@ def contains(where: Any, what: Any) -> bool:
 
 
 def math_function(function: Callable[..., float]) -> Callable[..., Any]:
+    """A function of floats. Where they are finite, its result must be, too."""
+
     def run(*args: Any) -> Any:
         if any(a is None for a in args):
             return None
         try:
             return float(function(*map(float, args)))
-        except (ValueError, OverflowError) as error:
-            raise Failed(f"cannot compute this: {error}") from None
+        except (ValueError, OverflowError):
+            raise Failed("there is no such number") from None
 
     return run
 

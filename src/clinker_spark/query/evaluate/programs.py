@@ -15,6 +15,7 @@ from clinker_spark.query.evaluate.casts import cast, zero
 from clinker_spark.query.evaluate.expressions import Env, FunctionValue
 from clinker_spark.query.evaluate.functions import items
 from clinker_spark.query.evaluate.queries import QueryEvaluator
+from clinker_spark.query.facts import Facts
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
@@ -53,8 +54,10 @@ class _Return(Exception):
 class Evaluator(QueryEvaluator):
     """Runs the statements of a checked program."""
 
-    def __init__(self, types: TypeTable, engine: Engine | None = None, out: TextIO | None = None) -> None:
-        super().__init__(types)
+    def __init__(
+        self, types: TypeTable, engine: Engine | None = None, out: TextIO | None = None, facts: Facts | None = None
+    ) -> None:
+        super().__init__(types, facts or Facts())
         self.engine = engine
         self.out = out if out is not None else sys.stdout
         self.saved = False

@@ -19,9 +19,6 @@ Row = dict[str, Any]
 
 
 class QueryEvaluator(ExpressionEvaluator):
-    per_row: frozenset[int] = frozenset()
-    """Queries (by id) whose `select sum(x)` is a total of each row, because x is a list."""
-
     def query(self, q: ast.Query, scope: Env) -> Any:
         found = self.on_spark(q, scope)
         if found is not NotImplemented:
@@ -35,9 +32,9 @@ class QueryEvaluator(ExpressionEvaluator):
         take = self._count(q.take, "take", scope)
         end = None if take is None else (skip or 0) + take
         call = scalar_aggregate(q)
-        if call is not None and id(q) not in self.per_row:
+        if call is not None and id(q) not in self.facts.per_row:
             values = [self.eval(call.args[0], Scope(scope, row)) for row in rows]
-            return FUNCTIONS[call.function].run(values[skip:end])
+            return self.facts.total(call, FUNCTIONS[call.function].run(values[skip:end]))
         selected = [self.local(self.eval(q.select, Scope(scope, row))) for row in rows]
         if q.distinct:
             selected = distinct(selected)
@@ -47,8 +44,10 @@ class QueryEvaluator(ExpressionEvaluator):
         rows: list[Row] = [{}]
         for source in q.sources:
             rows = self._cross(source, rows, scope)
+        bound = [source.name for source in q.sources]
         for join in q.joins:
-            rows = self._join(join, rows, scope)
+            rows = self._join(join, rows, bound, scope)
+            bound.append(join.name)
         for let in q.lets:
             rows = [{**row, let.name: self.eval(let.value, Scope(scope, row))} for row in rows]
         for where in q.wheres:
@@ -67,11 +66,11 @@ class QueryEvaluator(ExpressionEvaluator):
 
     # ------------------------------------------------------------------ joins
 
-    def _join(self, join: ast.Join, rows: list[Row], scope: Env) -> list[Row]:
+    def _join(self, join: ast.Join, rows: list[Row], bound: list[str], scope: Env) -> list[Row]:
         right = self._items(join.source, scope)
         find = self._finder(join, rows, right, scope)
         name = join.name
-        missing = dict.fromkeys(rows[0]) if rows else {}
+        missing = dict.fromkeys(bound)
         if join.kind == "right":
             by_right: list[list[Row]] = [[] for _ in right]
             for row in rows:

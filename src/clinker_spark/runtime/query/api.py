@@ -10,9 +10,12 @@ from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
+from clinker_spark.query.lower.values import SparkDataset
+from clinker_spark.query.prepare import prepare
 from clinker_spark.query.program import compile_query, deep_trees, located, run
+from clinker_spark.query.sources import element_type
 from clinker_spark.query.types import ListType, QType, type_of_value
-from clinker_spark.runtime.query.engine import QueryEngine, SparkDataset, element_type, prepare
+from clinker_spark.runtime.query.engine import QueryEngine
 from clinker_spark.spark.session.sessions import SparkSession, names_as_written, session
 
 

@@ -1,4 +1,7 @@
-"""The engine of query programs: files, lists and DataFrames as rows on Spark, which starts when they are needed."""
+"""The engine of query programs: files, lists and DataFrames as rows on Spark, which starts when they are needed.
+
+What needs pyspark is imported where the first job starts: checking and explaining a program must not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +11,34 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.query.csv_files import shown_path
-from clinker_spark.plan.query.engine import PlanningEngine, SparkDataset, element_type, plan, prepare
-from clinker_spark.plan.query.files import FileSource, format_of
-from clinker_spark.plan.query.pieces import render
-from clinker_spark.plan.query.values import Column
+from clinker_spark.core.span import Span
+from clinker_spark.cxl.syntax import ast as cxl
+from clinker_spark.query.check.declared import TypeTable
+from clinker_spark.query.evaluate.expressions import Env
 from clinker_spark.query.failures import Failed
+from clinker_spark.query.files.csv import shown_path
+from clinker_spark.query.files.formats import FileSource, format_of
+from clinker_spark.query.lower.base import failing_at
+from clinker_spark.query.lower.values import VALUE, Column, SparkDataset
+from clinker_spark.query.prepare import Queries
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.values import Dataset
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.query.failures import failure
-
-__all__ = ["QueryEngine", "SparkDataset", "element_type", "plan", "prepare"]
+from clinker_spark.sql import tree as sql
+from clinker_spark.sql.render import render
 
 _PREVIEW = 101
 
 
-class QueryEngine(PlanningEngine):
+class QueryEngine(Queries):
     """Everything between a program and Spark. `spark` is called when the first job starts."""
 
     def __init__(self, spark: Callable[[], Any]) -> None:
         super().__init__()
         self._spark = spark
         self._views: dict[str, str] = {}
-        self.planning = False
+        self.origins: dict[str, Span] = {}
 
     def frame(self, name: str, frame: Any) -> SparkDataset:
         """A DataFrame of the caller. Its rows have no order of their own."""
@@ -42,21 +48,29 @@ class QueryEngine(PlanningEngine):
 
     # ----------------------------------------------------------------- results
 
-    def sql(self, text: str) -> Any:
-        """A DataFrame of lowered text; the views it reads are made first."""
-        from clinker_spark.spark.query.patterns import sql_with_patterns
+    def evaluate(self, e: cxl.Expr, scope: Env, types: TypeTable) -> Any:
+        found = self.lowered(e, scope, types)
+        if isinstance(found, Column):
+            return self.scalar(found)
+        return NotImplemented if found is None else found
+
+    def sql(self, query: sql.Query) -> Any:
+        """A DataFrame of a query; the views it reads are made first."""
+        from clinker_spark.spark.query.patterns import register_patterns
         from clinker_spark.spark.query.views import view_of
 
         spark = self._spark()
 
-        def view(number: int, ordered: bool) -> str:
-            scan = self.scans[number]
-            name = scan.name(ordered)
+        def view(source: sql.Source) -> str:
+            name = self.name(source)
             if name not in self._views:
-                self._views[name] = view_of(spark, name, scan.content, ordered)
-            return quote(self._views[name])
+                self._views[name] = view_of(spark, name, self.scans[source.number].content, source.ordered)
+            return self._views[name]
 
-        return sql_with_patterns(spark, render(text, view))
+        printed = render(query)
+        self.origins |= printed.origins
+        register_patterns(spark, printed.functions)
+        return spark.sql(printed.text(view))
 
     def dataframe(self, value: SparkDataset) -> Any:
         """The rows in order, as a DataFrame."""
@@ -66,13 +80,14 @@ class QueryEngine(PlanningEngine):
         from clinker_spark.spark.query.results import value_of
 
         with self._explained():
-            return value_of(self.sql(column.query or f"SELECT {column.text} AS value").collect()[0][0])
+            # A sub-query runs as it is, not as a part of another.
+            alone = sql.Query((sql.Select((sql.As(column.sql, VALUE),)),))
+            query = column.sql.query if isinstance(column.sql, sql.Subquery) else alone
+            return value_of(self.sql(query).collect()[0][0])
 
     def rows(self, value: Dataset) -> list[Any]:
         from clinker_spark.spark.query.results import collect
 
-        if self.planning:
-            return super().rows(value)
         assert isinstance(value, SparkDataset)
         with self._explained():
             return collect(self.dataframe(value), value.relation.row)
@@ -94,11 +109,8 @@ class QueryEngine(PlanningEngine):
     # -------------------------------------------------------------------- save
 
     def save(self, e: ast.Save, value: Any, path: str | None, options: dict[str, Any]) -> None:
-        try:
+        with failing_at(e.span):
             self.write(value, path or "", options)
-        except Failed as failed:
-            failed.span = failed.span or e.span
-            raise
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -150,8 +162,6 @@ class QueryEngine(PlanningEngine):
         from clinker_spark.runtime.query.files import write_dataset, write_list
 
         kind = format_of(path, options or {})
-        if self.planning:
-            return
         if not force:
             self._check_target(path)
         if isinstance(value, SparkDataset):

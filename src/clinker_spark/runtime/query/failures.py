@@ -8,13 +8,14 @@ from collections.abc import Mapping
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Span
 from clinker_spark.plan.graph import Plan
-from clinker_spark.plan.query.files import BROKEN
 from clinker_spark.query.failures import Failed
+from clinker_spark.query.files.formats import BROKEN
 
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE|\n|$)")
 _KNOWN = (
     ("DIVIDE_BY_ZERO", "division by zero", None),
     ("ARITHMETIC_OVERFLOW", "a number does not fit in 64 bits", "compute with floats: multiply by 1.0 first"),
+    ("CAST_OVERFLOW", "a number does not fit in 64 bits", "compute with floats: multiply by 1.0 first"),
     ("CAST_INVALID_INPUT", "a value cannot be converted", "leave such rows out, or use .try_int() and its kin"),
     ("INVALID_ARRAY_INDEX", "an index is out of range", None),
     ("SCALAR_SUBQUERY_TOO_MANY_ROWS", "a sub-query gives more than one row", "use first(…) or an aggregate"),

@@ -1,8 +1,12 @@
-"""Writing results of queries. Each result is a commit of its own: it appears as a whole or not at all."""
+"""Writing results of queries. Each result is a commit of its own: it appears as a whole or not at all.
+
+Writers of formats, and what needs pyspark, are imported where they are used: most programs need none of them.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import shutil
@@ -12,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from clinker_spark.plan.query.values import VALUE, columns_of
 from clinker_spark.query import values
 from clinker_spark.query.evaluate.functions import items
 from clinker_spark.query.failures import Failed
+from clinker_spark.query.lower.values import VALUE, columns_of
 from clinker_spark.query.types import ListType, MapType, QType, RecordType
 from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.commit.claims import Claim
@@ -44,8 +48,6 @@ def _write_rows(file: IO[bytes], rows: list[Any], path: str, kind: str, options:
             raise Failed(f"cannot write '{path}': {error}", code="E707") from None
         return
     if kind in ("csv", "tsv"):
-        import io
-
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         records = [row if isinstance(row, dict) else {VALUE: row} for row in rows]
         names = list(dict.fromkeys(name for row in records for name in row))
@@ -142,9 +144,6 @@ def _part_files(folder: str) -> list[Path]:
 def _join_parts(file: IO[bytes], parts: Iterable[Path], row: QType, kind: str, options: Mapping[str, Any]) -> None:
     names = [name for name, _ in columns_of(row)]
     if kind in ("csv", "tsv") and options.get("header", True):
-        _write_rows(file, [], "", kind, {"header": False})
-        import io
-
         header = io.StringIO()
         csv.writer(header, delimiter=_delimiter(kind, options), lineterminator="\n").writerow(names)
         file.write(header.getvalue().encode())

@@ -17,10 +17,10 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import LETTER_COLUMN, LETTER_TYPE, ORIGIN_COLUMN, ORIGIN_TYPE
 from clinker_spark.plan.query.node import NodeInput, QueryPlan
-from clinker_spark.plan.query.pieces import render
 from clinker_spark.spark.operators.stream import Stream
 from clinker_spark.spark.query.frames import scan_frame
-from clinker_spark.spark.query.patterns import register_patterns, sql_with_patterns
+from clinker_spark.spark.query.patterns import register_patterns
+from clinker_spark.sql import tree as sql
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -29,26 +29,27 @@ if TYPE_CHECKING:
 def build_query(builder: Builder, node: QueryPlan) -> Stream:
     """The rows of the query, each a new record: it has no place in a file of its own."""
     streams = [_settled(builder, node, i, stream) for i, stream in enumerate(builder.inputs(node))]
-    text = node.ordered_text if builder.plan.facts.required[node.name].arrival else node.text
+    query = node.ordered if builder.plan.facts.required[node.name].arrival else node.query
     tag = f"{id(builder)}_{builder.plan.nodes.index(node)}"
     made: set[str] = set()
 
-    def view(number: int, ordered: bool) -> str:
-        scan = node.scans[number]
+    def view(source: sql.Source) -> str:
+        scan = node.scans[source.number]
         # The two passes of a run read different streams, so each has views of its own.
-        name = f"{scan.name(ordered)}_{tag}"
+        name = f"{scan.name(source.ordered)}_{tag}"
         if name not in made:
             content = scan.content
             frame = (
-                _visible(streams[content.position].frame, ordered, node.arrays)
+                _visible(streams[content.position].frame, source.ordered, node.arrays)
                 if isinstance(content, NodeInput)
-                else scan_frame(builder.spark, content, ordered)
+                else scan_frame(builder.spark, content, source.ordered)
             )
             frame.createOrReplaceTempView(name)
             made.add(name)
-        return quote(name)
+        return name
 
-    frame = sql_with_patterns(builder.spark, render(text, view))
+    register_patterns(builder.spark, node.functions)
+    frame = builder.spark.sql(query.text(view))
     if builder.letters:
         pairs: list[Any] = [item for n, t in node.schema.items() for item in (F.lit(n), F.expr(sql_text(quote(n), t)))]
         letter = F.create_map(*pairs).cast(LETTER_TYPE)
@@ -61,9 +62,9 @@ def _settled(builder: Builder, node: QueryPlan, position: int, stream: Stream) -
     errors = node.errors.get(position)
     if errors is None:
         return builder.absorb(node, stream, f"input {position + 1}")
+    register_patterns(builder.spark, node.functions)
     frame = stream.frame
     for i, (alias, error) in enumerate(errors):
-        register_patterns(builder.spark, error)
         found = F.expr(f"CAST({error} AS {ERROR_TYPE})")
         if i:  # the first query that a record fails in has the say
             found = F.coalesce(F.col(quote(ERROR_COLUMN)), found)

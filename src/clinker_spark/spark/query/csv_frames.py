@@ -15,16 +15,19 @@ from pyspark.sql import functions as F
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import CsvRead
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.hidden import ERROR_COLUMN
-from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import FILE_COLUMN, ROW_COLUMN
-from clinker_spark.plan.query.files import BROKEN, FileSource
-from clinker_spark.plan.query.literals import ddl
+from clinker_spark.query.files.formats import BROKEN, PLACE, FileSource
+from clinker_spark.query.lower.order import ASCENDING_ID
+from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.types import STRING, QType, Scalar, is_kind
 from clinker_spark.spark.scan.csv.source import read_csv
 from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
+from clinker_spark.sql import tree as sql
+from clinker_spark.sql.build import TRUE, all_of, any_of, call, negated, there, when
+from clinker_spark.sql.render import render
 
+_ERROR = sql.Column(ERROR_COLUMN)
 _TYPES = {Kind.BOOL: "bool", Kind.INT: "int", Kind.FLOAT: "float", Kind.DATE: "date", Kind.DATETIME: "date_time"}
 
 
@@ -32,18 +35,17 @@ def csv_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFra
     """The rows of CSV files, in the order of the files and their lines."""
     names = ", ".join(Path(path).name for path in source.paths[:3]) + (" ..." if len(source.paths) > 3 else "")
     frame = _scan(spark, source).frame
-    error = quote(ERROR_COLUMN)
-    told = f"raise_error(concat({sql_string(f'{BROKEN}a record of {names} cannot be used: ')}, {_reason(source)}))"
+    told = sql.Literal(f"{BROKEN}a record of {names} cannot be used: ")
+    stop = call("raise_error", call("concat", told, _reason(source)))
     # A filter stays, whatever columns the query needs.
-    frame = frame.where(f"CASE WHEN {error} IS NULL THEN TRUE ELSE {told} END")
+    frame = frame.where(str(render(when(sql.IsNull(_ERROR), TRUE, stop))))
     patterns = dict(source.patterns)
-    columns = [
-        F.expr(_value(_column(source, name), t, patterns.get(name), name, names)).alias(name)
-        for name, t in source.row.fields
+    listed = [
+        sql.As(_value(_column(source, name), t, patterns.get(name), name, names), name) for name, t in source.row.fields
     ]
     if ordered:  # the splits are the partitions, in order
-        columns.append(F.monotonically_increasing_id().alias(ROW_COLUMN))
-    return frame.select(*columns)
+        listed.append(sql.As(ASCENDING_ID, PLACE))
+    return frame.selectExpr(*[str(render(c)) for c in listed])
 
 
 @dataclass(frozen=True)
@@ -58,16 +60,16 @@ class BrokenRecord:
 def first_broken(spark: SparkSession, source: FileSource) -> BrokenRecord | None:
     """Looks for the record that stopped a query."""
     frame = _scan(spark, source, positions=True).frame
-    error = quote(ERROR_COLUMN)
-    wrong = f"{error} IS NOT NULL"
+    wrong: list[sql.Expr] = [there(_ERROR)]
     reason = _reason(source)
     for name, pattern in source.patterns:
         text = _column(source, name)
-        told = f"concat({sql_string(_unlike(name) + ': ')}, {text})"
-        reason = f"CASE WHEN {error} IS NULL AND NOT {_fits(text, pattern)} THEN {told} ELSE {reason} END"
-        wrong += f" OR NOT {_fits(text, pattern)}"
-    found = frame.where(wrong).selectExpr(quote(FILE_COLUMN), quote(ROW_COLUMN), f"{reason} AS reason")
-    rows = found.orderBy(quote(FILE_COLUMN), quote(ROW_COLUMN)).limit(1).collect()
+        unlike = negated(_fits(text, pattern))
+        told = call("concat", sql.Literal(_unlike(name) + ": "), text)
+        reason = when(all_of((sql.IsNull(_ERROR), unlike)), told, reason)
+        wrong.append(unlike)
+    found = frame.where(str(render(any_of(wrong)))).select(FILE_COLUMN, ROW_COLUMN, F.expr(str(render(reason))))
+    rows = found.orderBy(FILE_COLUMN, ROW_COLUMN).limit(1).collect()
     return BrokenRecord(source.paths[rows[0][0]], rows[0][1], rows[0][2]) if rows else None
 
 
@@ -91,12 +93,12 @@ def _scan(spark: SparkSession, source: FileSource, *, positions: bool = False) -
     return read_csv(spark, request)
 
 
-def _reason(source: FileSource) -> str:
-    """SQL for why a record cannot be used, with the column it is about or else the beginning of its line."""
-    error = quote(ERROR_COLUMN)
-    names = ", ".join(f"'c{i}', {sql_string(name)}" for i, name in enumerate(source.names))
-    column = f"concat('column ', try_element_at(map({names}), {error}.field))"
-    return f"concat_ws(': ', {error}.message, coalesce({column}, {error}.value))"
+def _reason(source: FileSource) -> sql.Expr:
+    """Why a record cannot be used, with the column it is about or else the beginning of its line."""
+    pairs = [sql.Literal(text) for i, name in enumerate(source.names) for text in (f"c{i}", name)]
+    named = call("try_element_at", call("map", *pairs), sql.Field(_ERROR, "field"))
+    about = call("coalesce", call("concat", sql.Literal("column "), named), sql.Field(_ERROR, "value"))
+    return call("concat_ws", sql.Literal(": "), sql.Field(_ERROR, "message"), about)
 
 
 def _spelled(t: QType) -> str:
@@ -105,23 +107,23 @@ def _spelled(t: QType) -> str:
     return _TYPES.get(t.kind, "string") if isinstance(t, Scalar) else "string"
 
 
-def _column(source: FileSource, name: str) -> str:
-    return f"`c{source.names.index(name)}`"
+def _column(source: FileSource, name: str) -> sql.Expr:
+    return sql.Column(f"c{source.names.index(name)}")
 
 
-def _value(column: str, t: QType, pattern: str | None, name: str, files: str) -> str:
-    """How a column is read, as SQL."""
+def _value(column: sql.Expr, t: QType, pattern: str | None, name: str, files: str) -> sql.Expr:
+    """How a column is read."""
     if pattern is not None:
-        told = f"raise_error(concat({sql_string(f'{BROKEN}{_unlike(name)} in {files}: ')}, {column}))"
-        number = f"CASE WHEN {_fits(column, pattern)} THEN CAST({column} AS {ddl(t)}) ELSE {told} END"
-        return f"CASE WHEN {column} IS NOT NULL THEN {number} END"
+        told = call("concat", sql.Literal(f"{BROKEN}{_unlike(name)} in {files}: "), column)
+        number = when(_fits(column, pattern), sql.Cast(column, spark_type(t)), call("raise_error", told))
+        return when(there(column), number)
     if is_kind(t, Kind.STRING):
-        return f"coalesce({column}, '')"  # an empty cell of a text column is the empty text
-    return f"CAST({column} AS {ddl(t)})"
+        return call("coalesce", column, sql.Literal(""))  # an empty cell of a text column is the empty text
+    return sql.Cast(column, spark_type(t))
 
 
-def _fits(column: str, pattern: str) -> str:
-    return f"coalesce({column} RLIKE {sql_string(pattern)}, TRUE)"
+def _fits(column: sql.Expr, pattern: str) -> sql.Expr:
+    return call("coalesce", call("rlike", column, sql.Literal(pattern)), TRUE)
 
 
 def _unlike(name: str) -> str:

@@ -7,15 +7,17 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import ROW_COLUMN
-from clinker_spark.plan.query.engine import ListSource
-from clinker_spark.plan.query.files import FILE_PLACES, FileSource
-from clinker_spark.plan.query.literals import ddl
-from clinker_spark.plan.query.values import VALUE, columns_of
 from clinker_spark.query.evaluate.casts import cast
+from clinker_spark.query.files.formats import FILE_PLACES, PLACE, FileSource
+from clinker_spark.query.lower.order import ASCENDING_ID
+from clinker_spark.query.lower.spelling import spark_type
+from clinker_spark.query.lower.values import VALUE, columns_of
+from clinker_spark.query.sources import ListSource
 from clinker_spark.query.types import STRING, QType, RecordType, is_kind
 from clinker_spark.spark.query.csv_frames import csv_frame
+from clinker_spark.sql import tree as sql
+from clinker_spark.sql.build import BIGINT, own_columns
+from clinker_spark.sql.render import columns_text, render
 
 
 def scan_frame(spark: SparkSession, content: Any, ordered: bool) -> DataFrame:
@@ -31,9 +33,8 @@ def scan_frame(spark: SparkSession, content: Any, ordered: bool) -> DataFrame:
 def list_frame(spark: SparkSession, rows: list[Any], row: QType, ordered: bool) -> DataFrame:
     """A list of the program as a DataFrame."""
     columns = columns_of(row)
-    schema = ", ".join(f"{quote(n)} {ddl(t)}" for n, t in columns)
-    if ordered:
-        schema += f", {quote(ROW_COLUMN)} BIGINT"
+    hidden = [(PLACE, BIGINT)] if ordered else []
+    schema = columns_text([*((n, spark_type(t)) for n, t in columns), *hidden])
     data = []
     for place, item in enumerate(rows):
         record = isinstance(row, RecordType) and columns[0][0] != VALUE
@@ -67,21 +68,21 @@ def file_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFr
     if source.format == "parquet":
         frame = (reader.schema(source.schema) if source.schema else reader).parquet(*source.paths)
     else:
-        schema = ", ".join(f"{quote(n)} {ddl(t)}" for n, t in source.row.fields)
+        schema = columns_text((n, spark_type(t)) for n, t in source.row.fields)
         frame = reader.json(list(source.paths), schema=schema, multiLine=source.format == "json", mode="FAILFAST")
-    listed = [_read_as(source, name, t) for name, t in source.row.fields]
+    listed = [sql.As(_read_as(source, name, t), name) for name, t in source.row.fields]
     if ordered:
-        parquet = source.format == "parquet"
-        row = "_metadata.row_index" if parquet else "monotonically_increasing_id()"
-        places = zip(("_metadata.file_path", "_metadata.file_block_start", row), FILE_PLACES, strict=True)
-        listed += [f"{text} AS {quote(name)}" for text, name in places if name in source.places]
-    if listed == [quote(name) for name in source.names] == [quote(name) for name in frame.columns]:
+        about = sql.Column("_metadata")
+        row = sql.Field(about, "row_index") if source.format == "parquet" else ASCENDING_ID
+        places = (sql.Field(about, "file_path"), sql.Field(about, "file_block_start"), row)
+        listed += [sql.As(e, n) for e, n in zip(places, FILE_PLACES, strict=True) if n in source.places]
+    if tuple(listed) == own_columns(source.names) == own_columns(frame.columns):
         return frame
-    return frame.selectExpr(*listed)
+    return frame.selectExpr(*[str(render(c)) for c in listed])
 
 
-def _read_as(source: FileSource, name: str, t: QType) -> str:
+def _read_as(source: FileSource, name: str, t: QType) -> sql.Expr:
     """How a column of a file is read, as SQL."""
     if source.format == "parquet" and is_kind(t, Kind.DATETIME):
-        return f"CAST({quote(name)} AS TIMESTAMP_NTZ) AS {quote(name)}"
-    return quote(name)
+        return sql.Cast(sql.Column(name), spark_type(t))
+    return sql.Column(name)

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.regex.patterns import compile_regex
-from clinker_spark.plan.query.patterns import PatternCall, functions_in
+from clinker_spark.query.lower.patterns import PatternCall
 from clinker_spark.spark.columns.regexes import over_texts
 
 
-def sql_with_patterns(spark: SparkSession, text: str) -> Any:
-    """A DataFrame of a text, whose functions are registered first."""
-    register_patterns(spark, text)
-    return spark.sql(text)
-
-
-def register_patterns(spark: SparkSession, text: str) -> None:
-    """Make the functions known to a session that a text calls."""
-    for name, call in functions_in(text).items():
+def register_patterns(spark: SparkSession, functions: Mapping[str, PatternCall]) -> None:
+    """Make functions known to a session, which a query calls by these names."""
+    for name, call in functions.items():
         if not spark.catalog.functionExists(name):
             kind = "STRING" if call.method == "capture" else "BOOLEAN"
             spark.udf.register(name, F.arrow_udf(_function(call), returnType=kind))  # type: ignore[attr-defined]

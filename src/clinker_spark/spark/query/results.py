@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Row
 
-from clinker_spark.plan.query.values import VALUE, columns_of
+from clinker_spark.query.lower.values import VALUE, columns_of
 from clinker_spark.query.types import QType, RecordType
 
 

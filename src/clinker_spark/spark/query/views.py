@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from clinker_spark.plan.query.files import FileSource
+from clinker_spark.query.files.formats import FileSource
 from clinker_spark.spark.query.frames import scan_frame
 
 

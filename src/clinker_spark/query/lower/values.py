@@ -8,29 +8,23 @@ from decimal import Decimal
 from typing import Any
 
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import HERE_COLUMN
-from clinker_spark.plan.query.pieces import STEP, nested
-from clinker_spark.query.types import (
-    ANY,
-    GroupType,
-    ListType,
-    QType,
-    RecordType,
-    Scalar,
-)
+from clinker_spark.query.types import ANY, GroupType, ListType, QType, RecordType, Scalar
+from clinker_spark.query.values import Dataset
+from clinker_spark.sql import tree
+from clinker_spark.sql.build import BIGINT, DOUBLE, long, own_columns, there, written_number
 
 
 @dataclass(frozen=True)
 class Column:
-    """SQL text of a known type."""
+    """An SQL expression of a known type."""
 
-    text: str
+    sql: tree.Expr
     type: QType
-    query: str = field(default="", compare=False)
-    """The query that gives this value as its only row. Asked by itself it runs as it is, not as a sub-query."""
-    number: int | float | Decimal | None = field(default=None, compare=False)
-    """The number that is written there, if it is one."""
+
+    @property
+    def number(self) -> int | float | Decimal | None:
+        """The number that is written there, if it is one."""
+        return written_number(self.sql)
 
 
 class Presence:
@@ -40,9 +34,12 @@ class Presence:
         self.alias = alias
         self.asked = False
 
-    def text(self) -> str:
+    def sql(self) -> tree.Expr:
         self.asked = True
-        return f"({self.alias}.{quote(HERE_COLUMN)} IS NOT NULL)"
+        return there(tree.Column(HERE, self.alias))
+
+
+HERE = "$here"
 
 
 @dataclass(frozen=True)
@@ -69,42 +66,44 @@ class Record:
 class OrderTerm:
     """SQL that says where a row stands, mostly a column, hidden or not. `plain` ones ascend and are never null."""
 
-    text: str
+    sql: tree.Expr
     descending: bool = False
     plain: bool = True
     type: QType = ANY
 
-    def sql(self) -> str:
-        if self.plain:
-            return self.text
-        return f"{self.text} {'DESC' if self.descending else 'ASC'} NULLS LAST"
+    def key(self) -> tree.Sort:
+        return tree.Sort(self.sql, "" if self.plain else "DESC" if self.descending else "ASC")
+
+
+def sorted_by(terms: tuple[OrderTerm, ...] | list[OrderTerm]) -> tree.OrderBy:
+    return tree.OrderBy(tuple(t.key() for t in terms))
 
 
 @dataclass(frozen=True)
-class Rendered:
-    """A query as text with marks (see `pieces`).
+class Lowered:
+    """Rows as a query, and what orders them. `in_order` says that its last step sorts them."""
 
-    `table` is set when it is no more than a table, `in_order` when its last step sorts it.
-    """
-
-    text: str
+    query: tree.Query
     order: tuple[OrderTerm, ...] = ()
-    table: str | None = None
     in_order: bool = False
 
-    def source(self) -> str:
+    @property
+    def relation(self) -> tree.Source | tree.Query:
         """As it stands after FROM or JOIN."""
-        return self.table if self.table is not None else nested(self.text)
+        first = self.query.steps[0]
+        if len(self.query.steps) == 1 and isinstance(first, tree.From) and isinstance(first.relation, tree.Source):
+            return first.relation
+        return self.query
 
-    def sorted(self, row: QType) -> str:
+    def sorted(self, row: QType) -> tree.Query:
         """The whole query, its rows in order and without hidden columns."""
         if not self.order:
-            return self.text
-        names = [quote(name) for name, _ in columns_of(row)]
-        order = "" if self.in_order else f"{STEP}ORDER BY {', '.join(t.sql() for t in self.order)}"
-        if all(t.text in names for t in self.order):
-            return f"{self.text}{order}"
-        return f"{self.text}{order}{STEP}SELECT {', '.join(names)}"
+            return self.query
+        names = [name for name, _ in columns_of(row)]
+        made = self.query if self.in_order else self.query.then(sorted_by(self.order))
+        if all(t.sql in [tree.Column(name) for name in names] for t in self.order):
+            return made
+        return made.then(tree.Select(own_columns(names)))
 
 
 @dataclass(frozen=True)
@@ -112,12 +111,14 @@ class Relation:
     """Rows on Spark. `build(ordered)` gives their SQL, with hidden order columns if somebody needs the order."""
 
     row: QType
-    build: Callable[[bool], Rendered] = field(repr=False)
-    scans: frozenset[str] = frozenset()
+    build: Callable[[bool], Lowered] = field(repr=False)
 
-    @property
-    def type(self) -> ListType:
-        return ListType(self.row, dataset=True)
+
+@dataclass(eq=False)
+class SparkDataset(Dataset):
+    """Rows on Spark as a value of a program."""
+
+    relation: Relation
 
 
 @dataclass(frozen=True)
@@ -157,19 +158,25 @@ def columns_of(row: QType) -> tuple[tuple[str, QType], ...]:
 
 def row_value(alias: str, row: QType, presence: Presence | None = None) -> Value:
     """The row of a source called `alias`; with `presence`, one that an outer join may leave empty."""
-    fields = {name: Column(f"{alias}.{quote(name)}", t.as_nullable() if presence else t) for name, t in columns_of(row)}
+    fields = {n: Column(tree.Column(n, alias), t.as_nullable() if presence else t) for n, t in columns_of(row)}
     if isinstance(row, RecordType) and not row.null:
         return Record(fields, presence)
     return fields[VALUE]
 
 
-def wide(column: Column) -> str:
-    """A number with all the bits that computing with it needs."""
+def wide(column: Column) -> tree.Expr:
+    """A number with all the bits that computing with it needs: Spark takes one that is written for 32 bits."""
     t = column.type
+    if isinstance(column.number, int):
+        return long(column.number)
     if isinstance(t, Scalar) and t.narrow:
-        return f"CAST({column.text} AS {'BIGINT' if t.kind is Kind.INT else 'DOUBLE'})"
-    return column.text
+        return tree.Cast(column.sql, BIGINT if t.kind is Kind.INT else DOUBLE)
+    return column.sql
 
 
 def widened(t: QType) -> QType:
     return replace(t, narrow=False) if isinstance(t, Scalar) and t.narrow else t
+
+
+def list_type(relation: Relation) -> ListType:
+    return ListType(relation.row, dataset=True)

@@ -8,6 +8,7 @@ of something, not one number.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from clinker_spark.query.types import FLOAT, INT, STRING, QType
@@ -83,6 +84,4 @@ def _floats(texts: Any, pc: Any) -> bool:
 
 
 def _survives(text: str) -> bool:
-    from decimal import Decimal
-
     return Decimal(repr(float(text))) == Decimal(text)

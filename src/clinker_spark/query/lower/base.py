@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from decimal import Decimal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from clinker_spark.core.span import Span
-from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.syntax import ast as cxl
-from clinker_spark.plan.query.guards import Guarding
-from clinker_spark.plan.query.literals import literal
-from clinker_spark.plan.query.values import (
+from clinker_spark.query.check.declared import TypeTable
+from clinker_spark.query.evaluate.expressions import FunctionValue
+from clinker_spark.query.failures import Failed
+from clinker_spark.query.lower.guards import Guarding
+from clinker_spark.query.lower.spelling import literal
+from clinker_spark.query.lower.values import (
     Column,
     GroupRef,
     Local,
     Relation,
     Rows,
+    SparkDataset,
     Value,
+    list_type,
 )
-from clinker_spark.query.check.declared import TypeTable
-from clinker_spark.query.evaluate.expressions import FunctionValue
-from clinker_spark.query.failures import Failed
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
     ANY,
-    ListType,
     QType,
     RecordType,
     type_of_value,
 )
 from clinker_spark.query.values import Dataset
+from clinker_spark.sql.build import struct, when
 
 Env = Scope[Value]
-_MIRROR = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 class LoweringBase(Guarding):
@@ -43,8 +43,6 @@ class LoweringBase(Guarding):
     def __init__(self, types: TypeTable) -> None:
         super().__init__()
         self.types = types
-        self.origins: dict[str, Span] = {}
-        """Where SQL that can fail comes from: Spark says which piece of the text it could not go on with."""
         self._count = 0
         self.handlers: dict[type, Callable[[Any, Env], Value]] = {}
 
@@ -56,12 +54,8 @@ class LoweringBase(Guarding):
         handler = self.handlers.get(type(e))
         if handler is None:
             self.no_form(e.span, f"this {type(e).__name__.lower()} cannot run on Spark")
-        try:
+        with failing_at(e.span):
             return handler(e, scope)
-        except Failed as failed:
-            if failed.span is None:
-                failed.span = e.span
-            raise
 
     def no_form(self, span: Span, message: str, help_text: str | None = None) -> NoReturn:
         raise Failed(message, help_text, span=span, code="E708")
@@ -81,9 +75,6 @@ class LoweringBase(Guarding):
     def rows_as_array(self, relation: Relation) -> Column:
         raise NotImplementedError
 
-    def group_as_array(self, group: GroupRef) -> Column:
-        raise NotImplementedError
-
     def contains_row(self, relation: Relation, value: Value, *, exact: bool) -> Column:
         raise NotImplementedError
 
@@ -91,12 +82,8 @@ class LoweringBase(Guarding):
 
     def column(self, e: cxl.Expr, scope: Env) -> Column:
         value = self.lower(e, scope)
-        try:
+        with failing_at(e.span):
             return self.to_column(value)
-        except Failed as failed:
-            if failed.span is None:
-                failed.span = e.span
-            raise
 
     def to_column(self, value: Value) -> Column:
         """A value as one SQL expression."""
@@ -105,22 +92,21 @@ class LoweringBase(Guarding):
                 return value
             case Local(value=FunctionValue()):
                 raise Failed("a function is no value on Spark", code="E708")
-            case Local(value=Dataset() as dataset):
-                return self.rows_as_array(dataset.relation)  # type: ignore[attr-defined]
+            case Local(value=SparkDataset(relation=relation)):
+                return self.rows_as_array(relation)
             case Local(value=constant):
-                number = constant if isinstance(constant, int | float | Decimal) and constant is not True else None
-                return Column(*literal(constant), number=number if constant is not False else None)
+                return Column(*literal(constant))
             case Rows(relation=relation):
                 return self.rows_as_array(relation)
-            case GroupRef():
-                return self.group_as_array(value)
+            case GroupRef(context=context):
+                made: Column = context.array()
+                return made
         parts = {name: self.to_column(field) for name, field in value.fields.items()}
-        inner = ", ".join(f"{sql_string(name)}, {c.text}" for name, c in parts.items())
-        made = RecordType(tuple((name, c.type) for name, c in parts.items()), row_of=value.row_of)
-        text = f"named_struct({inner})"
+        t = RecordType(tuple((name, c.type) for name, c in parts.items()), row_of=value.row_of)
+        record = struct((name, c.sql) for name, c in parts.items())
         if value.presence is None:
-            return Column(text, made)
-        return Column(f"CASE WHEN {value.presence.text()} THEN {text} END", made.as_nullable())
+            return Column(record, t)
+        return Column(when(value.presence.sql(), record), t.as_nullable())
 
     def type_of(self, value: Value) -> QType:
         match value:
@@ -129,11 +115,21 @@ class LoweringBase(Guarding):
             case Local(value=constant):
                 return ANY if isinstance(constant, FunctionValue | Dataset) else type_of_value(constant)
             case Rows(relation=relation):
-                return ListType(relation.row, dataset=True)
+                return list_type(relation)
             case GroupRef(type=t):
                 return t
         made = RecordType(tuple((n, self.type_of(f)) for n, f in value.fields.items()), row_of=value.row_of)
         return made.as_nullable() if value.presence is not None else made
+
+
+@contextmanager
+def failing_at(span: Span) -> Iterator[None]:
+    """What fails here and does not know its place has this one."""
+    try:
+        yield
+    except Failed as failed:
+        failed.span = failed.span or span
+        raise
 
 
 def local_scope(scope: Scope[Any]) -> Env:

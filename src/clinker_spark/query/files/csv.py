@@ -6,8 +6,8 @@ import csv
 import os
 from typing import Any
 
-from clinker_spark.plan.query.guesses import guessed, pattern
 from clinker_spark.query.failures import Failed
+from clinker_spark.query.files.guesses import guessed, pattern
 from clinker_spark.query.types import STRING, QType, RecordType, Scalar
 
 WHOLE = 64 * 2**20

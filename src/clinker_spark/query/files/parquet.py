@@ -1,0 +1,87 @@
+"""Parquet files before Spark sees them: their footers say the types, and which columns have no nulls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clinker_spark.core.types import Kind
+from clinker_spark.query.failures import Failed
+from clinker_spark.query.files.csv import shown_path
+from clinker_spark.query.types import ANY, STRING, ListType, QType, RecordType, Scalar
+from clinker_spark.sql.render import columns_text
+from clinker_spark.sql.tree import Named
+
+
+def parquet_row(paths: tuple[str, ...]) -> tuple[RecordType, str | None]:
+    """The columns of Parquet files, and their Spark schema.
+
+    Footers count nulls: a column without any is joined and compared faster."""
+    import pyarrow.parquet as pq
+
+    schema = pq.read_schema(paths[0])
+    without_nulls = set(schema.names)
+    for path in paths[1:]:
+        others = set(pq.read_schema(path).names) ^ set(schema.names)
+        if others:
+            name = sorted(others)[0]
+            which = shown_path(path if name in schema.names else paths[0])
+            help_text = "load files with different columns one by one"
+            raise Failed(f"'{which}' has no column '{name}', but other files have it", help_text, code="E713")
+    for path in paths:
+        without_nulls &= _columns_without_nulls(pq.read_metadata(path))
+    fields = [(f.name, _arrow_type(f.type)) for f in schema]
+    row = RecordType(tuple((n, t if n in without_nulls else t.as_nullable()) for n, t in fields))
+    spelled = [(f.name, _spark_spelling(f.type)) for f in schema]
+    if any(text is None for _, text in spelled):
+        return row, None
+    return row, columns_text((name, Named(str(text))) for name, text in spelled)
+
+
+def _spark_spelling(t: Any) -> str | None:
+    """The Spark type of a flat Parquet column; None for those that Spark should look at itself."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(t):
+        return f"DECIMAL({t.precision}, {t.scale})"
+    if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t):
+        return "STRING"
+    names = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float": "FLOAT"}
+    names |= {"double": "DOUBLE", "bool": "BOOLEAN", "date32[day]": "DATE"}
+    return names.get(str(t))
+
+
+def _columns_without_nulls(metadata: Any) -> set[str]:
+    counts: dict[str, int] = {}
+    for group in range(metadata.num_row_groups):
+        for i in range(metadata.num_columns):
+            column = metadata.row_group(group).column(i)
+            stats = column.statistics
+            nulls = stats.null_count if stats is not None and stats.has_null_count else 1
+            counts[column.path_in_schema] = counts.get(column.path_in_schema, 0) + nulls
+    return {name for name, nulls in counts.items() if nulls == 0}
+
+
+def _arrow_type(t: Any) -> QType:
+    import pyarrow as pa
+
+    if pa.types.is_boolean(t):
+        return Scalar(Kind.BOOL)
+    if pa.types.is_integer(t):
+        return Scalar(Kind.INT, narrow=t.bit_width < 64)
+    if pa.types.is_floating(t):
+        return Scalar(Kind.FLOAT, narrow=t.bit_width < 64)
+    if pa.types.is_decimal(t):
+        return Scalar(Kind.DECIMAL, scale=t.scale)
+    if pa.types.is_date(t):
+        return Scalar(Kind.DATE)
+    if pa.types.is_timestamp(t):
+        return Scalar(Kind.DATETIME)
+    if pa.types.is_list(t) or pa.types.is_large_list(t):
+        return ListType(_arrow_type(t.value_type).as_nullable())
+    if pa.types.is_struct(t):
+        return RecordType(tuple((f.name, _arrow_type(f.type).as_nullable()) for f in t)).as_nullable()
+    if pa.types.is_dictionary(t):
+        return _arrow_type(t.value_type)
+    if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t):
+        return STRING
+    return ANY
