@@ -12,7 +12,7 @@ from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.load import parse_composition, parse_pipeline
 from clinker_spark.config.workspace import parse_workspace
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.render import render_all
+from clinker_spark.core.diagnostics.render import render_all
 from clinker_spark.core.span import Source
 
 FOLDER = Path(__file__).parent / "golden"

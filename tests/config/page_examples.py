@@ -9,16 +9,16 @@ import re
 from pathlib import Path
 
 import clinker_spark
-from clinker_spark.core.render import render_all
+from clinker_spark.core.diagnostics.render import render_all
 from tests.config.golden_cases import findings
 
-PAGES = Path(clinker_spark.__file__).parent / "core" / "pages"
+CODES = Path(clinker_spark.__file__).parent / "core" / "diagnostics" / "codes"
 _LINES = r"((?:(?!```)[^\n]*\n)*)"
 _EXAMPLE = re.compile(rf"^```(?:yaml|toml) (\S+)\n{_LINES}```\n\n```text\n{_LINES}```$", re.MULTILINE)
 
 
 def pages() -> list[Path]:
-    return [path for path in sorted(PAGES.glob("*.md")) if _EXAMPLE.search(path.read_text(encoding="utf-8"))]
+    return [path for path in sorted(CODES.glob("*.md")) if _EXAMPLE.search(path.read_text(encoding="utf-8"))]
 
 
 def with_answers(text: str) -> str:

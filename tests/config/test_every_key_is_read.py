@@ -80,7 +80,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     nodes.PipelineDocument: ("config/load.py: parse_pipeline: 'key'", "config/load.py: nodes: 'key'"),
     nodes.CompositionDocument: ("config/load.py: parse_composition: 'key'", "config/load.py: nodes: 'key'"),
     order.SortField: ("spark/operators/*.py: *: item",),
-    output.Mapped: ("plan/columns.py: *: item",),
+    output.Mapped: ("plan/output_columns.py: *: item",),
     output.Split: ("spark/operators/output.py: *: *split", "runtime/*.py: *: *split"),
     output.CsvWrite: ("spark/render/csv_lines.py: *: config.options",),
     output.JsonWrite: ("spark/render/json_lines.py: *: config.options",),
@@ -88,7 +88,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     output.FixedWidthWrite: ("spark/render/fixed_lines.py: *: config.options",),
     output.ParquetWrite: ("spark/operators/output.py: *: *.options", "runtime/run/*.py: *: *.options"),
     output.OutputConfig: (
-        "plan/columns.py: *: config",
+        "plan/output_columns.py: *: config",
         "plan/bind/output.py: bind_output: node.config",
         "plan/graph.py: shows_keys: output.config",
         "spark/operators/output.py: *: *config",

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.load import parse_composition, parse_pipeline
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.registry import lookup
-from clinker_spark.core.render import render_all, render_json
+from clinker_spark.core.diagnostics.registry import lookup
+from clinker_spark.core.diagnostics.render import render_all, render_json
 from clinker_spark.core.span import Source
 
 DATA = Path(__file__).parent / "data"

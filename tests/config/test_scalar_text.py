@@ -13,7 +13,7 @@ from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.tree.scalar_text import ScalarText
 from clinker_spark.config.tree.yaml import parse_yaml
 from clinker_spark.core.diagnostics import Diagnostic, Label
-from clinker_spark.core.render import render_text
+from clinker_spark.core.diagnostics.render import render_text
 from clinker_spark.core.span import Source, Span
 
 

@@ -9,7 +9,7 @@ import pytest
 from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.model.pipeline import VarDecl
 from clinker_spark.config.variables import parse_overrides, variable_types, variable_values
-from clinker_spark.core.render import render_text
+from clinker_spark.core.diagnostics.render import render_text
 
 DECLARED = {
     "text": VarDecl(type="string", default="x"),

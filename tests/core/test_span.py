@@ -24,7 +24,7 @@ def test_to_joins_two_spans() -> None:
 )
 def test_lines(text: str, lines: list[str]) -> None:
     source = Source("t", text)
-    assert source.line_count == len(lines)
+    assert source.position(len(text))[0] == len(lines)
     assert [source.line_text(n) for n in range(1, len(lines) + 1)] == lines
 
 

@@ -26,9 +26,9 @@ from clinker_spark.core.types import (
     decimal,
     map_of,
     parse_type,
-    type_keyword,
     unify,
 )
+from tests.support.type_keywords import type_keyword
 
 BARE = [NULL, BOOL, INT, FLOAT, DECIMAL, STRING, DATE, DATETIME, ARRAY, MAP, NUMERIC, ANY]
 CONCRETE = [BOOL, INT, FLOAT, DECIMAL, STRING, DATE, DATETIME, ARRAY, MAP]
@@ -175,7 +175,9 @@ def test_nullable_never_nests() -> None:
     assert INT.as_nullable().unwrap() == INT
 
 
-@pytest.mark.parametrize("text", [*TYPE_NAMES, "decimal(2)", "array(int)", "map(array(string))", "nullable(date)"])
+@pytest.mark.parametrize(
+    "text", [*TYPE_NAMES, "decimal(2)", "array(int)", "map(array(string))", "nullable(date)", "nullable(date_time)"]
+)
 def test_type_names_round_trip(text: str) -> None:
     parsed = parse_type(text)
     assert parsed is not None

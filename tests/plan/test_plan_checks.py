@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.registry import lookup
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.core.registry import lookup
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.variables import sources_by_name

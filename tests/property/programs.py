@@ -11,11 +11,12 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from clinker_spark.core.types import ANY, Kind, Type, decimal, parse_type, type_keyword
+from clinker_spark.core.types import ANY, Kind, Type, decimal, parse_type
 from clinker_spark.cxl.builtins import all_builtins
 from clinker_spark.cxl.builtins.table import Builtin, Overload
 from tests.property.records import COLUMNS
 from tests.property.trees import Candidate, Node, Statement, leaf
+from tests.support.type_keywords import type_keyword
 
 SCALARS = ("bool", "int", "float", "decimal", "string", "date", "date_time")
 ARRAYS = ("array(int)", "array(float)", "array(string)", "array(array(int))", "array")

@@ -17,11 +17,12 @@ from pyspark.sql.types import ArrayType
 from clinker_spark.core.types import INT, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.errors import EvalError
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN
 from clinker_spark.cxl.interpret.coerce import coerce_record
 from clinker_spark.cxl.interpret.expressions import Frame, compile_expr
 from clinker_spark.cxl.interpret.keys import partition_key
 from clinker_spark.cxl.interpret.statements import Outcome
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.cxl.program import Program, read_schema
 from clinker_spark.spark.columns.programs import Window, apply, apply_aggregate
 from tests.property.agreement import crash, error_of, identical, shown

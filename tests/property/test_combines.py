@@ -24,7 +24,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
+from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.prepare import prepare

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.render import render_text
+from clinker_spark.core.diagnostics.render import render_text
 from clinker_spark.cxl.builtins.table import FORMAT_HELP, PATTERN_HELP
 from clinker_spark.query.failures import QueryError
 from clinker_spark.query.program import compile_query, run

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from clinker_spark import __version__
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.core.suggest import did_you_mean
 
 
 class Lazy(NamedTuple):
@@ -93,7 +93,7 @@ def run(command: click.Command, name: str, args: Sequence[str] | None = None) ->
         error.show()
         code = error.exit_code
     except ClinkerError as error:
-        from clinker_spark.core.render import render_all, use_color  # only when there is something to say
+        from clinker_spark.core.diagnostics.render import render_all, use_color  # only when there is something to say
 
         click.echo(render_all(error.diagnostics, use_color(sys.stderr)), err=True)
         code = error.exit_code

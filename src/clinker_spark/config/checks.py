@@ -10,7 +10,7 @@ from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.output import OutputNode
 from clinker_spark.config.model.pipeline import ErrorHandling
 from clinker_spark.config.model.transform import TransformNode
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 
 Nodes = Sequence[tuple[int, NodeModel]]
 """The nodes that could be read, with their positions in the file."""

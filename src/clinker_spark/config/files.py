@@ -7,8 +7,8 @@ from pathlib import Path
 
 from clinker_spark.config.errors import ConfigError
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.core.span import Source
-from clinker_spark.core.suggest import nearest
 
 MAX_BYTES = 8 * 1024 * 1024
 """No pipeline is this large; it keeps a slip such as /dev/zero from filling the memory."""

@@ -30,8 +30,8 @@ from clinker_spark.config.tree.yaml import Document, Items, KeyPath, Mapping, pa
 from clinker_spark.config.values import shown
 from clinker_spark.config.variables import variable_types
 from clinker_spark.core.diagnostics import Diagnostic, Severity
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Source, Span
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Type
 from clinker_spark.cxl.system import SCOPES
 

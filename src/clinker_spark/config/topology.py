@@ -14,7 +14,7 @@ from clinker_spark.config.model.node import text_of
 from clinker_spark.config.node_types import node_type
 from clinker_spark.config.tree.yaml import Document, Items, KeyPath, Mapping, Scalar
 from clinker_spark.core.diagnostics import Diagnostic, Label, Severity
-from clinker_spark.core.suggest import nearest
+from clinker_spark.core.diagnostics.suggest import nearest
 
 _GUESSED = {"envelope": ("body", "header", "trailer")}
 """Where nodes of later versions name their inputs: a typo in them is told all the same."""

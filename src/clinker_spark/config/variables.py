@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.tree.scalars import Plain, as_bool, as_float, as_int
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Source, Span
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Type, parse_type
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from clinker_spark.config.model.workspace import WorkspaceConfig
 from clinker_spark.config.tree.toml import parse_toml
 from clinker_spark.config.tree.yaml import Mapping
 from clinker_spark.core.diagnostics import Diagnostic, Severity
+from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.core.span import Source
-from clinker_spark.core.suggest import nearest
 
 FILE_NAME = "clinker.toml"
 DEFAULT_RULES = "rules"

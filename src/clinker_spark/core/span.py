@@ -51,10 +51,6 @@ class Source:
             i += 1
         return starts
 
-    @property
-    def line_count(self) -> int:
-        return len(self._line_starts)
-
     def position(self, offset: int) -> tuple[int, int]:
         """1-based (line, column) of a character offset."""
         line = bisect.bisect_right(self._line_starts, max(0, offset))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from clinker_spark.core.suggest import nearest
+from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.core.types import MAX_SCALE, TYPE_NAMES, Kind, Type, parse_type
 
 # What other systems call our types. Edit distance would not find these.

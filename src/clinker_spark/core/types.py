@@ -194,20 +194,3 @@ def parse_type(text: str) -> Type | None:
     return {"nullable": argument.as_nullable, "array": lambda: array_of(argument), "map": lambda: map_of(argument)}.get(
         head, lambda: None
     )()
-
-
-def type_keyword(t: Type) -> str:
-    """The schema spelling of a type, the inverse of `parse_type`.
-
-    >>> type_keyword(decimal(2)), type_keyword(DATETIME.as_nullable())
-    ('decimal(2)', 'nullable(date_time)')
-    """
-    if t.nullable:
-        return f"nullable({type_keyword(t.unwrap())})"
-    if t.kind is Kind.DATETIME:
-        return "date_time"
-    if t.kind is Kind.DECIMAL and t.scale is not None:
-        return f"decimal({t.scale})"
-    if t.element is not None and t.element.kind is not Kind.ANY:
-        return f"{str(t.kind.value).lower()}({type_keyword(t.element)})"
-    return str(t.kind.value).lower()

@@ -282,7 +282,7 @@ class TypedProgram:
     let_types: Mapping[str, Type] = field(default_factory=dict)
     lookups: tuple[WindowRef, ...] = ()
     """`$window` functions over other records than those of the program, which reads the values of each as a column of
-    its own (`lookup_column`)."""
+    its own (`hidden.lookup_column`)."""
 
     def expressions(self) -> Iterator[TExpr]:
         """All top-level expressions of the program."""
@@ -297,11 +297,6 @@ class TypedProgram:
             or any(e.fallible for e in self.expressions())
             or has_statement(self.statements, (TEach, TDistinct))
         )
-
-
-def lookup_column(number: int) -> str:
-    """The column with the value of a `$window` function over other records."""
-    return f"$window.{number}"
 
 
 def expressions_of(statements: tuple[TStatement, ...]) -> Iterator[TExpr]:

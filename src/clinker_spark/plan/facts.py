@@ -13,10 +13,9 @@ from typing import Any
 from clinker_spark.config.model.order import SortField
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.types import Type
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX
 from clinker_spark.plan.stages import Stage
 
-PREFIX = "$ck."
-AGGREGATE = "$ck.aggregate."
 FILE_METADATA, EXEC_SKETCH = "file metadata", "exec sketch"
 
 Sorting = tuple[SortField, ...]
@@ -65,7 +64,7 @@ class Keys:
     @property
     def own(self) -> tuple[str, ...]:
         """The columns that sources stamped."""
-        return tuple(name for name in self.columns if not name.startswith(AGGREGATE))
+        return tuple(name for name in self.columns if not name.startswith(CK_AGGREGATE_PREFIX))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, variable_column
+from clinker_spark.plan.columns import DOCUMENT_COLUMN
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Values, Write, sort_words
@@ -108,8 +110,8 @@ def _properties(plan: Plan) -> list[str]:
             lines.append(f"  ordering: {'in place' if node.name in facts.in_order else 'by arrival'}")
             if sorting:
                 lines.append(f"  sorted by: {', '.join(map(sort_words, sorting))}, file by file")
-            hidden = [*(["$arrival"] if need.arrival else []), *(["$document"] if need.document else [])]
-            hidden += [f"$source.{name}" for name in sorted(need.members)]
+            hidden = [*([ARRIVAL_COLUMN] if need.arrival else []), *([DOCUMENT_COLUMN] if need.document else [])]
+            hidden += [variable_column("source", name) for name in sorted(need.members)]
             lines.append(f"  identity: {', '.join(hidden) or '<none>'}")
         lines += node.property_lines(need)
         reasons = facts.python.get(node.name, ())

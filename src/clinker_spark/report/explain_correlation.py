@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clinker_spark.plan.facts import PREFIX
+from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.passes.correlation import FEW, MOST_FAILURES
 
@@ -21,7 +21,7 @@ def key_lines(plan: Plan) -> list[str]:
     for output in plan.outputs:
         own = plan.facts.keys[output.inputs[0].node].own
         policy = output.config.correlation_fanout_policy or handling.correlation_fanout_policy
-        what = f"groups by {', '.join(n.removeprefix(PREFIX) for n in own)}, policy {policy}" if own else "no groups"
+        what = f"groups by {', '.join(n.removeprefix(CK_PREFIX) for n in own)}, policy {policy}" if own else "no groups"
         lines.append(f"output '{output.name}': {what}")
     lines.append(f"groups of more than {handling.max_group_buffer:,} records are dead letters")
     lines += ["clean data: one pass", *_dirty_lines(plan)]

@@ -10,8 +10,8 @@ from typing import Any
 from clinker_spark.config.model.output import ParquetOutput
 from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import StreamRef

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from pyspark import SparkContext
+from pyspark import SparkContext, StorageLevel
 from pyspark.sql import DataFrame
 
 LONG = 48
@@ -34,6 +34,40 @@ def cut(df: DataFrame) -> DataFrame:
     session = df.sparkSession
     rows = session._jsparkSession.internalCreateDataFrame(execution.toRdd(), java.schema(), False)
     return DataFrame(rows, session)
+
+
+class Shared:
+    """Rows that several readers of one job have in common: planned once, computed once, kept until they are forgotten.
+
+    Where a plan is a tree, Spark plans and computes a node once for each of its readers, which for small data is most
+    of the work. After `forget` the next job computes them anew, with what its sources hold then.
+    """
+
+    def __init__(self, frame: DataFrame) -> None:
+        self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        java: Any = frame
+        kept = java._jdf.queryExecution().withCachedData()
+        self._batches = kept.cacheBuilder().cachedColumnBuffers()
+        self._level = self._batches.getStorageLevel()
+
+    def forget(self) -> None:
+        """Plans that exist refer to these batches: they are made again by the next job that needs them."""
+        self._batches.unpersist(True)
+        self._batches.persist(self._level)
+
+    def unpersist(self) -> None:
+        """For good."""
+        self.frame.unpersist()
+
+
+_REMEMBERS = ("Exchange", "ExistingRDD", "Subquery")
+"""Operators of Spark whose results a second job over the same plan uses once more, or that may hide such ones."""
+
+
+def is_repeatable(df: DataFrame) -> bool:
+    """Does a second job over the same DataFrame read its sources again?"""
+    plan = df._jdf.queryExecution().executedPlan().toString()
+    return not any(name in plan for name in _REMEMBERS)
 
 
 def counted_behind(name: str) -> dict[str, int] | None:

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from clinker_spark.core.registry import ENTRIES, lookup, page, suggest
+from clinker_spark.core.diagnostics.registry import entries, lookup, suggest
 
 
 @click.command("explain")
@@ -34,7 +34,7 @@ def command(ctx: click.Context, what: str | None, code: str | None, list_all: bo
     asked = code or what or ""
     entry = lookup(asked)
     if entry is not None:
-        _print_page(page(entry))
+        _print_page(entry.page)
         return 0
     if what is not None and _is_path(what):
         from clinker_spark.cli.clinker.run import show_warnings
@@ -68,7 +68,7 @@ def _print_page(text: str) -> None:
 
 
 def _print_list() -> None:
-    rows = [(entry.code, entry.severity.value, entry.kind or "", entry.title) for entry in ENTRIES]
+    rows = [(entry.code, entry.severity.value, entry.kind or "", entry.title) for entry in entries()]
     head = ("CODE", "SEVERITY", "KIND", "TITLE")
     if not sys.stdout.isatty():
         widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]

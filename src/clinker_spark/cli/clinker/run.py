@@ -132,7 +132,7 @@ def _run(pipeline: str, plan: Any, options: dict[str, Any]) -> int:
 
 def show_warnings(warnings: Any) -> None:
     if warnings:
-        from clinker_spark.core.render import render_all, use_color
+        from clinker_spark.core.diagnostics.render import render_all, use_color
 
         click.echo(render_all(warnings, use_color(sys.stderr)), err=True)
 

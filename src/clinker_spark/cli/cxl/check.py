@@ -112,14 +112,17 @@ def _report_input(error: ClinkerError, as_json: bool) -> int:
 
 
 def _print_json(found: Sequence[Diagnostic]) -> None:
-    from clinker_spark.core.render import render_json
+    from clinker_spark.core.diagnostics.render import render_json
 
     click.echo(render_json(found))
 
 
 def _report(file: str, found: Sequence[Diagnostic], program: Program | None, types: bool) -> None:
     if found:
-        from clinker_spark.core.render import render_all, use_color  # a program without findings needs no renderer
+        from clinker_spark.core.diagnostics.render import (  # a program without findings needs no renderer
+            render_all,
+            use_color,
+        )
 
         click.echo(render_all(found, use_color(sys.stderr)), err=True)
     if program is None:

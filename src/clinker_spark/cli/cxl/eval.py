@@ -17,7 +17,7 @@ from clinker_spark.cli.cxl.options import rules_folder, rules_option, schema_opt
 from clinker_spark.cli.cxl.records import Records, fit_record, infer_schema, read_field, read_records
 from clinker_spark.cli.cxl.sources import STDIN, given_text, read_source
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.render import render_all, render_text, use_color
+from clinker_spark.core.diagnostics.render import render_all, render_text, use_color
 from clinker_spark.core.span import Source
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.registry import lookup
+from clinker_spark.core.diagnostics.registry import lookup
 from clinker_spark.core.span import Source, Span
 from clinker_spark.cxl.errors import EvalError
 

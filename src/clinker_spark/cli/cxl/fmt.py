@@ -11,8 +11,8 @@ import click
 
 from clinker_spark.cli.cxl.sources import STDIN, read_source
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.render import render_all, use_color
 from clinker_spark.core.errors import ClinkerError, InputError
-from clinker_spark.core.render import render_all, use_color
 from clinker_spark.core.span import Source
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.format.formatter import format_source

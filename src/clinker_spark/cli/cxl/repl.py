@@ -13,8 +13,8 @@ from clinker_spark.cli.cxl.sources import STDIN
 from clinker_spark.cli.repl.session import Field, Session
 from clinker_spark.cli.repl.terminal import converse
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.render import use_color
 from clinker_spark.core.errors import InputError
-from clinker_spark.core.render import use_color
 
 
 @click.command("repl")

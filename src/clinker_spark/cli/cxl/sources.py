@@ -6,9 +6,9 @@ import os
 import sys
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.span import Source
-from clinker_spark.core.suggest import nearest
 
 STDIN = "-"
 MAX_FILE_BYTES = 64 * 1024 * 1024

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from clinker_spark.cli.cxl.jsontext import dump
 from clinker_spark.cli.cxl.sources import given_text, read_text
 from clinker_spark.cli.cxl.typed_text import Guessed, Unfit, fit_value
-from clinker_spark.core.suggest import nearest
+from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.core.types import ANY, Type
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.syntax.lexer import KEYWORDS

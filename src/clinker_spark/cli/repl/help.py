@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clinker_spark.core.suggest import nearest
+from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.core.types import Type
 from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES

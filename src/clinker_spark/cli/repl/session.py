@@ -20,8 +20,8 @@ from clinker_spark.cli.cxl.debug_calls import with_debug
 from clinker_spark.cli.cxl.failures import eval_diagnostic
 from clinker_spark.cli.cxl.jsontext import dump
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.render import render_text
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.core.render import render_text
 from clinker_spark.core.span import Source, Span
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir

@@ -17,8 +17,8 @@ from clinker_spark.config.refused import refused_keys
 from clinker_spark.config.tree.yaml import Document, KeyPath, Mapping, Scalar
 from clinker_spark.config.values import shown
 from clinker_spark.core.diagnostics import Diagnostic, Label, Severity
+from clinker_spark.core.diagnostics.suggest import did_you_mean, nearest
 from clinker_spark.core.span import Span
-from clinker_spark.core.suggest import did_you_mean, nearest
 
 M = TypeVar("M", bound=Model)
 

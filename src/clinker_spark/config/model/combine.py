@@ -13,7 +13,7 @@ from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.pipeline import FanoutPolicy
 from clinker_spark.config.values import Count, Text, Tolerance, Words, problem, shown
 from clinker_spark.config.variables import NAME
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 
 RESERVED = ("pipeline", "window", "meta", "doc")
 MIN_INPUTS, MAX_INPUTS = 2, 8

@@ -22,7 +22,7 @@ from clinker_spark.config.model.source_formats import (
 )
 from clinker_spark.config.patterns import glob_problem, regex_problem
 from clinker_spark.config.values import Bool, Count, Duration, Moment, Size, Words
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind, Type
 
 MATCHERS = ("path", "glob", "regex", "paths")

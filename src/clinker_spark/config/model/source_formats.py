@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from clinker_spark.config.model.base import Finding, Gone, Model
 from clinker_spark.config.values import Bool, Count, Size, Text, Words, problem, shown
-from clinker_spark.core.suggest import nearest
+from clinker_spark.core.diagnostics.suggest import nearest
 
 _ENCODINGS = ("utf-8", "utf-16", "ascii", "iso-8859-1", "latin-1", "iso-8859-15", "windows-1252", "cp1252", "cp437")
 

@@ -19,8 +19,9 @@ from clinker_spark.cxl.builtins import floatsums
 from clinker_spark.cxl.builtins.floatsums import float_mean, float_sum
 from clinker_spark.cxl.builtins.table import Failure
 from clinker_spark.cxl.errors import ErrorKind, Fail
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 
-ARRIVAL = "`$arrival`"
+ARRIVAL = f"`{ARRIVAL_COLUMN}`"
 """Placeholder in partials for the column that keeps the order of arrival."""
 
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import ANY, BOOL, FLOAT, NULL, Kind, decimal
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.windows import WINDOWS
 from clinker_spark.cxl.check.overloads import narrow, widen
+from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.syntax import ast
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _lookup(inference: Inference, e: ast.WindowCall, field: ast.Member | None) -
     if any(isinstance(part, ir.SystemRef) and part.namespace in ("source", "record", "doc") for part in inside):
         return inference.error("$source and $record belong to the records of this node", e.span, "name a column")
     inference.lookups.append(typed)
-    return ir.Field(typed.span, typed.type, False, ir.lookup_column(len(inference.lookups) - 1))
+    return ir.Field(typed.span, typed.type, False, lookup_column(len(inference.lookups) - 1))
 
 
 def _predicate(inference: Inference, e: ast.WindowCall) -> ir.TExpr:

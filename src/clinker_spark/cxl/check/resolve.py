@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean, nearest
 from clinker_spark.core.span import Source, Span
-from clinker_spark.core.suggest import did_you_mean, nearest
 from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.collections import HIGHER_ORDER

@@ -12,13 +12,12 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.floatsums import filled
 from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, GROUP_KEY_PREFIX, PARTIAL_PREFIX
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering
 from clinker_spark.cxl.lower.keys import lower_key
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, Failing, LoweredProgram, PlanBuilder, Sql, Step, combine, quote
+from clinker_spark.cxl.lower.plan import Failing, LoweredProgram, PlanBuilder, Sql, Step, combine, quote
 from clinker_spark.cxl.system import Context
-
-FIRST_ARRIVAL = "$first"
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class _AggregateLowering:
         if not lowered.looks_differ:
             return name, lowered.key.text
         self.partials.append((name, f"min_by({lowered.shown.text}, {quote(ARRIVAL_COLUMN)})"))
-        return f"$k{number}", lowered.key.text
+        return f"{GROUP_KEY_PREFIX}{number}", lowered.key.text
 
     def _settle(self, error: str | None) -> str | None:
         if not self.row_failures:
@@ -125,6 +124,6 @@ class _AggregateLowering:
     def _partial(self, text: str) -> str:
         name = self._known.get(text)
         if name is None:
-            name = self._known[text] = f"$a{len(self.partials)}"
+            name = self._known[text] = f"{PARTIAL_PREFIX}{len(self.partials)}"
             self.partials.append((name, text))
         return name

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.physical import physical
+from clinker_spark.cxl.hidden import ERROR_TYPE
 from clinker_spark.cxl.lower.errors import NO_ERROR, first_error, passed_on
-from clinker_spark.cxl.lower.plan import ERROR_TYPE, Failing, Sql, combine
+from clinker_spark.cxl.lower.plan import Failing, Sql, combine
 from clinker_spark.cxl.lower.python_calls import python_reason
 
 if TYPE_CHECKING:

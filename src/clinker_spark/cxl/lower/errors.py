@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.lower.plan import ERROR_TYPE, Failing
+from clinker_spark.cxl.hidden import ERROR_TYPE
+from clinker_spark.cxl.lower.plan import Failing
 
 NO_ERROR = f"CAST(NULL AS {ERROR_TYPE})"
 _FLAG = f"CAST(named_struct('kind', '', 'field', '', 'value', '', 'message', '') AS {ERROR_TYPE})"

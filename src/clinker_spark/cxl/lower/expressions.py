@@ -20,6 +20,7 @@ from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Failure, Null
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.check.overloads import is_safe, may_overflow
 from clinker_spark.cxl.errors import ErrorKind
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, variable_column
 from clinker_spark.cxl.interpret.construction import ENTRY_BYTES, TOO_LARGE, is_limited, size_sql
 from clinker_spark.cxl.interpret.expressions import DECIMAL_OVERFLOW, DUPLICATE_KEY, NULL_KEY
 from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
@@ -45,7 +46,7 @@ class WindowSpec:
 
     partition_by: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
-    arrival: str = "`$arrival`"
+    arrival: str = quote(ARRIVAL_COLUMN)
 
     def clauses(self) -> dict[str, str]:
         partition = f"PARTITION BY {', '.join(self.partition_by)} " if self.partition_by else ""
@@ -105,7 +106,7 @@ class Lowering:
         return self.slots[e.slot].bare()
 
     def _SystemRef(self, e: ir.SystemRef) -> Sql:
-        column = f"${e.namespace}.{'.'.join(e.path)}"
+        column = variable_column(e.namespace, *e.path)
         if column in self.system_columns:
             return Sql(quote(column), simple=True)
         value = self.context.get(e.namespace, e.path)

@@ -16,10 +16,11 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.check.overloads import shown_as
 from clinker_spark.cxl.errors import ErrorKind
+from clinker_spark.cxl.hidden import LEAF_EMPTY_FIELD, LEAF_ERROR_FIELD, variable_column
 from clinker_spark.cxl.interpret.statements import NOT_AN_ARRAY, expansion_message
 from clinker_spark.cxl.ir import expressions_of
 from clinker_spark.cxl.lower.errors import NO_ERROR, first_error, passed_on_whole
-from clinker_spark.cxl.lower.plan import Failing, Sql, combine, variables_in
+from clinker_spark.cxl.lower.plan import Failing, Sql, combine, quote, variables_in
 from clinker_spark.cxl.lower.python_calls import python_reason
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def lower_fan_out(row: RowLowering, block: ir.TEach) -> tuple[Sql, list[Named]]:
     if lowering.can_fail:  # leaves beyond the limit are never made, so they do not fail
         most = f"CAST(greatest({row.program.max_expansion} - ({_made_before(row)}), 0) AS INT)"
         within = f"slice({bound.text}, 1, {most if row.leaves else row.program.max_expansion})"
-        found = f"get(filter({within}, cxl_l -> cxl_l.`$e` IS NOT NULL), 0).`$e`"
+        error = quote(LEAF_ERROR_FIELD)
+        found = f"get(filter({within}, cxl_l -> cxl_l.{error} IS NOT NULL), 0).{error}"
         first = builder.bind(Sql(found, max([bound.level, *(earlier.level for earlier in row.leaves)])))
         failures.append((passed_on_whole(first.text, first.level), None))
     failures.append((_too_many(row, bound), None))
@@ -88,8 +90,8 @@ def _in_python(row: RowLowering, block: ir.TEach, columns: Sequence[str]) -> tup
             text = f"CASE WHEN map_contains_key(cxl_m, {sql_string(name)}) THEN {value} ELSE {text} END"
         texts.append(f"{sql_string(name)}, {text}")
     if _leaves_can_fail(row.program):  # not these, but the leaves of all blocks have one shape
-        texts.append(f"'$e', {NO_ERROR}")
-    leaf = f"named_struct({', '.join(texts)})" if texts else "named_struct('$none', 1)"
+        texts.append(f"'{LEAF_ERROR_FIELD}', {NO_ERROR}")
+    leaf = f"named_struct({', '.join(texts)})" if texts else f"named_struct('{LEAF_EMPTY_FIELD}', 1)"
     leaves = row.builder.bind(combine(f"transform({made.text}, cxl_m -> {leaf})", [made.bare()]))
     return leaves, [(f, None) for f in made.failures]
 
@@ -146,8 +148,8 @@ class _Leaves:
                     to = self.row.program.output.get(s.name)
                     if to is not None:  # None: no record has it, because only blocks before it make records
                         emitted[s.name] = self.value(shown_as(s.value, s.slot, to), s.name, failures)
-                case ir.TEmit():
-                    name = f"${s.scope}.{s.name}"
+                case ir.TEmit(scope=str(scope)):
+                    name = variable_column(scope, s.name)
                     self.lowering.slots[s.slot] = self.value(s.value, name, failures)
                 case ir.TTrace():
                     if (message := traced(s)).fallible:
@@ -186,9 +188,11 @@ class _Leaves:
             parts.append(sql.bare())
             texts.append(f"{sql_string(name)}, {sql.text}")
         if self.can_fail:
-            texts.append(f"'$e', {first_error(failures) if failures else NO_ERROR}")
+            texts.append(f"'{LEAF_ERROR_FIELD}', {first_error(failures) if failures else NO_ERROR}")
         level = max((f.level for f, _ in failures), default=0)
-        made = combine(f"named_struct({', '.join(texts)})" if texts else "named_struct('$none', 1)", parts)
+        made = combine(
+            f"named_struct({', '.join(texts)})" if texts else f"named_struct('{LEAF_EMPTY_FIELD}', 1)", parts
+        )
         return Sql(made.text, max(made.level, level), made.depth + 1, (), made.variables | _mentioned(failures))
 
 

@@ -12,11 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from clinker_spark.core.types import Type
+from clinker_spark.cxl.hidden import BOUND_PREFIX
 from clinker_spark.cxl.ir import TExpr
-
-ERROR_COLUMN = "$error"
-ARRIVAL_COLUMN = "$arrival"
-ERROR_TYPE = "STRUCT<kind: STRING, field: STRING, value: STRING, message: STRING>"
 
 EMPTY = "emit each of nothing"
 """Why a record is left out that a fan-out makes no record of."""
@@ -161,7 +158,7 @@ class PlanBuilder:
         self._lambdas: list[_Lambda] = []
         self._count = 0
 
-    def fresh(self, prefix: str = "$t") -> str:
+    def fresh(self, prefix: str = BOUND_PREFIX) -> str:
         """A new name. The tag keeps the names of programs apart that share a DataFrame."""
         self._count += 1
         return f"{prefix}{self.tag}{self._count}"

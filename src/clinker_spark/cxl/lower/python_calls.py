@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import all_builtins
 from clinker_spark.cxl.builtins.table import NOT_LITERAL
+from clinker_spark.cxl.hidden import PYTHON_PREFIX
 from clinker_spark.cxl.lower.errors import passed_on, passed_on_whole
 from clinker_spark.cxl.lower.plan import PythonColumn, Sql
 
@@ -86,7 +87,7 @@ def lower_in_python(lowering: Lowering, e: ir.TExpr, reason: str) -> Sql:
     else:
         expression = _cut_free(e, frozenset(_own_slots(e)), cut)
     level = max((sql.level for _, sql, _ in inputs), default=0)
-    name = lowering.builder.fresh("$p")
+    name = lowering.builder.fresh(PYTHON_PREFIX)
     column = PythonColumn(name, expression, tuple((s, sql.text, part.type) for s, sql, part in inputs), reason)
     made = lowering.builder.python(column, level)
     failures = tuple(f for _, sql, _ in inputs for f in sql.failures)

@@ -9,21 +9,13 @@ from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.types import NULL
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.check.overloads import shown_as, widen
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, GROUP_KEY_PREFIX, LEAF_PREFIX, RANK_COLUMN, variable_column
 from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.expressions import Lowering, WindowSpec
 from clinker_spark.cxl.lower.fanout import lower_fan_out
 from clinker_spark.cxl.lower.keys import lower_key, partition_sql
-from clinker_spark.cxl.lower.plan import (
-    ARRIVAL_COLUMN,
-    EMPTY,
-    Failing,
-    LoweredProgram,
-    PlanBuilder,
-    Sql,
-    quote,
-    without_dead,
-)
+from clinker_spark.cxl.lower.plan import EMPTY, Failing, LoweredProgram, PlanBuilder, Sql, quote, without_dead
 from clinker_spark.cxl.system import Context
 
 Named = tuple[Failing, str | None]
@@ -64,7 +56,7 @@ def _by_key(window: WindowSpec, program: ir.TypedProgram, lowering: Lowering) ->
     for column in window.partition_by:
         key = partition_sql(*types[column]) if column in types else None
         if key is not None:
-            keys.append((lowering.builder.fresh("$k"), key))
+            keys.append((lowering.builder.fresh(GROUP_KEY_PREFIX), key))
             column = quote(keys[-1][0])
         partition_by.append(column)
     if keys:
@@ -153,8 +145,8 @@ class RowLowering:
                 if self.reaches_rows:
                     shown = shown_as(s.value, s.slot, self.program.output[s.name])
                     self.columns[s.name] = self.value(shown, s.name)
-            case ir.TEmit():
-                name = f"${s.scope}.{s.name}"
+            case ir.TEmit(scope=str(scope)):
+                name = variable_column(scope, s.name)
                 self.lowering.slots[s.slot] = self.scoped[name] = self.value(s.value, name)
             case ir.TFilter():
                 self.filter(s)
@@ -221,7 +213,7 @@ class RowLowering:
         if error is not None:
             partition = f"({error} IS NULL), {partition}"
         rank = f"row_number() OVER (PARTITION BY {partition} ORDER BY {quote(ARRIVAL_COLUMN)})"
-        name = self.builder.fresh("$n")
+        name = self.builder.fresh(RANK_COLUMN)
         self.builder.project([(name, rank)])
         first = f"{quote(name)} = 1"
         self.builder.where(first if error is None else f"{error} IS NOT NULL OR {first}", "distinct")
@@ -239,7 +231,7 @@ class RowLowering:
         leaves = texts[0] if len(texts) == 1 else f"concat({', '.join(texts)})"
         level = max(sql.level for sql in self.leaves)
         bound = self.builder.bind(Sql(leaves, level))
-        name = self.builder.fresh("$leaf")
+        name = self.builder.fresh(LEAF_PREFIX)
         array, leaf = bound.text, quote(name)
         if self.ordinals:
             array = f"transform({array}, (cxl_leaf1, cxl_place1) -> named_struct('v', cxl_leaf1, 'i', cxl_place1))"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from clinker_spark.core.diagnostics import Diagnostic, Label
+from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.core.span import Source, Span
-from clinker_spark.core.suggest import nearest
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.syntax.lexer import KEYWORDS, Token
 

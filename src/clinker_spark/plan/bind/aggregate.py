@@ -7,7 +7,7 @@ from dataclasses import replace
 from clinker_spark.config.model.aggregate import AggregateNode
 from clinker_spark.plan.bind.event_time import event_sources
 from clinker_spark.plan.bind.node import NodeBinder, Streams
-from clinker_spark.plan.facts import AGGREGATE
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.plan.passes.correlation import keys_of
 from clinker_spark.plan.passes.sorting import are_neighbours
@@ -58,7 +58,7 @@ def _has_times(binder: NodeBinder) -> bool:
 
 def _not_streaming(binder: NodeBinder, node: AggregateNode, plan: AggregatePlan) -> tuple[str, str, str] | None:
     """Why its groups cannot be finished one after the other: code, message and help; None when they can."""
-    if any(name.startswith(AGGREGATE) for name in keys_of(plan, binder.binder.keys).columns):
+    if any(name.startswith(CK_AGGREGATE_PREFIX) for name in keys_of(plan, binder.binder.keys).columns):
         message = f"'{node.name}' retracts records: strategy: streaming does not go with that"
         return "E15Y", message, "write strategy: auto"
     if plan.window is not None:

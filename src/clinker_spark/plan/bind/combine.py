@@ -8,8 +8,8 @@ from typing import Any
 
 from clinker_spark.config.model.combine import CombineNode
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Source
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.tree import field_names
 from clinker_spark.core.types import ANY, Kind, Type, array_of, map_of
 from clinker_spark.cxl import ir

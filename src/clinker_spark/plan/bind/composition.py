@@ -10,7 +10,7 @@ from clinker_spark.config.load import CompositionFile, LoadedFile, load_composit
 from clinker_spark.config.model.composition import CompositionNode
 from clinker_spark.config.variables import read_value
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Type, parse_type, unify
 from clinker_spark.plan.bind.node import Binding, Bound, Declared, NodeBinder, Streams
 

@@ -11,7 +11,7 @@ from typing import Any
 from clinker_spark.config.load import LoadedFile
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Type
 from clinker_spark.cxl.check.conditions import Condition, compile_condition
 from clinker_spark.cxl.errors import CxlError

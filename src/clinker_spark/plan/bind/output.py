@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from clinker_spark.config.model.output import OutputNode
 from clinker_spark.plan.bind.node import NodeBinder, Streams
-from clinker_spark.plan.columns import written_columns
 from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.plan.output_columns import written_columns
 
 
 def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from clinker_spark.config.templates import Token, parse_template
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Span
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.plan.graph import Plan
 
 

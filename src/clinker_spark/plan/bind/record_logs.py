@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator
 
 from clinker_spark.config.model.transform import LogRule, TransformNode
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl.check.conditions import as_program
 from clinker_spark.plan.bind.node import NodeBinder
+from clinker_spark.plan.columns import LOG_COLUMN
 from clinker_spark.plan.nodes.base import PlanNode, RecordLog, Schema
-
-LOG_COLUMN = "$log"
 
 
 def bind_logs(binder: NodeBinder, node: TransformNode, schema: Schema) -> tuple[RecordLog, ...] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from clinker_spark.config.model.route import RouteNode
 from clinker_spark.cxl.check.conditions import as_program, first_true
 from clinker_spark.plan.bind.node import NodeBinder, Streams
+from clinker_spark.plan.columns import PORT_COLUMN, PORT_PREFIX
 from clinker_spark.plan.nodes.route import RoutePlan
 
 
@@ -18,9 +19,9 @@ def bind_route(binder: NodeBinder, node: RouteNode) -> Streams | None:
     if any(c is None for c in conditions):
         return None
     if config.mode == "exclusive":
-        columns = [("$port", first_true(conditions, len(conditions)))]
+        columns = [(PORT_COLUMN, first_true(conditions, len(conditions)))]
     else:
-        columns = [(f"$port.{i}", c.value) for i, c in enumerate(conditions)]
+        columns = [(f"{PORT_PREFIX}{i}", c.value) for i, c in enumerate(conditions)]
     return binder.made(
         RoutePlan(
             **binder.common(schema, binder.inputs[0].emitted),

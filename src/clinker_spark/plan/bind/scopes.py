@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.hidden import variable_column
 from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
@@ -70,7 +71,7 @@ def _check_source(plan: Plan, node: PlanNode, ref: ir.SystemRef) -> Diagnostic |
         if len(sources) < 2:
             return None
         message = f"'{node.name}' has records of several sources, and $source.{name} does not say of which"
-        help_text = f"write one of {', '.join(f'$source.{source.name}.{name}' for source in sources)}"
+        help_text = f"write one of {', '.join(variable_column('source', source.name, name) for source in sources)}"
         return _at(node, ref, "E172", message, help_text)
     known = sources_by_name(plan, node)
     meant = known.get(input_name[0])
@@ -82,7 +83,7 @@ def _check_source(plan: Plan, node: PlanNode, ref: ir.SystemRef) -> Diagnostic |
         return _at(node, ref, "E172", message, f"write $source.{name}, or emit it as a column before")
     if len(meant) > 1:
         message = f"input '{input_name[0]}' has records of several sources"
-        help_text = f"write one of {', '.join(f'$source.{source.name}.{name}' for source in meant)}"
+        help_text = f"write one of {', '.join(variable_column('source', source.name, name) for source in meant)}"
         return _at(node, ref, "E172", message, help_text)
     return None
 
@@ -94,7 +95,7 @@ def _system_refs(node: PlanNode) -> Iterator[ir.SystemRef]:
 
 def _at(node: PlanNode, ref: ir.SystemRef, code: str, message: str, help_text: str) -> Diagnostic:
     """The finding where the variable stands in the program; at the node's config when it came from elsewhere."""
-    spelled = f"${ref.namespace}.{'.'.join(ref.path)}"
+    spelled = variable_column(ref.namespace, *ref.path)
     for path in _texts(node):
         text = node.file.document.text_at(path)
         if text is not None and text.text[ref.span.start : ref.span.end] == spelled:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from clinker_spark.config.model.transform import TransformNode, Validation
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl.check.conditions import as_program, compile_condition
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.plan.bind.node import NodeBinder
+from clinker_spark.plan.columns import OK_COLUMN
 from clinker_spark.plan.nodes.base import Check, Schema
-
-OK_COLUMN = "$ok"
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from clinker_spark.core.types import Kind, Type, unify
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.check.conditions import as_program
 from clinker_spark.cxl.check.overloads import widen
+from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.bind.node import NodeBinder
+from clinker_spark.plan.columns import LOOKUP_KEY_PREFIX
 from clinker_spark.plan.nodes.base import Schema
 from clinker_spark.plan.nodes.transform import WindowLookup, WindowPlan
 
-KEY_COLUMN = "$key."
 _AT = ("config", "analytic_window")
 
 
@@ -49,10 +50,10 @@ def _bind_lookup(
             message = f"{value.type} cannot be compared with '{name}' of '{spec.source}', which is {other[name]}"
             binder.problem("E200", message, *at, help="convert one of them in a transform before")
             return None
-        column = f"{KEY_COLUMN}{i}"
+        column = f"{LOOKUP_KEY_PREFIX}{i}"
         here.append((column, widen(value, shared)))
         there.append((column, widen(ir.Field(NO_SPAN, other[name], False, name), shared)))
-    values = [(ir.lookup_column(i), ref) for i, ref in enumerate(program.typed.lookups)]
+    values = [(lookup_column(i), ref) for i, ref in enumerate(program.typed.lookups)]
     return WindowLookup(
         schema=other,
         keys=as_program(schema, here),

@@ -11,7 +11,8 @@ from clinker_spark.config.model.aggregate import Hopping, Session, Tumbling
 from clinker_spark.core.types import INT
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
-from clinker_spark.plan.facts import AGGREGATE, PREFIX, Estimate, Keys, Required, Sorting
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX
+from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.fields import program_fields
 
@@ -64,13 +65,13 @@ class AggregatePlan(PlanNode):
     @property
     def index_column(self) -> str:
         """The column with the number of each group, where groups cut across correlation groups."""
-        return f"{AGGREGATE}{self.name}"
+        return f"{CK_AGGREGATE_PREFIX}{self.name}"
 
     def _is_relaxed(self, before: Keys) -> bool:
         """Do its groups cut across correlation groups? Also when a key column is not what it was at the source."""
         if not before.columns:
             return False
-        fields = {name.removeprefix(PREFIX) for name in before.own}
+        fields = {name.removeprefix(CK_PREFIX) for name in before.own}
         after_relaxed = len(before.own) < len(before.columns)
         return after_relaxed or not fields <= set(self.group_by) - before.rewritten
 

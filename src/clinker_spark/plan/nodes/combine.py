@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
+from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.conjuncts import Comparison, Equality, Range, parts
-from clinker_spark.plan.facts import PREFIX, Estimate, Keys, Required
+from clinker_spark.plan.facts import Estimate, Keys, Required
 from clinker_spark.plan.nodes.base import PlanNode, Schema, StreamRef
 from clinker_spark.plan.nodes.fields import fields_of
 
@@ -151,7 +152,7 @@ class CombinePlan(PlanNode):
             for keys in before:
                 columns |= {n: t for n, t in keys.columns.items() if n not in columns}
         if wanted.keys == "named":
-            columns = {n: t for n, t in columns.items() if n.removeprefix(PREFIX) in wanted.named}
+            columns = {n: t for n, t in columns.items() if n.removeprefix(CK_PREFIX) in wanted.named}
         carried = [keys for keys in before if any(name in columns for name in keys.own)]
         sources = tuple(dict.fromkeys(source for keys in carried for source in keys.sources))
         return Keys(columns, sources, False, (*self.schema, *columns))
@@ -176,7 +177,7 @@ class CombinePlan(PlanNode):
         return Required(columns, arrival, document, need.event, self.source_members | need.members)
 
     def idle_keys(self, before: Sequence[Keys]) -> Iterator[Diagnostic]:
-        known = {name.removeprefix(PREFIX) for keys in before for name in keys.columns}
+        known = {name.removeprefix(CK_PREFIX) for keys in before for name in keys.columns}
         for i, name in enumerate(self.config.propagate_ck.named):
             if name not in known:
                 message = f"'{name}' has no effect here: no input has a correlation key of that name"

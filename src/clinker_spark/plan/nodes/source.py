@@ -8,7 +8,8 @@ from typing import Any
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.core.types import Kind
-from clinker_spark.plan.facts import PREFIX, Keys, Required, Sorting
+from clinker_spark.plan.columns import CK_PREFIX
+from clinker_spark.plan.facts import Keys, Required, Sorting
 from clinker_spark.plan.nodes.base import PlanNode
 
 
@@ -42,7 +43,7 @@ class SourcePlan(PlanNode):
     @property
     def key_columns(self) -> tuple[str, ...]:
         """`$ck.order_id` for a source with `correlation_key: order_id`."""
-        return tuple(PREFIX + name for name in self.config.correlation_key or ())
+        return tuple(CK_PREFIX + name for name in self.config.correlation_key or ())
 
     @property
     def can_fail(self) -> bool:
@@ -84,7 +85,7 @@ class SourcePlan(PlanNode):
         return tuple(self.config.sort_order)
 
     def keys(self, before: Sequence[Keys]) -> Keys:
-        columns = {PREFIX + name: self.schema[name] for name in self.config.correlation_key or ()}
+        columns = {CK_PREFIX + name: self.schema[name] for name in self.config.correlation_key or ()}
         return Keys(columns, (self.name,) if columns else (), True, (*self.schema, *columns))
 
     def several_documents(self, before: Sequence[bool]) -> bool:

@@ -10,6 +10,7 @@ from clinker_spark.config.model.order import SortField
 from clinker_spark.config.model.transform import Declaration, LogRule
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.nodes.base import Check, RecordLog, Schema
@@ -145,7 +146,7 @@ class TransformPlan(NarrowPlan):
         for log in self.record_logs:
             columns |= set(log.rule.fields) | program_fields(*log.programs)
         if self.lookup is not None:
-            columns -= {ir.lookup_column(i) for i in range(len(self.program.typed.lookups))}
+            columns -= {lookup_column(i) for i in range(len(self.program.typed.lookups))}
             columns |= program_fields(self.lookup.keys)
         elif self.window is not None:
             columns |= self.window.columns

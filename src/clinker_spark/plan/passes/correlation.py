@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from clinker_spark.plan.facts import AGGREGATE, PREFIX, Facts, Keys
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX
+from clinker_spark.plan.facts import Facts, Keys
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.source import SourcePlan
@@ -29,7 +30,9 @@ def find_keys(plan: Plan, facts: Facts) -> Facts:
         facts,
         keys=keys,
         correlated=any(source.key_columns for source in plan.sources),
-        relaxed=tuple(node.name for node in plan.nodes if f"{AGGREGATE}{node.name}" in keys[node.name].columns),
+        relaxed=tuple(
+            node.name for node in plan.nodes if f"{CK_AGGREGATE_PREFIX}{node.name}" in keys[node.name].columns
+        ),
         recomputed=tuple(node.name for node in plan.nodes if _cuts_groups(node, keys[node.name])),
         carried_keys={source.name: _carried(source, keys) for source in plan.sources},
     )
@@ -42,7 +45,7 @@ def keys_of(node: PlanNode, found: Mapping[str, Keys]) -> Keys:
 
 
 def _cuts_groups(node: PlanNode, keys: Keys) -> bool:
-    fields = {name.removeprefix(PREFIX) for name in keys.own}
+    fields = {name.removeprefix(CK_PREFIX) for name in keys.own}
     return node.partitioned_by is not None and bool(fields) and not fields <= set(node.partitioned_by)
 
 

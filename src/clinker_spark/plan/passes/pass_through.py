@@ -20,8 +20,6 @@ from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.passes.required_columns import required_of
 
-CELLS_COLUMN = "$cells."
-"""What the names of the columns with finished cells begin with; a number follows."""
 # Whatever the spelling in the file was, the reader can write these exactly as the output does.
 _KINDS = (Kind.STRING, Kind.INT, Kind.FLOAT, Kind.DATE, Kind.BOOL)
 

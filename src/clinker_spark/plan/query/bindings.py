@@ -5,17 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import HERE_COLUMN, POSITION_COLUMN
 from clinker_spark.plan.query.pieces import STEP
-from clinker_spark.plan.query.values import (
-    HERE,
-    VALUE,
-    Column,
-    OrderTerm,
-    Presence,
-    Rendered,
-    Value,
-    row_value,
-)
+from clinker_spark.plan.query.values import VALUE, Column, OrderTerm, Presence, Rendered, Value, row_value
 from clinker_spark.query.types import QType
 
 
@@ -39,11 +31,11 @@ class Binding:
 
     def text(self) -> str:
         if self.lateral:
-            return f"JOIN LATERAL posexplode({self.lateral}) AS {self.alias}(`$pos`, {VALUE})"
+            return f"JOIN LATERAL posexplode({self.lateral}) AS {self.alias}({quote(POSITION_COLUMN)}, {VALUE})"
         assert self.rendered is not None
         source = self.rendered.source()
         if self.presence is not None and self.presence.asked:
-            source = f"(FROM {source} |> EXTEND TRUE AS {quote(HERE)})"
+            source = f"(FROM {source} |> EXTEND TRUE AS {quote(HERE_COLUMN)})"
         return f"{self.step} {source} AS {self.alias}" + (f" ON {self.on}" if self.on else "")
 
 

@@ -11,8 +11,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from clinker_spark.cxl.hidden import GROUP_KEY_PREFIX
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.cxl.syntax import ast as cxl
+from clinker_spark.plan.columns import ORDER_PREFIX, POSITION_COLUMN, ROWS_COLUMN
 from clinker_spark.plan.query.arrays import ArrayLowering
 from clinker_spark.plan.query.base import Env
 from clinker_spark.plan.query.bindings import Binding, Block
@@ -230,7 +232,7 @@ class QueryLowering(ArrayLowering):
                 self.no_form(source.span, f"a query over {column.type} has no Spark form")
             binding = Binding(name, alias, column.type.element, None, step, lateral=column.text)
             if source_order:
-                block.order.append(OrderTerm(f"{alias}.`$pos`", type=INT))
+                block.order.append(OrderTerm(f"{alias}.{quote(POSITION_COLUMN)}", type=INT))
         block.bindings.append(binding)
         env.define(name, binding.value())
         return binding
@@ -262,7 +264,7 @@ class QueryLowering(ArrayLowering):
         column = self.to_column(value)
         if isinstance(column.type, MapType) or is_any(column.type):
             self.no_form(e.span, f"rows cannot be grouped by {column.type} on Spark")
-        name = self.fresh("$k")
+        name = self.fresh(GROUP_KEY_PREFIX)
         context.keys.append((name, column.text))
         return Column(quote(name), column.type)
 
@@ -274,7 +276,8 @@ class QueryLowering(ArrayLowering):
             listed = ", ".join(f"{text} AS {quote(name)}" for name, text in context.prepared)
             block.steps.append(f"EXTEND {listed}")
         if not context.keys:  # SQL makes one group of no rows; here there is none
-            block.steps += [f"AGGREGATE {', '.join([*aggregates, 'count(*) AS `$rows`'])}", "WHERE `$rows` > 0"]
+            rows = quote(ROWS_COLUMN)
+            block.steps += [f"AGGREGATE {', '.join([*aggregates, f'count(*) AS {rows}'])}", f"WHERE {rows} > 0"]
             return []
         keys = ", ".join(f"{text} AS {quote(name)}" for name, text in context.keys)
         block.steps.append(aggregate_step([*aggregates, *first], keys))
@@ -302,7 +305,7 @@ class QueryLowering(ArrayLowering):
         hidden = ""
         for t in place:
             if t.text not in known:
-                known[t.text] = self.fresh("$o")
+                known[t.text] = self.fresh(ORDER_PREFIX)
                 hidden += f", {t.text} AS {quote(known[t.text])}"
             terms.append(replace(t, text=quote(known[t.text])))
         return terms, hidden

@@ -18,9 +18,10 @@ from clinker_spark.core.span import Span
 from clinker_spark.core.tree import field_names
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.cxl.syntax import ast as cxl
+from clinker_spark.plan.columns import ROW_COLUMN
 from clinker_spark.plan.query.base import local_scope
 from clinker_spark.plan.query.blocks import QueryLowering
-from clinker_spark.plan.query.files import PLACE, PLACES, FileSource, file_source
+from clinker_spark.plan.query.files import PLACES, FileSource, file_source
 from clinker_spark.plan.query.guards import Reasons
 from clinker_spark.plan.query.order import ARRIVAL
 from clinker_spark.plan.query.pieces import render, view
@@ -100,7 +101,7 @@ class PlanningEngine:
         known = self._lists.get(id(rows))
         if known is None:
             row = element_type(rows)
-            made = self.source("list", row, ListSource(rows, row), (PLACE,))
+            made = self.source("list", row, ListSource(rows, row), (ROW_COLUMN,))
             known = self._lists[id(rows)] = (rows, made.relation)
         return known[1]
 

@@ -16,9 +16,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.core.suggest import did_you_mean
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import BLOCK_COLUMN, FILE_COLUMN, ROW_COLUMN
 from clinker_spark.plan.query.csv_files import WHOLE, csv_names, csv_row, shown_path
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.types import (
@@ -38,8 +39,7 @@ from clinker_spark.query.types import (
 
 FORMATS = ("csv", "tsv", "json", "jsonl", "yaml", "parquet")
 _ENDINGS = {**{f".{name}": name for name in FORMATS}, ".yml": "yaml", ".ndjson": "jsonl"}
-PLACE = "$row"
-FILE_PLACES = ("$file", "$block", PLACE)
+FILE_PLACES = (FILE_COLUMN, BLOCK_COLUMN, ROW_COLUMN)
 """Hidden columns that say where a row stands: the last one is enough for a list and for one Parquet file."""
 PLACES: dict[str, QType] = dict(zip(FILE_PLACES, (STRING, INT, INT), strict=True))
 """Their types."""

@@ -9,8 +9,10 @@ from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.floatsums import array_sum, filled, or_stop
+from clinker_spark.cxl.hidden import PARTIAL_PREFIX
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.cxl.syntax import ast as cxl
+from clinker_spark.plan.columns import PREPARED_PREFIX
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.order import ascending
 from clinker_spark.plan.query.values import Column, GroupRef, OrderTerm, Value, wide, widened
@@ -59,7 +61,7 @@ class GroupContext:
         for name, known in self.aggregates:
             if known == text:
                 return Column(quote(name), t)
-        name = self.lowering.fresh("$a")
+        name = self.lowering.fresh(PARTIAL_PREFIX)
         self.aggregates.append((name, text))
         return Column(quote(name), t)
 
@@ -125,7 +127,7 @@ class GroupContext:
     def _prepare(self, text: str) -> str:
         known = next((name for name, made in self.prepared if made == text), None)
         if known is None:
-            known = self.lowering.fresh("$x")
+            known = self.lowering.fresh(PREPARED_PREFIX)
             self.prepared.append((known, text))
         return quote(known)
 

@@ -10,7 +10,8 @@ from clinker_spark.config.model.query import QueryNode, query_name
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
+from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.facts import Required
 from clinker_spark.plan.nodes.base import PlanNode, Schema
 from clinker_spark.plan.query.engine import PlanningEngine, Scan, SparkDataset, plan, prepare

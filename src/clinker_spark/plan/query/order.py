@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from clinker_spark.core.types import Kind
+from clinker_spark.cxl.hidden import RANK_COLUMN
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import FIRST_COLUMN, SIDE_COLUMN, UNITED_PREFIX
 from clinker_spark.plan.query.values import OrderTerm
 from clinker_spark.query.types import ANY, INT, ListType, QType, is_any, is_kind
 
-NUMBER = "$n"
-FIRST = "$first"
-SIDE = "$side"
 ARRIVAL = ListType(INT)
 """The type of the place of a record in a pipeline: an array, or a number that becomes one."""
 
@@ -37,7 +36,7 @@ def ascending(terms: Sequence[OrderTerm]) -> tuple[tuple[str, ...], tuple[str, .
         return (), tuple(text for text in made if text is not None)
     # Only lists and records that descend: sorted rows get ascending numbers, partition by partition.
     order = f"ORDER BY {', '.join(t.sql() for t in terms)}"
-    return (order, f"EXTEND monotonically_increasing_id() AS {quote(NUMBER)}"), (quote(NUMBER),)
+    return (order, f"EXTEND monotonically_increasing_id() AS {quote(RANK_COLUMN)}"), (quote(RANK_COLUMN),)
 
 
 def _ascending(term: OrderTerm) -> str | None:
@@ -84,15 +83,15 @@ def first_places(
     step, values = ascending(rest)
     if step:  # the number of a row stands for all terms
         step, values = ascending(terms)
-        return step, (f"min({values[0]}) AS {quote(FIRST)}",), (OrderTerm(quote(FIRST), type=INT),)
+        return step, (f"min({values[0]}) AS {quote(FIRST_COLUMN)}",), (OrderTerm(quote(FIRST_COLUMN), type=INT),)
     if len(values) == 1:
-        first, names = f"min({values[0]})", [quote(FIRST)]
+        first, names = f"min({values[0]})", [quote(FIRST_COLUMN)]
     else:
         listed = ", ".join(f"{value} AS p{i}" for i, value in enumerate(values))
-        first, names = f"min(struct({listed}))", [f"{quote(FIRST)}.p{i}" for i in range(len(values))]
+        first, names = f"min(struct({listed}))", [f"{quote(FIRST_COLUMN)}.p{i}" for i in range(len(values))]
     after = {t.text: OrderTerm(name, type=t.type if t.plain else ANY) for t, name in zip(rest, names, strict=True)}
     placed = tuple(after.get(t.text) or replace(t, text=keys[t.text]) for t in terms)
-    return (), (f"{first} AS {quote(FIRST)}",), placed
+    return (), (f"{first} AS {quote(FIRST_COLUMN)}",), placed
 
 
 def united(left: Sequence[OrderTerm], right: Sequence[OrderTerm]) -> tuple[tuple[OrderTerm, ...], list[str], list[str]]:
@@ -101,10 +100,10 @@ def united(left: Sequence[OrderTerm], right: Sequence[OrderTerm]) -> tuple[tuple
     Terms of both sides share a column where they have one type and one direction. Where they do not, the other side has
     a null, which no row of the first is compared with.
     """
-    order = [OrderTerm(quote(SIDE), type=INT)]
-    columns = [[f"0 AS {quote(SIDE)}"], [f"1 AS {quote(SIDE)}"]]
+    order = [OrderTerm(quote(SIDE_COLUMN), type=INT)]
+    columns = [[f"0 AS {quote(SIDE_COLUMN)}"], [f"1 AS {quote(SIDE_COLUMN)}"]]
     for i, (a, b) in enumerate(_paired(left, right)):
-        name = quote(f"$u{i}")
+        name = quote(f"{UNITED_PREFIX}{i}")
         some = a or b
         assert some is not None
         plain = a is not None and b is not None and a.plain and b.plain

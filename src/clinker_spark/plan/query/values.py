@@ -9,6 +9,7 @@ from typing import Any
 
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import HERE_COLUMN
 from clinker_spark.plan.query.pieces import STEP, nested
 from clinker_spark.query.types import (
     ANY,
@@ -41,10 +42,7 @@ class Presence:
 
     def text(self) -> str:
         self.asked = True
-        return f"({self.alias}.{quote(HERE)} IS NOT NULL)"
-
-
-HERE = "$here"
+        return f"({self.alias}.{quote(HERE_COLUMN)} IS NOT NULL)"
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Source, Span
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.scopes import Scope

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Source
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
     ANY,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Source, Span
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.base import Types

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from clinker_spark.config.patterns import glob_matches
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.suggest import nearest
+from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.discover.searches import search_of, walk
 from clinker_spark.runtime.errors import IoError

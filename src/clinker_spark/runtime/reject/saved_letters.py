@@ -21,13 +21,14 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
+from clinker_spark.plan.columns import LINE_COLUMN
 from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.reject.letter_lines import write_lines
 from clinker_spark.runtime.reject.replay_files import Feed
 from clinker_spark.runtime.run.assemble import Made
 from clinker_spark.spark.parts import DataFrame, part_writer, read_parts
 from clinker_spark.spark.rejects.letters import MERGED, LetterCount, letter_header
-from clinker_spark.spark.scan.request import LINE_COLUMN, SourceFile
+from clinker_spark.spark.scan.request import SourceFile
 from clinker_spark.spark.session.sessions import SparkSession
 
 FEW_LETTERS = 50_000

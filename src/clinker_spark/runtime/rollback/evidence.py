@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinker_spark.plan.facts import PREFIX
+from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
@@ -191,7 +191,7 @@ def group_text(keys: Iterable[tuple[str, str | None]]) -> str:
     >>> group_text([("$ck.order_id", "O1"), ("$ck.line", "2"), ("$ck.note", None)])
     'line=2, order_id=O1'
     """
-    return ", ".join(sorted(f"{name.removeprefix(PREFIX)}={text}" for name, text in keys if text is not None))
+    return ", ".join(sorted(f"{name.removeprefix(CK_PREFIX)}={text}" for name, text in keys if text is not None))
 
 
 def strata_of(failures: pa.Table) -> Iterator[tuple[int, int | None, dict[str, str]]]:

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.plan.facts import AGGREGATE, PREFIX
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX, GROUP_PREFIX
 from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.passes.all import with_facts
@@ -123,7 +123,7 @@ class Groups:
         everything that reaches outputs, when more was retracted."""
         builder = self.state.new_builder(letters=True)
         self._prepared(builder, later=later)
-        builder.all_held = later
+        builder.all_held = builder.repeats = later
         if not dirty:
             builder.dirty = None
         for name in ends:
@@ -293,7 +293,7 @@ class Groups:
             return
         for name in self.plan.facts.relaxed:
             frame = builder.stream(StreamRef(name)).frame
-            numbers = frame.select(f"`$group.{name}`", f"`{AGGREGATE}{name}`").toDF("id", "number")
+            numbers = frame.select(f"`{GROUP_PREFIX}{name}`", f"`{CK_AGGREGATE_PREFIX}{name}`").toDF("id", "number")
             self.indexes[name] = self._save(numbers, f"numbers-{name.replace('/', '~')}").frame
 
     def _retract(self, triggers: list[Saved], taken: list[Saved]) -> None:
@@ -351,7 +351,7 @@ def _own_groups(letters: Sequence[Saved]) -> Iterator[tuple[int, KeyTexts]]:
         table = found.table("source", "letter")
         for source, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
             if source is not None:
-                yield source, {name: text for name, text in pairs or () if name.startswith(PREFIX)}
+                yield source, {name: text for name, text in pairs or () if name.startswith(CK_PREFIX)}
 
 
 def has_large_groups(state: RunState) -> bool:

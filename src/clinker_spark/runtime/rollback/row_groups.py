@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from clinker_spark.plan.facts import PREFIX
+from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.passes.correlation import MOST_FAILURES
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.reject.saved_letters import Saved, last_clean_row, save
@@ -112,13 +112,13 @@ class RowGroups:
         self._choose(builder, keep=False)
 
     def _choose(self, builder: Builder, *, keep: bool) -> None:
-        names = tuple(name.removeprefix(PREFIX) for name in self.source.key_columns)
+        names = tuple(name.removeprefix(CK_PREFIX) for name in self.source.key_columns)
         builder.chosen = {self.source.name: Chosen(str(self.folder / "chosen"), names, keep)}
         builder.progress = None  # the readers' counts are those of all records, and stay so
 
     def _key_types(self) -> list[pa.DataType]:
         types = {column.name: column.data_type for column in self.source.columns}
-        return [arrow_type(types[name.removeprefix(PREFIX)]) for name in self.source.key_columns]
+        return [arrow_type(types[name.removeprefix(CK_PREFIX)]) for name in self.source.key_columns]
 
     # ------------------------------------------------------------ outputs
 

@@ -16,12 +16,14 @@ from clinker_spark.runtime.reject.saved_letters import Saved, save_table
 from clinker_spark.runtime.rollback.evidence import Evidence, correlated_letters, group_text, strata_of
 from clinker_spark.runtime.rollback.groups import MOST_TURNS, Groups
 from clinker_spark.runtime.run.progress import FINDING
+from clinker_spark.spark.plan_cuts import is_repeatable
 from clinker_spark.spark.rejects.correlated import HELD_MESSAGE, TAKEN_MESSAGE
 from clinker_spark.spark.rejects.traced import run_again, traced
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.reject.source_letters import SourceLetters
     from clinker_spark.runtime.run.state import RunState
+    from clinker_spark.spark.operators.build import Builder
 
 MOST_ROWS = 100_000
 """Tables with more rows are not looked at here."""
@@ -47,11 +49,19 @@ class SmallGroups(Groups):
 
     table: Any = None
     """The pass, as a DataFrame that runs again and again."""
+    looking: Builder | None = None
+    """What built it."""
     found: Evidence
     """What it showed the last time."""
 
     def settle(self) -> Saved:
         """Withhold what must be; gives all dead letters. Raises `TooMuch` before outputs are written again."""
+        try:
+            return self._settle()
+        finally:
+            self._forget()
+
+    def _settle(self) -> Saved:
         for turn in range(MOST_TURNS):
             self.counters["turns"] = turn + 1
             with self.state.passing(FINDING):
@@ -69,14 +79,23 @@ class SmallGroups(Groups):
     def _look(self) -> Evidence:
         """What a pass shows that leaves out what was retracted up to now."""
         scoped = self.handling.retraction_scope == "group" and bool(self.triggers)
-        if self.table is None or scoped or not self.retracted.by_readers():
-            builder = self._letters_builder([node.name for node in self.plan.outputs], later=True)
-            self.table = traced(builder, MOST_ROWS)
+        fixed = self.table is not None and not scoped and self.retracted.by_readers() and is_repeatable(self.table)
+        if self.looking is not None and fixed:
+            for rows in self.looking.shared_rows:
+                rows.forget()
+        else:
+            self._forget()
+            self.looking = self._letters_builder([node.name for node in self.plan.outputs], later=True)
+            self.table = traced(self.looking, MOST_ROWS)
         self.retracted.tell_readers()
         found = run_again(self.table)
         if found.num_rows >= MOST_ROWS:
             raise TooMuch
         return Evidence(self.plan, found)
+
+    def _forget(self) -> None:
+        if self.looking is not None:
+            self.looking.let_go()
 
     def _first_failures(self, turn: int) -> Saved | None:
         """The failures that are judged first."""

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.registry import lookup
 from clinker_spark.core.errors import ClinkerError, InputError
-from clinker_spark.core.registry import lookup
 from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.query.failures import node_failure

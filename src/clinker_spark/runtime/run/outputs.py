@@ -33,7 +33,13 @@ from clinker_spark.runtime.run.progress import writing
 from clinker_spark.runtime.run.report import OutputReport
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.output import Prepared, prepare_output, write_parts
+from clinker_spark.spark.operators.output import (
+    Prepared,
+    prepare_output,
+    separator,
+    write_parts,
+    write_parts_together,
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,10 @@ class Outputs:
         self.accounts = accounts
         self.unfinished: dict[str, Unfinished] = {}
         """Those of which there are only parts."""
+        self._prepared: dict[str, Prepared] = {}
+        """Those that were looked at, and are written by a job of their own."""
+        self._parts: dict[str, tuple[Prepared, Path]] = {}
+        """Those that a job has written, and nobody has asked for yet."""
         self.again = False
         """Are they written once more, without what was taken back?"""
         self.complete = True
@@ -76,38 +86,75 @@ class Outputs:
     def write(self, name: str) -> None:
         """Run the job of an output; its files are made at once, unless groups may have to be taken out of them."""
         node = next(output for output in self.state.plan.outputs if output.name == name)
-        place, builder = self.targets[name], self.state.builder
-        if self._can_wait(node):
+        if node.name not in self._parts and self._can_wait(node):
             self.state.skips(writing(node.name))
             return
         with self.state.timed(node.name):
             self.state.tell("output_started", {"output": node.name})
-            prepared = prepare_output(builder, node)
-            if self.state.options.replay == "append":
-                self._check_header(prepared, place)
-            folder = self._folder(node, place)
-            parts = folder / "parts"
-            self.accounts.job_starts(node.name)
-            again = ", without what is withheld" if self.again else ""
-            with self.state.passing(writing(node.name) + again, self.state.sources_of(node.name)):
-                write_parts(prepared, str(parts))
-            report = OutputReport(node.output_name)
-            counts = builder.counted(node.name, patience=120)
-            if "rows" not in counts:  # without them nobody knows whether records failed
-                raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
-            builder.heard(node)
-            report.records = counts["rows"]
-            self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
+            if node.name not in self._parts:
+                self._run_job(node)
+            prepared, parts = self._parts.pop(node.name)
+            self._note(prepared, parts)
+
+    def _prepare(self, node: OutputPlan) -> Prepared:
+        if node.name in self._prepared:
+            return self._prepared.pop(node.name)
+        prepared = prepare_output(self.state.builder, node)
+        if self.state.options.replay == "append":
+            self._check_header(prepared, self.targets[node.name])
+        return prepared
+
+    def _run_job(self, node: OutputPlan) -> None:
+        """Write the parts of an output, and those of all others that can be written by the same job."""
+        first = self._prepare(node)
+        others: list[Prepared] = []
+        if self.state.small:  # what costs time is each single job, and each plan
+            mark = separator(first)
+            after = self.state.plan.outputs[self.state.plan.outputs.index(node) + 1 :]
+            for made in map(self._prepare, after) if mark is not None else ():
+                if separator(made) == mark:
+                    others.append(made)
+                else:
+                    self._prepared[made.node.name] = made
+        together = [first, *others]
+        for each in together:
+            self.accounts.job_starts(each.node.name)
+        sources = dict.fromkeys(name for each in together for name in self.state.sources_of(each.node.name))
+        again = ", without what is withheld" if self.again else ""
+        parts = self._folder(node, self.targets[node.name]) / "parts"
+        with self.state.passing(writing(node.name) + again, list(sources)):
+            if others:
+                folders = write_parts_together(together, str(parts))
+            else:
+                write_parts(first, str(parts))
+                folders = [str(parts)]
+        for each in others:
+            self.state.skips(writing(each.node.name))
+        self._parts |= {each.node.name: (each, Path(place)) for each, place in zip(together, folders, strict=True)}
+
+    def _note(self, prepared: Prepared, parts: Path) -> None:
+        """What the job of an output says about it."""
+        node, builder = prepared.node, self.state.builder
+        place = self.targets[node.name]
+        folder = self._folder(node, place)
+        report = OutputReport(node.output_name)
+        counts = builder.counted(node.name, patience=120)
+        if "rows" not in counts:  # without them nobody knows whether records failed
+            raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
+        builder.heard(node)
+        report.records = counts["rows"]
+        self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
+        if not self._parts:
             builder.job_done()
-            plan = self.state.plan
-            thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}.pairs").get("pairs", 0))
-            if self.state.failed():
-                self.state.expects_failures()
-            report.dropped = counts.get("dropped", 0)
-            self.state.report.outputs.append(report)
-            self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
-            if self.again or not self.state.holds_groups:  # else lines may be cut out, or it is written again
-                self.finish(node.name)
+        plan = self.state.plan
+        thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}.pairs").get("pairs", 0))
+        if self.state.failed():
+            self.state.expects_failures()
+        report.dropped = counts.get("dropped", 0)
+        self.state.report.outputs.append(report)
+        self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
+        if self.again or not self.state.holds_groups:  # else lines may be cut out, or it is written again
+            self.finish(node.name)
 
     def _can_wait(self, node: OutputPlan) -> bool:
         """Have records failed on the way to an output before this one? Then all outputs are written without their
@@ -286,9 +333,12 @@ class Outputs:
         builder = self.state.pass_without()
         builder.keeps = self.state.plan.facts.materialized
         prepare(builder)
+        self._parts.clear()
+        self._prepared.clear()
         try:
             for node in self.state.plan.outputs:
                 self.state.attempt.discard(self._folder(node, self.targets[node.name]))
+            for node in self.state.plan.outputs:
                 self.write(node.name)
                 if self.state.failed() and all(node.traceable for node in self.state.plan.nodes):
                     # What fails after a query fails each time, and is left out: all outputs are written then.

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clinker_spark.config.model.output import Split
+from clinker_spark.plan.columns import BYTES_COLUMN, FILE_KEY_COLUMN
 from clinker_spark.runtime.run.assemble import Made
-from clinker_spark.spark.operators.output import BYTES_COLUMN, KEY_COLUMN
 
 _ROW_GROUP = 1 << 17
 _NO_LIMIT = 2**63 - 1
@@ -63,7 +63,7 @@ class SeveralParquet:
         if not batch.num_rows:
             return
         names = batch.schema.names
-        keys = batch.column(KEY_COLUMN) if KEY_COLUMN in names else None
+        keys = batch.column(FILE_KEY_COLUMN) if FILE_KEY_COLUMN in names else None
         sizes = batch.column(BYTES_COLUMN).to_numpy() if BYTES_COLUMN in names else np.zeros(batch.num_rows, np.int64)
         ends = np.cumsum(sizes)
         changes = None if keys is None else self._changes(keys)
@@ -181,7 +181,7 @@ class _File:
 
 def without_engine_columns(schema: pa.Schema) -> pa.Schema:
     """The columns of the file, also in what Spark notes about them: else Spark would look for the others."""
-    kept = pa.schema([field for field in schema if field.name not in (KEY_COLUMN, BYTES_COLUMN)])
+    kept = pa.schema([field for field in schema if field.name not in (FILE_KEY_COLUMN, BYTES_COLUMN)])
     notes: dict[bytes, bytes] = dict(schema.metadata or {})
     if _SPARK_SCHEMA in notes:
         noted: dict[str, Any] = json.loads(notes[_SPARK_SCHEMA])

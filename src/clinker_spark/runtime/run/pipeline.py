@@ -76,6 +76,7 @@ class _Run:
                 self._warn()
                 self._remember()
         finally:
+            self.state.let_go()
             self.state.attempt.clean()
             self.state.report.seconds = time.monotonic() - began
         return self.state.report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from clinker_spark.plan.columns import BYTES_COLUMN, FILE_KEY_COLUMN
 from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.discover.remote_copies import found_files
 from clinker_spark.runtime.discover.source_order import with_known_order
@@ -11,7 +12,7 @@ from clinker_spark.runtime.run.engine_failures import explained
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.runtime.run.variables import give_values, settle_values
 from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.output import BYTES_COLUMN, KEY_COLUMN, prepare_output
+from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.rejects.letters import first_letters, letters
 from clinker_spark.spark.session.sessions import SparkSession, working_session
 
@@ -54,7 +55,7 @@ def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> 
 
 def _columns(row: dict[str, Any]) -> dict[str, Any]:
     """Without what only decides about files."""
-    return {name: value for name, value in row.items() if name not in (KEY_COLUMN, BYTES_COLUMN)}
+    return {name: value for name, value in row.items() if name not in (FILE_KEY_COLUMN, BYTES_COLUMN)}
 
 
 def _failures(builder: Builder) -> list[str]:

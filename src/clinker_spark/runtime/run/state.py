@@ -56,6 +56,7 @@ class RunState:
         """What was done to outputs when groups are held back: lines were `cut`, or they were written once more, without
         the records that were `removed` or without whole `groups`."""
         self.storage: RemoteFiles | None = None
+        self._builders: list[Builder] = []
         self.small = False
         """Are the inputs so small that each job is one task?"""
         self.inputs_read = False
@@ -93,7 +94,13 @@ class RunState:
         builder.measured = self.measured
         builder.unsorted = self.unsorted
         builder.small = self.small
+        self._builders.append(builder)
         return builder
+
+    def let_go(self) -> None:
+        """Of everything that passes keep in memory."""
+        for builder in self._builders:
+            builder.let_go()
 
     @property
     def unsure(self) -> bool:

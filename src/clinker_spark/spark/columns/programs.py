@@ -11,27 +11,18 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.lower.aggregates import FIRST_ARRIVAL, lower_aggregate
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.lower.aggregates import lower_aggregate
 from clinker_spark.cxl.lower.expressions import WindowSpec
-from clinker_spark.cxl.lower.plan import (
-    ARRIVAL_COLUMN,
-    ERROR_COLUMN,
-    ERROR_TYPE,
-    FanOut,
-    LoweredProgram,
-    Project,
-    PythonColumn,
-    Step,
-    Where,
-    quote,
-)
+from clinker_spark.cxl.lower.plan import FanOut, LoweredProgram, Project, PythonColumn, Step, Where, quote
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context, default_context
+from clinker_spark.plan.columns import FIRST_COLUMN
 from clinker_spark.spark.columns.python_calls import python_column
 from clinker_spark.spark.columns.types import read_as
 from clinker_spark.spark.plan_cuts import EVERY, LONG, cut
@@ -169,7 +160,7 @@ def group(
     keys += [F.col(quote(name)) for name in also_by]
     partials = [F.expr(text).alias(name) for name, text in lowered.partials]
     partials += [F.first(quote(name)).alias(name) for name in first_of]
-    first = F.min(quote(ARRIVAL_COLUMN)).alias(FIRST_ARRIVAL)
+    first = F.min(quote(ARRIVAL_COLUMN)).alias(FIRST_COLUMN)
     if identity is not None:
         identity[1](df.withColumn(identity[0], _identity(keys)))
     groups = run_steps(df.groupBy(*keys).agg(first, *partials), lowered.after.steps, context)
@@ -178,7 +169,7 @@ def group(
     if identity is not None:
         names = [name for name, _ in lowered.keys] + list(also_by)
         columns.append(_identity([F.col(quote(name)) for name in names]).alias(identity[0]))
-    columns.append(F.col(quote(FIRST_ARRIVAL)).alias(ARRIVAL_COLUMN))
+    columns.append(F.col(quote(FIRST_COLUMN)).alias(ARRIVAL_COLUMN))
     if lowered.after.error is not None:
         columns.append(F.expr(lowered.after.error).alias(ERROR_COLUMN))
     return groups.select(*columns)

@@ -14,8 +14,9 @@ from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.errors import EvalError
+from clinker_spark.cxl.hidden import ERROR_TYPE
 from clinker_spark.cxl.interpret.expressions import Frame, compile_expr
-from clinker_spark.cxl.lower.plan import ERROR_TYPE, PythonColumn
+from clinker_spark.cxl.lower.plan import PythonColumn
 from clinker_spark.cxl.system import Context
 from clinker_spark.spark.columns.regexes import over_columns
 from clinker_spark.spark.columns.variants import decode, encode

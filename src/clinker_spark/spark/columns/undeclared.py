@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType, MapType, StructType
 
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.spark.scan.request import WIDENED_COLUMN
+from clinker_spark.plan.columns import WIDENED_COLUMN
 
 TEXTS = "MAP<STRING, STRING>"
 VALUES = "MAP<STRING, STRUCT<json: STRING>>"

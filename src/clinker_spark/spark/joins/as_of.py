@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.spark.joins.sides import BUILD, BUILD_RANGE, HIT, LEFT, LEFT_RANGE, TEMPORARY, Sides
+from clinker_spark.plan.columns import JOIN_PREFIX
+from clinker_spark.spark.joins.sides import BUILD, BUILD_RANGE, HIT, LEFT, LEFT_RANGE, Sides
 
-_SIDE, _TIME, _SEEN = f"{TEMPORARY}side", f"{TEMPORARY}time", f"{TEMPORARY}seen"
+_SIDE, _TIME, _SEEN = f"{JOIN_PREFIX}side", f"{JOIN_PREFIX}time", f"{JOIN_PREFIX}seen"
 
 
 def join_latest(sides: Sides, config: Any) -> DataFrame:
@@ -36,7 +37,7 @@ def join_latest(sides: Sides, config: Any) -> DataFrame:
         *[F.col(quote(f"{BUILD}{i}")).alias(f"{LEFT}{i}") for i in keys],
         F.col(quote(f"{BUILD_RANGE}0")).alias(_TIME),
         F.lit(0).alias(_SIDE),
-        F.col(quote(sides.place)).alias(f"{TEMPORARY}order"),
+        F.col(quote(sides.place)).alias(f"{JOIN_PREFIX}order"),
         taken.alias(_SEEN),
     )
     left_names = [n for n in sides.left.columns if not n.startswith(LEFT_RANGE)]
@@ -46,7 +47,7 @@ def join_latest(sides: Sides, config: Any) -> DataFrame:
         F.lit(driver_side).alias(_SIDE),
     )
     both = left.unionByName(build, allowMissingColumns=True)
-    order = F.col(quote(f"{TEMPORARY}order"))
+    order = F.col(quote(f"{JOIN_PREFIX}order"))
     ties = order.desc() if config.ties == "first" else order.asc()
     window = (
         Window.partitionBy(*[F.col(quote(f"{LEFT}{i}")) for i in keys])

@@ -16,16 +16,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import JOIN_PREFIX
 from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.spark.joins.axis import BROADCAST_ROWS, axis_of_column, with_hit
-from clinker_spark.spark.joins.sides import BUILD_RANGE, LEFT_RANGE, TEMPORARY, Sides
+from clinker_spark.spark.joins.sides import BUILD_RANGE, LEFT_RANGE, Sides
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 MOST_BINS = 256
 MOST_COPIES = 8_000_000
-_BIN = f"{TEMPORARY}slot"
+_BIN = f"{JOIN_PREFIX}slot"
 
 
 def join_one_range(builder: Builder, node: CombinePlan, sides: Sides) -> DataFrame:

@@ -16,18 +16,19 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.bins import POINT, LengthClass, choose_classes
+from clinker_spark.plan.columns import JOIN_PREFIX
 from clinker_spark.plan.conjuncts import range_pair, same
 from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.spark.joins.axis import BROADCAST_ROWS, axis_of_column, with_hit
 from clinker_spark.spark.joins.one_range import join_one_range
-from clinker_spark.spark.joins.sides import BUILD_RANGE, LEFT_RANGE, TEMPORARY, Sides
+from clinker_spark.spark.joins.sides import BUILD_RANGE, LEFT_RANGE, Sides
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 FEW_PER_KEY = 16
 """With so few records for each equal key, comparing them all is cheaper than bins."""
-_BIN, _FIRST = f"{TEMPORARY}slot", f"{TEMPORARY}first"
+_BIN, _FIRST = f"{JOIN_PREFIX}slot", f"{JOIN_PREFIX}first"
 
 
 @dataclass(frozen=True)
@@ -187,8 +188,8 @@ def _binned(
     if len(mine) > 1:
         cases = " ".join(f"WHEN {axis.bits} <= {c.longest} THEN {i}" for i, c in enumerate(mine[:-1]))
         own = f"CASE {cases} ELSE {len(mine) - 1} END"
-    frame = frame.withColumn(f"{TEMPORARY}own", F.expr(own))
-    number = quote(f"{TEMPORARY}own")
+    frame = frame.withColumn(f"{JOIN_PREFIX}own", F.expr(own))
+    number = quote(f"{JOIN_PREFIX}own")
     arrays = []
     for j, other in enumerate(others):
         widths = [max(c.width, other.width) for c in mine]
@@ -202,17 +203,17 @@ def _binned(
     if len(arrays) == 1 and axis.point and len(mine) == 1:
         low = _bin(axis.low, str(max(mine[0].width, others[0].width)), axis.whole)
         made = {f"{_BIN}.{side}": F.expr(low), f"{_BIN}.{side}.class": F.lit(0), f"{_FIRST}.{side}": F.expr(low)}
-        return frame.withColumns(made).drop(f"{TEMPORARY}own")
+        return frame.withColumns(made).drop(f"{JOIN_PREFIX}own")
     listed = arrays[0] if len(arrays) == 1 else f"concat({', '.join(arrays)})"
     there = f"{axis.low} IS NOT NULL AND {axis.high} IS NOT NULL"
-    exploded = frame.withColumn(f"{TEMPORARY}bins", F.explode_outer(F.expr(f"CASE WHEN {there} THEN {listed} END")))
-    item = quote(f"{TEMPORARY}bins")
+    exploded = frame.withColumn(f"{JOIN_PREFIX}bins", F.explode_outer(F.expr(f"CASE WHEN {there} THEN {listed} END")))
+    item = quote(f"{JOIN_PREFIX}bins")
     made = {
         f"{_BIN}.{side}": F.expr(f"{item}.bin"),
         f"{_BIN}.{side}.class": F.expr(f"{item}.class"),
         f"{_FIRST}.{side}": F.expr(f"{item}.first"),
     }
-    return exploded.withColumns(made).drop(f"{TEMPORARY}bins", f"{TEMPORARY}own")
+    return exploded.withColumns(made).drop(f"{JOIN_PREFIX}bins", f"{JOIN_PREFIX}own")
 
 
 def _bin(x: str, width: str, whole: bool) -> str:

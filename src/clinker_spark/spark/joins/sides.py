@@ -16,27 +16,25 @@ from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.check.conditions import as_program
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.keys import join_key_sql
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, LoweredProgram, Project, quote
-from clinker_spark.plan.facts import PREFIX
+from clinker_spark.cxl.lower.plan import LoweredProgram, Project, quote
+from clinker_spark.plan.columns import ARRAY_PREFIX, CK_PREFIX, JOIN_PREFIX, MATCHED_PREFIX, ORIGIN_COLUMN
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
 from clinker_spark.plan.run_statistics import MOST_SHOWN, Sketch
 from clinker_spark.spark.columns.programs import apply, lower, run_steps
 from clinker_spark.spark.columns.types import read_as
-from clinker_spark.spark.operators.stream import ORIGIN_COLUMN, Stream
+from clinker_spark.spark.operators.stream import Stream
 
 if TYPE_CHECKING:
     from clinker_spark.cxl.system import Context
     from clinker_spark.spark.operators.build import Builder
 
-TEMPORARY = "$join."
-MATCHED_KEY = "$matched."
-"""The correlation columns of the matched record of an input: `$matched.<input>.$ck.<field>`."""
-HIT = f"{TEMPORARY}hit"
+HIT = f"{JOIN_PREFIX}hit"
 """True for a pair, null for a driver's record that has none."""
-LEFT, BUILD, LEFT_RANGE, BUILD_RANGE = (f"{TEMPORARY}{word}" for word in ("l", "b", "rl", "rb"))
-_OK, _ONLY = f"{TEMPORARY}ok", f"{TEMPORARY}only"
+LEFT, BUILD, LEFT_RANGE, BUILD_RANGE = (f"{JOIN_PREFIX}{word}" for word in ("l", "b", "rl", "rb"))
+_OK, _ONLY = f"{JOIN_PREFIX}ok", f"{JOIN_PREFIX}only"
 SKETCHED = ("grace_hash", "sort_merge", "adaptive")
 """Where many records, or many of one key, would make a difference to the next plan."""
 _TOKEN = re.compile(r"'[^']*'|`(?:[^`]|``)*`")
@@ -131,7 +129,7 @@ class Sides:
         return self._numbered(joined, F.col(quote(HIT)).isNotNull() | (F.row_number().over(window) == 1))
 
     def _numbered(self, joined: DataFrame, condition: Column) -> DataFrame:
-        name = f"{TEMPORARY}kept"
+        name = f"{JOIN_PREFIX}kept"
         kept = joined.withColumn(name, condition).where(F.col(quote(name))).drop(name)
         return kept.where(F.col(quote(HIT)).isNotNull()) if self.on_miss == "skip" else kept
 
@@ -146,7 +144,7 @@ class Sides:
             text = f"({self.later.error}) IS NOT NULL OR {text}"
         columns: list[Column] = []
         holds = F.expr(f"{quote(HIT)} IS NOT NULL AND ({text})")
-        own = (f"{self.step.build}.", f"{MATCHED_KEY}{self.step.build}.", BUILD)
+        own = (f"{self.step.build}.", f"{MATCHED_PREFIX}{self.step.build}.", BUILD)
         for name in names:
             column = F.col(quote(name))
             if name == HIT or name == self.place or name.startswith(own):
@@ -158,7 +156,7 @@ class Sides:
 
     def _gathered(self, joined: DataFrame) -> DataFrame:
         """One record for each of the driver, with its matches as an array."""
-        own = (f"{self.step.build}.", TEMPORARY)
+        own = (f"{self.step.build}.", JOIN_PREFIX)
         keys = self.matched_keys(joined)
         left = {*joined.columns} - {*keys, ARRIVAL_COLUMN, ERROR_COLUMN}
         names = [name for name in joined.columns if name in left and not name.startswith(own)]
@@ -170,7 +168,7 @@ class Sides:
 
     def matched_keys(self, frame: DataFrame) -> dict[str, Column]:
         """Aggregates: the correlation keys that go on, those of the first match."""
-        names = [name for name in frame.columns if name.startswith(f"{MATCHED_KEY}{self.step.build}.")]
+        names = [name for name in frame.columns if name.startswith(f"{MATCHED_PREFIX}{self.step.build}.")]
         return {name: F.min_by(quote(name), quote(self.place)).alias(name) for name in names}
 
     def matches(self) -> Column:
@@ -190,11 +188,11 @@ class Sides:
 
 
 def place_column(step: CombineStep) -> str:
-    return f"{TEMPORARY}place.{step.build}"
+    return f"{JOIN_PREFIX}place.{step.build}"
 
 
 def array_column(step: CombineStep) -> str:
-    return f"$array.{step.build}"
+    return f"{ARRAY_PREFIX}{step.build}"
 
 
 def with_left_keys(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream) -> Stream:
@@ -220,12 +218,12 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
     place = F.col(quote(ARRIVAL_COLUMN))
     if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
         place = F.array(place)
-    kept = [F.col(quote(name)) for name in frame.columns if name.startswith((f"{step.build}.", TEMPORARY))]
+    kept = [F.col(quote(name)) for name in frame.columns if name.startswith((f"{step.build}.", JOIN_PREFIX))]
     if node.config.propagate_ck.keys != "driver":
-        keys = [name for name in frame.columns if name.startswith(PREFIX)]
-        kept += [F.col(quote(name)).alias(f"{MATCHED_KEY}{step.build}.{name}") for name in keys]
+        keys = [name for name in frame.columns if name.startswith(CK_PREFIX)]
+        kept += [F.col(quote(name)).alias(f"{MATCHED_PREFIX}{step.build}.{name}") for name in keys]
     if builder.traces and node.match != "collect":
-        kept.append(F.col(quote(ORIGIN_COLUMN)).alias(f"{MATCHED_KEY}{step.build}.{ORIGIN_COLUMN}"))
+        kept.append(F.col(quote(ORIGIN_COLUMN)).alias(f"{MATCHED_PREFIX}{step.build}.{ORIGIN_COLUMN}"))
     frame = frame.select(*kept, place.alias(place_column(step)))
     frame = _comparable(frame, step, left=False)
     if builder.letters or step.strategy not in SKETCHED:

@@ -9,20 +9,23 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
-from clinker_spark.plan.nodes.aggregate import AggregatePlan
-from clinker_spark.spark.columns.programs import group
-from clinker_spark.spark.operators.counting import Tap
-from clinker_spark.spark.operators.stream import (
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import (
+    CK_AGGREGATE_PREFIX,
     DOCUMENT_COLUMN,
     GROUP_PREFIX,
     LETTER_COLUMN,
     LETTER_TYPE,
     ORIGIN_COLUMN,
     ORIGIN_TYPE,
-    Stream,
+    WINDOW_COLUMN,
 )
-from clinker_spark.spark.operators.time_windows import WINDOW_COLUMN, in_window_order, with_windows
+from clinker_spark.plan.nodes.aggregate import AggregatePlan
+from clinker_spark.spark.columns.programs import group
+from clinker_spark.spark.operators.counting import Tap
+from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.operators.time_windows import in_window_order, with_windows
 from clinker_spark.spark.rejects.withheld import without_left_out
 
 if TYPE_CHECKING:
@@ -64,7 +67,7 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     if window is not None:
         groups = in_window_order(groups, node)
     if node.name in builder.plan.facts.relaxed and builder.plan.shows_keys:
-        groups = _numbered(builder, node, groups, node.index_column)
+        groups = _numbered(builder, node, groups, f"{CK_AGGREGATE_PREFIX}{node.name}")
     if builder.letters:
         groups = groups.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: _letter(node)})
     return builder.mark(node, Stream(groups, in_place=False, flow=builder.ledger.unknown(f"{node.name}.groups")))

@@ -16,17 +16,19 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
+from clinker_spark.cxl.hidden import ERROR_COLUMN, variable_column
+from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.cxl.system import Context
+from clinker_spark.plan.columns import DOCUMENT_COLUMN, STAGE_COLUMN
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import End, Ledger, count
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.source import count_source
 from clinker_spark.spark.operators.source_order import Points
-from clinker_spark.spark.operators.stream import DOCUMENT_BITS, DOCUMENT_COLUMN, STAGE_COLUMN, Stream, failed
+from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream, failed
 from clinker_spark.spark.operators.table import operator_of
-from clinker_spark.spark.plan_cuts import counted_behind, cut
+from clinker_spark.spark.plan_cuts import Shared, counted_behind, cut
 from clinker_spark.spark.rejects.withheld import DirtyGroups
 from clinker_spark.spark.scan.request import SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
@@ -134,6 +136,9 @@ class Builder:
     """The sources whose groups are watched by the jobs that are built now."""
     watched: set[str] = field(default_factory=set)
     """Those of which a job has seen all groups."""
+    repeats: bool = False
+    """Does the pass run more than once, each time without what was retracted meanwhile?"""
+    shared_rows: list[Shared] = field(default_factory=list)
     scans: dict[str, Any] = field(default_factory=dict)
     _built: dict[str, Ports] = field(default_factory=dict)
     _named: set[str] = field(default_factory=set)
@@ -172,6 +177,13 @@ class Builder:
             self._built[name] = built
         return self._built[ref.node][ref.port]
 
+    def shared(self, frame: DataFrame) -> DataFrame:
+        """Rows that have several readers: of small inputs they are planned and computed once."""
+        if not (self.small and (self.writes or self.repeats)):
+            return frame
+        self.shared_rows.append(Shared(frame.coalesce(1)))
+        return self.shared_rows[-1].frame
+
     def _kept(self, stream: Stream) -> Stream:
         frame = stream.frame.persist(StorageLevel.MEMORY_AND_DISK)
         self.stored.append(frame)
@@ -181,7 +193,10 @@ class Builder:
         """Of what was kept."""
         for frame in self.stored:
             frame.unpersist()
+        for rows in self.shared_rows:
+            rows.unpersist()
         self.stored.clear()
+        self.shared_rows.clear()
 
     def inputs(self, node: PlanNode) -> list[Stream]:
         return [self.stream(ref) for ref in node.inputs]
@@ -190,8 +205,13 @@ class Builder:
         built = operator_of(type(node))(self, node)
         made: Ports = {None: self._in_chain(node, built)} if isinstance(built, Stream) else built
         readers = self.plan.readers(node.name)
+        shared = len(readers) > 1 and len(made) == 1 and not (self.repeats and not node.inputs)
+        if shared and self.letters:  # failures and what goes on are both made of it
+            made = {port: stream.over(self.shared(stream.frame)) for port, stream in made.items()}
         if not (len(made) == 1 and len(readers) == 1 and readers[0].narrow):
             made = {port: self.settle(node, stream) for port, stream in made.items()}
+        if shared and not self.letters:  # what is counted is counted once
+            made = {port: stream.over(self.shared(stream.frame)) for port, stream in made.items()}
         entry = self.ledger.entry(node.name)
         for ref in node.inputs:
             stream = self.stream(ref)
@@ -272,7 +292,7 @@ class Builder:
     def with_file_values(self, node: PlanNode, frame: DataFrame) -> DataFrame:
         """The records with the variables of their files that the node's programs read."""
         for namespace, path in dict.fromkeys(node.system_members()):
-            name = f"${namespace}.{'.'.join(path)}"
+            name = variable_column(namespace, *path)
             known = self.file_values.get(path[-1]) if namespace == "source" and path else None
             if known is None or name in frame.columns:
                 continue

@@ -14,13 +14,22 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import ANY
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
-from clinker_spark.plan.facts import PREFIX
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import (
+    ARRAY_PREFIX,
+    BUILT_COLUMN,
+    CK_PREFIX,
+    JOIN_PREFIX,
+    MATCHED_PREFIX,
+    ORIGIN_COLUMN,
+    WIDENED_COLUMN,
+)
 from clinker_spark.plan.ledger import Flow, count
 from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
 from clinker_spark.spark.columns import undeclared
@@ -31,8 +40,6 @@ from clinker_spark.spark.joins.sides import (
     BUILD,
     HIT,
     LEFT,
-    MATCHED_KEY,
-    TEMPORARY,
     Sides,
     array_column,
     place_column,
@@ -41,8 +48,7 @@ from clinker_spark.spark.joins.sides import (
     with_residual,
 )
 from clinker_spark.spark.operators.output import widened_names
-from clinker_spark.spark.operators.stream import BUILT_COLUMN, ORIGIN_COLUMN, Stream
-from clinker_spark.spark.scan.request import WIDENED_COLUMN
+from clinker_spark.spark.operators.stream import Stream
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -82,15 +88,15 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
 def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
     """The correlation columns that the result carries: those of the driver, or else of the matched record."""
     wanted = builder.plan.facts.keys[node.name].columns
-    names = [n for n in frame.columns if not n.startswith((PREFIX, MATCHED_KEY, BUILT_COLUMN)) or n in wanted]
+    names = [n for n in frame.columns if not n.startswith((CK_PREFIX, MATCHED_PREFIX, BUILT_COLUMN)) or n in wanted]
     columns = [F.col(quote(name)) for name in names]
     for name in wanted:
         if name not in frame.columns:
-            options = [f"{MATCHED_KEY}{step.build}.{name}" for step in node.steps]
+            options = [f"{MATCHED_PREFIX}{step.build}.{name}" for step in node.steps]
             there = [F.col(quote(option)) for option in options if option in frame.columns]
             if there:
                 columns.append(F.coalesce(*there).alias(name))
-    origins = [n for n in frame.columns if n.startswith(MATCHED_KEY) and n.endswith(ORIGIN_COLUMN)]
+    origins = [n for n in frame.columns if n.startswith(MATCHED_PREFIX) and n.endswith(ORIGIN_COLUMN)]
     if origins:
         built = F.filter(F.array(*[F.col(quote(n)) for n in origins]), lambda origin: origin["source"].isNotNull())
         before = [F.col(quote(BUILT_COLUMN))] if BUILT_COLUMN in frame.columns else []
@@ -206,7 +212,7 @@ def _one_of_each_key(build: DataFrame, sides: Sides) -> DataFrame:
     for key in keys:
         there = there & key.isNotNull()
     most = 1 if sides.match == "first" else COLLECT_LIMIT
-    number = f"{TEMPORARY}n"
+    number = f"{JOIN_PREFIX}n"
     window = Window.partitionBy(*keys).orderBy(F.col(quote(sides.place)))
     kept = build.where(there).withColumn(number, F.row_number().over(window)).where(F.col(quote(number)) <= most)
     kept = kept.drop(number)
@@ -230,7 +236,7 @@ def _no_matches(step: CombineStep) -> Column:
 
 def _with_order(frame: DataFrame, node: CombinePlan, step: CombineStep) -> DataFrame:
     """Without what only the join needed. The order of the pairs is that of the driver, then that of the build."""
-    names = [name for name in frame.columns if not name.startswith(TEMPORARY) and name != ARRIVAL_COLUMN]
+    names = [name for name in frame.columns if not name.startswith(JOIN_PREFIX) and name != ARRIVAL_COLUMN]
     columns = [F.col(quote(name)) for name in names]
     if ARRIVAL_COLUMN in frame.columns:
         arrival = F.col(quote(ARRIVAL_COLUMN))
@@ -263,5 +269,5 @@ def _collected(node: CombinePlan, frame: DataFrame) -> DataFrame:
     for step in node.steps:
         empty = F.expr(f"CAST(array() AS ARRAY<MAP<STRING, {physical(ANY)}>>)")
         columns.append(F.coalesce(F.col(quote(array_column(step))), empty).alias(step.build))
-    hidden = [name for name in frame.columns if name.startswith("$") and not name.startswith("$array.")]
+    hidden = [name for name in frame.columns if name.startswith("$") and not name.startswith(ARRAY_PREFIX)]
     return frame.select(*columns, *[F.col(quote(name)) for name in hidden])

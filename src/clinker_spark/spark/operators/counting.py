@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import EMPTY, FanOut, Where, quote
+from clinker_spark.plan.columns import KEPT_COLUMN
 from clinker_spark.plan.ledger import Flow, count
 from clinker_spark.plan.nodes.base import PlanNode
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
     from clinker_spark.spark.operators.stream import Stream
 
-KEPT = "$kept"
 _QUOTED = re.compile(r"`(?:[^`]|``)*`|'(?:[^'\\]|\\.)*'")
 _COSTLY = re.compile(r"\w\(|\b(?:CASE|R?LIKE|CAST)\b", re.IGNORECASE)
 _FEW_CHARACTERS = 200
@@ -60,8 +60,10 @@ class Tap:
             if is_cheap(step.condition):
                 df = self.builder.count(name, df, rows=every, kept=F.count(flag)).where(step.condition)
             else:
-                df = self.builder.count(name, df.select("*", flag.alias(KEPT)), rows=every, kept=F.count(quote(KEPT)))
-                df = df.where(F.col(quote(KEPT)).isNotNull()).drop(KEPT)
+                df = self.builder.count(
+                    name, df.select("*", flag.alias(KEPT_COLUMN)), rows=every, kept=F.count(quote(KEPT_COLUMN))
+                )
+                df = df.where(F.col(quote(KEPT_COLUMN)).isNotNull()).drop(KEPT_COLUMN)
             rows, self.flow = count(f"{name}: rows"), count(f"{name}: kept")
             ledger.law(self.node.name, f"takes {{left}} records, and {{right}} reach its {name}", before, rows)
             dropped = rows - self.flow

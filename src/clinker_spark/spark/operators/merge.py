@@ -9,13 +9,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import WIDENED_COLUMN
 from clinker_spark.plan.ledger import total
 from clinker_spark.plan.nodes.merge import MergePlan
 from clinker_spark.spark.columns.types import read_as
 from clinker_spark.spark.columns.undeclared import has_types, with_types
 from clinker_spark.spark.operators.stream import Stream
-from clinker_spark.spark.scan.request import WIDENED_COLUMN
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -35,6 +36,8 @@ def build_merge(builder: Builder, node: MergePlan) -> Stream:
     typed = any(map(has_types, kinds))
     frames = [_aligned(stream, node, names, hidden, i, typed) for i, stream in enumerate(streams)]
     union = reduce(DataFrame.unionByName, frames)
+    if builder.small:  # one partition, in order: what follows needs no exchange
+        union = union.coalesce(1)
     routes = {stream.route for stream in streams}
     in_place = node.in_order([stream.in_place for stream in streams])
     flow = total(stream.flow for stream in streams)

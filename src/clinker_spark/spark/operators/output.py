@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -13,26 +14,36 @@ from pyspark.sql import functions as F
 from clinker_spark.core.types import STRING, Kind
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import (
+    BYTES_COLUMN,
+    CELLS_PREFIX,
+    DOCUMENT_COLUMN,
+    FAILED_COLUMN,
+    FILE_KEY_COLUMN,
+    GOOD_COLUMN,
+    HELD_COLUMN,
+    SORT_FILE_COLUMN,
+    SORT_PREFIX,
+    WIDENED_COLUMN,
+    WITHHELD_COLUMN,
+)
 from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
 from clinker_spark.plan.nodes.output import OutputPlan
-from clinker_spark.plan.passes.pass_through import CELLS_COLUMN
 from clinker_spark.spark.columns import undeclared
-from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, Stream, direction, failed
+from clinker_spark.spark.operators.stream import Stream, direction, failed
 from clinker_spark.spark.parts import part_writer
-from clinker_spark.spark.rejects.withheld import HELD, with_held
+from clinker_spark.spark.rejects.withheld import with_held
 from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
-from clinker_spark.spark.scan.request import WIDENED_COLUMN
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
 LINE_COLUMN = "value"
 _FIXED_BYTES = {Kind.BOOL: 1, Kind.DATE: 4, Kind.INT: 8, Kind.FLOAT: 8, Kind.DATETIME: 8, Kind.DECIMAL: 16}
-KEY_COLUMN, BYTES_COLUMN = "$key", "$bytes"
-"""In the parts of Parquet outputs that become several files: the key of a file, and the size of a record."""
-FAILED, GOOD, WITHHELD, SORT_FILE = "$failed", "$good", "$withheld", "$sort_file"
 NULL_DROPPED = "null_order: drop"
+_OUTPUT = "output"
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
 
@@ -63,7 +74,7 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     keyed = key is not None
     if rendering is None:
         columns_sql = [F.expr(c.sql).alias(c.name) for c in columns]
-        columns_sql += [F.expr(key).alias(KEY_COLUMN)] if keyed and key is not None else []
+        columns_sql += [F.expr(key).alias(FILE_KEY_COLUMN)] if keyed and key is not None else []
         if split is not None and split.max_bytes is not None:
             columns_sql.append(F.expr(" + ".join(_bytes(c) for c in columns)).alias(BYTES_COLUMN))
     else:
@@ -80,50 +91,52 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     """
     if builder.letters:
         fine = builder.settle(node, stream)
-        if HELD in fine.frame.columns:
-            builder.held.append((fine.frame.where(F.col(quote(HELD))), node, fine))
+        if HELD_COLUMN in fine.frame.columns:
+            builder.held.append((fine.frame.where(F.col(quote(HELD_COLUMN))), node, fine))
         return stream.frame
-    withheld = HELD in stream.frame.columns
+    withheld = HELD_COLUMN in stream.frame.columns
     sorting = node.config.sort_order
     # The records of one input file must come together to be written to one file.
     apart = node.per_file and (bool(sorting) or not stream.in_place)
     needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
     keys = [F.col(quote(item.field)) for item in sorting] + ([F.col(quote(ARRIVAL_COLUMN))] if needs_sort else [])
-    names = [f"$sort{i}" for i in range(len(keys))]
+    names = [f"{SORT_PREFIX}{i}" for i in range(len(keys))]
     if apart:
-        keys, names = [F.col(quote(DOCUMENT_COLUMN)), *keys], [SORT_FILE, *names]
+        keys, names = [F.col(quote(DOCUMENT_COLUMN)), *keys], [SORT_FILE_COLUMN, *names]
     dropping = [F.col(quote(item.field)).isNull() for item in sorting if item.null_order == "drop"]
     # Flags are TRUE or null, so that they can be counted as they are: for the conditions of `count_if` Spark would add
     # a projection, in which every line is copied once more.
-    here = [~F.col(quote(HELD))] if withheld else []
+    here = [~F.col(quote(HELD_COLUMN))] if withheld else []
     good = [*here, ~failed()] if stream.fallible else [*here]
     good += [~gone for gone in dropping]
-    flags = [F.when(reduce(Column.__and__, good), True).alias(GOOD)] if good else []
+    flags = [F.when(reduce(Column.__and__, good), True).alias(GOOD_COLUMN)] if good else []
     several = withheld + stream.fallible + bool(dropping) > 1
     # A record of a group that is withheld can fail now, because others were retracted: that is a failure.
     if several and stream.fallible:
-        flags.append(F.when(failed(), True).alias(FAILED))
+        flags.append(F.when(failed(), True).alias(FAILED_COLUMN))
     if several and withheld:
-        gone = F.col(quote(HELD)) & ~failed() if stream.fallible else F.col(quote(HELD))
-        flags.append(F.when(gone, True).alias(WITHHELD))
+        gone = F.col(quote(HELD_COLUMN)) & ~failed() if stream.fallible else F.col(quote(HELD_COLUMN))
+        flags.append(F.when(gone, True).alias(WITHHELD_COLUMN))
     frame = stream.frame.select(*columns, *[key.alias(name) for key, name in zip(keys, names, strict=True)], *flags)
-    counts = {name: F.count(quote(name)) for name in frame.columns if name in (GOOD, FAILED, WITHHELD)}
+    counts = {
+        name: F.count(quote(name)) for name in frame.columns if name in (GOOD_COLUMN, FAILED_COLUMN, WITHHELD_COLUMN)
+    }
     every = F.count(F.lit(1))
-    left = every - counts[GOOD] if good else F.lit(0)
-    metrics = {"rows": counts.get(GOOD, every)}
+    left = every - counts[GOOD_COLUMN] if good else F.lit(0)
+    metrics = {"rows": counts.get(GOOD_COLUMN, every)}
     if stream.fallible:
-        metrics["failed"] = counts[FAILED] if several else left
+        metrics["failed"] = counts[FAILED_COLUMN] if several else left
     if withheld:
-        metrics["withheld"] = counts[WITHHELD] if several else left
+        metrics["withheld"] = counts[WITHHELD_COLUMN] if several else left
     if dropping:
-        metrics["dropped"] = left - counts.get(FAILED, F.lit(0)) - counts.get(WITHHELD, F.lit(0))
+        metrics["dropped"] = left - counts.get(FAILED_COLUMN, F.lit(0)) - counts.get(WITHHELD_COLUMN, F.lit(0))
     _write_down(builder, node, stream, metrics)
     kept = frame.columns[: len(columns)]
     frame = builder.count(node.name, frame, **metrics)
     if good:
-        frame = frame.where(F.col(quote(GOOD)).isNotNull())
+        frame = frame.where(F.col(quote(GOOD_COLUMN)).isNotNull())
     if needs_sort or apart:
-        first = [F.col(quote(SORT_FILE))] if apart else []
+        first = [F.col(quote(SORT_FILE_COLUMN))] if apart else []
         directions = [direction(item, name) for item, name in zip(sorting, names[len(first) :], strict=False)]
         frame = frame.orderBy(*first, *directions, *([F.col(quote(names[-1]))] if needs_sort else []))
     return frame.select(*[F.col(quote(name)) for name in kept])
@@ -173,7 +186,7 @@ def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[
 def _with_cells(builder: Builder, node: OutputPlan, stream: Stream, columns: list[OutColumn]) -> None:
     """Note where the reader has given finished cells."""
     for cells in builder.plan.facts.cells.get(node.name, ()):
-        name = f"{CELLS_COLUMN}{cells.number}"
+        name = f"{CELLS_PREFIX}{cells.number}"
         if name in stream.frame.columns:
             for i in range(cells.at, cells.at + len(cells.run.columns)):
                 columns[i] = replace(columns[i], cells=quote(name))
@@ -218,6 +231,23 @@ def write_parts(prepared: Prepared, folder: str) -> None:
         codec = node.config.options.compression
         part_writer(prepared.frame, folder).option("compression", codec).parquet(folder)
         return
-    several = node.config.split is not None or node.per_file
-    separator = RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
-    part_writer(prepared.frame, folder).option("lineSep", separator).text(folder)
+    part_writer(prepared.frame, folder).option("lineSep", separator(prepared)).text(folder)
+
+
+def separator(prepared: Prepared) -> str | None:
+    """What Spark writes after each line; None for formats that have no lines."""
+    if prepared.rendering is None:
+        return None
+    several = prepared.node.config.split is not None or prepared.node.per_file
+    return RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
+
+
+def write_parts_together(outputs: Sequence[Prepared], folder: str) -> list[str]:
+    """Run one job for several outputs whose lines have one separator; gives the folder of each one's parts."""
+    frames = [each.frame.withColumn(_OUTPUT, F.lit(i)) for i, each in enumerate(outputs)]
+    lines = reduce(DataFrame.unionByName, frames)
+    part_writer(lines, folder).option("lineSep", separator(outputs[0])).partitionBy(_OUTPUT).text(folder)
+    folders = [os.path.join(folder, f"{_OUTPUT}={i}") for i in range(len(outputs))]
+    for each in folders:  # of an output without records there is none
+        os.makedirs(each, exist_ok=True)
+    return folders

@@ -13,16 +13,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import LETTER_COLUMN, LETTER_TYPE, ORIGIN_COLUMN, ORIGIN_TYPE
 from clinker_spark.plan.query.node import NodeInput, QueryPlan
 from clinker_spark.plan.query.pieces import render
-from clinker_spark.spark.operators.stream import (
-    LETTER_COLUMN,
-    LETTER_TYPE,
-    ORIGIN_COLUMN,
-    ORIGIN_TYPE,
-    Stream,
-)
+from clinker_spark.spark.operators.stream import Stream
 from clinker_spark.spark.query.frames import scan_frame
 from clinker_spark.spark.query.patterns import register_patterns, sql_with_patterns
 

@@ -15,8 +15,9 @@ from pyspark.sql.types import ArrayType
 
 from clinker_spark.core.types import Type
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
-from clinker_spark.plan.bind.record_logs import LOG_COLUMN
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import BLOCK_COLUMN, LOG_COLUMN, NUMBER_COLUMN, SIZE_COLUMN, START_COLUMN
 from clinker_spark.plan.nodes.base import PlanNode, RecordLog
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.operators.stream import failed
@@ -68,13 +69,15 @@ def _shown(name: str, t: Type) -> Column:
 def _every(frame: DataFrame, every: int) -> DataFrame:
     """The first record and each that comes so many after one that was taken."""
     arrival = F.col(quote(ARRIVAL_COLUMN))
-    frame = frame.withColumn("$block", _block(frame))
-    in_order = Window.orderBy("$block").rowsBetween(Window.unboundedPreceding, -1)
-    sizes = frame.groupBy("$block").agg(F.count(F.lit(1)).alias("$size"))  # one row for a million records
-    starts = sizes.select("$block", F.coalesce(F.sum("$size").over(in_order), F.lit(0)).alias("$start"))
-    number = F.row_number().over(Window.partitionBy("$block").orderBy(arrival)) - 1
-    numbered = frame.withColumn("$number", number).join(F.broadcast(starts), "$block")
-    return numbered.where((F.col("$start") + F.col("$number")) % every == 0).drop("$block", "$number", "$start")
+    frame = frame.withColumn(BLOCK_COLUMN, _block(frame))
+    in_order = Window.orderBy(BLOCK_COLUMN).rowsBetween(Window.unboundedPreceding, -1)
+    sizes = frame.groupBy(BLOCK_COLUMN).agg(F.count(F.lit(1)).alias(SIZE_COLUMN))  # one row for a million records
+    starts = sizes.select(BLOCK_COLUMN, F.coalesce(F.sum(SIZE_COLUMN).over(in_order), F.lit(0)).alias(START_COLUMN))
+    number = F.row_number().over(Window.partitionBy(BLOCK_COLUMN).orderBy(arrival)) - 1
+    numbered = frame.withColumn(NUMBER_COLUMN, number).join(F.broadcast(starts), BLOCK_COLUMN)
+    return numbered.where((F.col(START_COLUMN) + F.col(NUMBER_COLUMN)) % every == 0).drop(
+        BLOCK_COLUMN, NUMBER_COLUMN, START_COLUMN
+    )
 
 
 def _block(frame: DataFrame) -> Column:

@@ -8,6 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import PORT_COLUMN, PORT_PREFIX
 from clinker_spark.plan.ledger import total
 from clinker_spark.plan.nodes.route import RoutePlan
 from clinker_spark.spark.columns.programs import apply
@@ -26,8 +27,13 @@ def build_route(builder: Builder, node: RoutePlan) -> Ports:
     if node.inclusive:  # what leaves it says nothing about how many came
         stream = builder.absorb(node, stream, "its input")
     frame = apply(node.program, builder.with_file_values(node, stream.frame), context=builder.contexts[node.name])
-    decided = builder.settle(node, builder.mark(node, stream.over(frame)))
-    names = [name for name in decided.frame.columns if not name.startswith("$port")]
+    marked = builder.mark(node, stream.over(frame))
+    if builder.letters:
+        marked = marked.over(builder.shared(marked.frame))
+    decided = builder.settle(node, marked)
+    if not builder.letters:
+        decided = decided.over(builder.shared(decided.frame))
+    names = [name for name in decided.frame.columns if not name.startswith(PORT_COLUMN)]
     ledger = builder.ledger
     flows = {port: ledger.unknown(f"{node.name}.to {port}") for port in node.ports}
     read = [flows[port] for port in node.ports if port in builder.plan.read_ports(node.name)]
@@ -46,8 +52,8 @@ def build_route(builder: Builder, node: RoutePlan) -> Ports:
 
 def _takes(node: RoutePlan, port: int) -> Column:
     if not node.inclusive:
-        return F.col(quote("$port")) == F.lit(port)
-    matches = [F.coalesce(F.col(quote(f"$port.{i}")), F.lit(False)) for i in range(len(node.conditions))]
+        return F.col(quote(PORT_COLUMN)) == F.lit(port)
+    matches = [F.coalesce(F.col(quote(f"{PORT_PREFIX}{i}")), F.lit(False)) for i in range(len(node.conditions))]
     if port < len(matches):
         return matches[port]
     none = ~matches[0]

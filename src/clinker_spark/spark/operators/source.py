@@ -13,37 +13,34 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.physical import physical
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
-from clinker_spark.plan.facts import PREFIX
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, variable_column
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import (
+    CK_PREFIX,
+    DOCUMENT_COLUMN,
+    EVENT_COLUMN,
+    FILE_COLUMN,
+    FROM_COLUMN,
+    GONE_FILE_COLUMN,
+    GONE_ROW_COLUMN,
+    LETTER_COLUMN,
+    LETTER_TYPE,
+    LINE_COLUMN,
+    ORIGIN_COLUMN,
+    ORIGIN_TYPE,
+    RECORD_COLUMN,
+    ROW_COLUMN,
+)
 from clinker_spark.plan.ledger import NONE, WITHHELD_FROM, Flow, count
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.source_request import columns_only
-from clinker_spark.spark.operators.stream import (
-    DOCUMENT_BITS,
-    DOCUMENT_COLUMN,
-    EVENT_COLUMN,
-    FROM_COLUMN,
-    LETTER_COLUMN,
-    LETTER_TYPE,
-    ORIGIN_COLUMN,
-    ORIGIN_TYPE,
-    Stream,
-)
+from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream
 from clinker_spark.spark.operators.time_windows import event_time
 from clinker_spark.spark.rejects.withheld import key_text
 from clinker_spark.spark.scan.formats import read
 from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
-from clinker_spark.spark.scan.request import (
-    FILE_COLUMN,
-    LINE_COLUMN,
-    RECORD_COLUMN,
-    ROW_COLUMN,
-    WIDENED_COLUMN,
-    ReadRequest,
-    Scan,
-    SourceFile,
-)
+from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
 from clinker_spark.spark.scan.scans import meter_path, progress_path
 
 if TYPE_CHECKING:
@@ -107,10 +104,13 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         known_counts=builder.measured.setdefault(RECORD_COUNTS, {}) if builder.limit is None else None,
         chosen=builder.chosen.get(node.name),
         keys=tuple(node.config.correlation_key or ()) if builder.stamps else (),
+        here=builder.small and not builder.repeats,
     )
     scan = read(builder.spark, node.config.type, request)
     if builder.small:  # in their order: the parts of files on this machine have no places that would be preferred
         scan = replace(scan, frame=scan.frame.coalesce(1))
+        if builder.repeats:
+            scan = replace(scan, frame=builder.shared(scan.frame))
     if removed is not None:
         scan = replace(scan, frame=_without(scan.frame, removed, few=builder.few))
     if request.chosen is not None and request.chosen.keep:
@@ -205,9 +205,9 @@ def _without(frame: DataFrame, removed: DataFrame | Sequence[tuple[int, int]], *
             rows.setdefault(file, []).append(row)
         places = [(F.col(quote(FILE_COLUMN)) == file) & F.col(quote(ROW_COLUMN)).isin(r) for file, r in rows.items()]
         return frame.where(~reduce(Column.__or__, places))
-    gone = removed.select(F.col("file").alias("$gone.file"), F.col("row").alias("$gone.row"))
-    same = (F.col(quote(FILE_COLUMN)) == F.col(quote("$gone.file"))) & (
-        F.col(quote(ROW_COLUMN)) == F.col(quote("$gone.row"))
+    gone = removed.select(F.col("file").alias(GONE_FILE_COLUMN), F.col("row").alias(GONE_ROW_COLUMN))
+    same = (F.col(quote(FILE_COLUMN)) == F.col(quote(GONE_FILE_COLUMN))) & (
+        F.col(quote(ROW_COLUMN)) == F.col(quote(GONE_ROW_COLUMN))
     )
     return frame.join(gone.hint("broadcast") if few else gone, same, "left_anti")
 
@@ -231,17 +231,17 @@ def _hidden(
         watermark = node.config.watermark
         found[EVENT_COLUMN] = event_time(watermark, node.schema[watermark.column])
     if "file" in members:
-        found["$source.file"] = F.element_at(_texts(f.name for f in files), file + 1)
+        found[variable_column("source", "file")] = F.element_at(_texts(f.name for f in files), file + 1)
     if "path" in members:
-        found["$source.path"] = F.element_at(_texts(f.uri or f.path for f in files), file + 1)
+        found[variable_column("source", "path")] = F.element_at(_texts(f.uri or f.path for f in files), file + 1)
     if "row" in members:
-        found["$source.row"] = row if len(files) <= 1 else _dense(files, scan)
+        found[variable_column("source", "row")] = row if len(files) <= 1 else _dense(files, scan)
     if "count" in need.members:
-        found["$source.count"] = F.lit(builder.source_count(node)).cast("long")
+        found[variable_column("source", "count")] = F.lit(builder.source_count(node)).cast("long")
     if "name" in need.members:
-        found["$source.name"] = F.lit(node.source_name)
+        found[variable_column("source", "name")] = F.lit(node.source_name)
     if builder.stamps:
-        found |= {PREFIX + name: F.col(quote(name)) for name in node.config.correlation_key or ()}
+        found |= {CK_PREFIX + name: F.col(quote(name)) for name in node.config.correlation_key or ()}
         found[FROM_COLUMN] = F.lit(node.index)
     if builder.letters:
         origin = F.struct(F.lit(node.index).alias("source"), file.cast("int").alias("file"), row.alias("row"))
@@ -252,7 +252,7 @@ def _hidden(
         for column in node.columns:
             pairs += [F.lit(column.name), F.col(f"{quote(RECORD_COLUMN)}.{quote(column.name)}")]
         for name in node.config.correlation_key or ():
-            pairs += [F.lit(PREFIX + name), key_text(scan.frame, name)]
+            pairs += [F.lit(CK_PREFIX + name), key_text(scan.frame, name)]
         if LINE_COLUMN in scan.frame.columns:
             pairs += [F.lit(LINE_COLUMN), F.col(quote(LINE_COLUMN))]
         found[LETTER_COLUMN] = F.create_map(*pairs).cast(LETTER_TYPE)
@@ -272,4 +272,4 @@ def _dense(files: tuple[SourceFile, ...], scan: Scan) -> Column:
     return row + F.element_at(offsets, F.col(quote(FILE_COLUMN)) + 1)
 
 
-__all__ = ["PER_FILE", "WIDENED_COLUMN", "build_source"]
+__all__ = ["PER_FILE", "build_source"]

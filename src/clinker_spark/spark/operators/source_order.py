@@ -17,12 +17,13 @@ from pyspark.sql import functions as F
 from clinker_spark.config.model.order import SortField
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import FILE_COLUMN, RANGE_COLUMN, ROW_COLUMN
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import direction
 from clinker_spark.spark.scan.formats import read
-from clinker_spark.spark.scan.request import FILE_COLUMN, ROW_COLUMN
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _BLOCK_BITS = 20
 _SAMPLED = 4_000
 _RANGES = 64
-_RANGE = "$range"
 
 
 @dataclass(frozen=True)
@@ -144,9 +144,9 @@ def repaired(frame: DataFrame, node: SourcePlan, points: Points) -> DataFrame:
     place: Column = F.lit(0)
     if cuts:
         place = F.size(F.filter(F.array(*cuts), lambda cut: ~_precedes(order, keys, cut)))
-    frame = frame.withColumn(_RANGE, place)
+    frame = frame.withColumn(RANGE_COLUMN, place)
     sorting = [direction(item, item.field) for item in order]
-    in_range = Window.partitionBy(quote(FILE_COLUMN), _RANGE).orderBy(*sorting, quote(ROW_COLUMN))
-    bits = f"shiftleft(CAST({quote(FILE_COLUMN)} AS BIGINT), 43) + shiftleft(CAST({quote(_RANGE)} AS BIGINT), 36)"
+    in_range = Window.partitionBy(quote(FILE_COLUMN), RANGE_COLUMN).orderBy(*sorting, quote(ROW_COLUMN))
+    bits = f"shiftleft(CAST({quote(FILE_COLUMN)} AS BIGINT), 43) + shiftleft(CAST({quote(RANGE_COLUMN)} AS BIGINT), 36)"
     arrival = F.expr(bits) + F.row_number().over(in_range)
-    return frame.withColumn(ARRIVAL_COLUMN, arrival).drop(_RANGE)
+    return frame.withColumn(ARRIVAL_COLUMN, arrival).drop(RANGE_COLUMN)

@@ -9,33 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.config.model.order import SortField
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN
+from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.ledger import NONE, Flow
 
-DOCUMENT_COLUMN = "$document"
 DOCUMENT_BITS = 32
 """The lower bits of a document are the position of the file among those of its source; above stands the source."""
-"""The file a record belongs to: a number that no other file of the run has."""
-EVENT_COLUMN = "$event"
-"""When a record happened, in microseconds since 1970. Only when windows are made of it."""
-ORIGIN_COLUMN = "$origin"
-"""Where a record was read: STRUCT<source: INT, file: INT, row: BIGINT>. Only when dead letters are collected."""
-LETTER_COLUMN = "$letter"
-"""The record as it was read: MAP<STRING, STRING>. Only when dead letters are collected."""
-STAGE_COLUMN = "$stage"
-"""The position in the plan of the node at which the record failed. Only when dead letters are collected."""
-
-GROUP_PREFIX = "$group."
-"""The aggregate and the group that a record was made of, when records may have to be taken back."""
-FROM_COLUMN = "$from"
-"""The position of the source that a record was read from, when groups of records are held back."""
-
-BUILT_COLUMN = "$built"
-"""Where the records were read that a combine matched, an array of origins. Only when groups are held back."""
-
-ORIGIN_TYPE = "STRUCT<source: INT, file: INT, row: BIGINT>"
-BUILT_TYPE = f"ARRAY<{ORIGIN_TYPE}>"
-LETTER_TYPE = "MAP<STRING, STRING>"
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from clinker_spark.config.model.aggregate import Hopping, Session, Tumbling
 from clinker_spark.config.model.source import Watermark
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import BEGINS_COLUMN, EVENT_COLUMN, WINDOW_COLUMN
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
-from clinker_spark.spark.operators.stream import EVENT_COLUMN
 
-WINDOW_COLUMN = "$window"
 _DAY = 86_400_000_000
 _END_OF_TEXT = -1
 
@@ -56,8 +56,8 @@ def with_windows(
     before = F.lag(here).over(in_order)
     begins = F.when(before.isNull() | (here - before > F.lit(_micros(window.gap))), here)
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    frame = frame.withColumn("$begins", begins)
-    return frame.withColumn(WINDOW_COLUMN, F.last("$begins", ignorenulls=True).over(so_far)).drop("$begins")
+    frame = frame.withColumn(BEGINS_COLUMN, begins)
+    return frame.withColumn(WINDOW_COLUMN, F.last(BEGINS_COLUMN, ignorenulls=True).over(so_far)).drop(BEGINS_COLUMN)
 
 
 def in_window_order(groups: DataFrame, node: AggregatePlan) -> DataFrame:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE, quote
-from clinker_spark.plan.bind.validations import OK_COLUMN
+from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE, lookup_column, variable_column
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import BEFORE_COLUMN, OK_COLUMN
 from clinker_spark.plan.nodes.base import Check
 from clinker_spark.plan.nodes.transform import TransformPlan
 from clinker_spark.plan.variables import SHARED
@@ -44,9 +44,9 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
         # (With texts, what is made of a record costs more than that: these are made of failures only.)
         once = F.expr(f"IF(monotonically_increasing_id() >= 0, {quote(ERROR_COLUMN)}, NULL)")
         frame = frame.withColumn(ERROR_COLUMN, once)
-    helpers = [ir.lookup_column(i) for i in range(len(node.program.typed.lookups))]
+    helpers = [lookup_column(i) for i in range(len(node.program.typed.lookups))]
     if builder.values_of != node.name:
-        shared = [f"${d.scope}.{d.name}" for d in node.declares if d.scope in SHARED]
+        shared = [variable_column(d.scope, d.name) for d in node.declares if d.scope in SHARED]
         helpers += [name for name in shared if name in frame.columns]
     if helpers:
         frame = frame.drop(*[F.col(quote(name)) for name in helpers])
@@ -64,13 +64,13 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
 def _watch(builder: Builder, stream: Stream, check: Check, context: Context, node: TransformPlan) -> Stream:
     """Count the records for which the condition is not true; they go on as they are."""
     names = stream.frame.columns
-    plain = stream.frame if ERROR_COLUMN not in names else stream.frame.withColumnRenamed(ERROR_COLUMN, "$before")
+    plain = stream.frame if ERROR_COLUMN not in names else stream.frame.withColumnRenamed(ERROR_COLUMN, BEFORE_COLUMN)
     frame = apply(check.program, plain, context=context)
     wrong = ~F.coalesce(F.col(quote(OK_COLUMN)), F.lit(False))
-    if "$before" in frame.columns:
-        wrong = wrong & F.col(quote("$before")).isNull()
+    if BEFORE_COLUMN in frame.columns:
+        wrong = wrong & F.col(quote(BEFORE_COLUMN)).isNull()
     frame = builder.count(f"{node.name}.check {node.checks.index(check)}", frame, warned=F.count_if(wrong))
-    columns = [F.col(quote("$before" if name == ERROR_COLUMN else name)).alias(name) for name in names]
+    columns = [F.col(quote(BEFORE_COLUMN if name == ERROR_COLUMN else name)).alias(name) for name in names]
     return replace(stream.over(frame.select(*columns)), pushes=False)
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, variable_column
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import DOCUMENT_COLUMN
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.variables import SHARED
 from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.stream import DOCUMENT_COLUMN, failed
+from clinker_spark.spark.operators.stream import failed
 
 
 def last_values(builder: Builder, node: PlanNode) -> tuple[dict[str, Any], dict[str, dict[int, Any]]]:
@@ -28,7 +30,7 @@ def last_values(builder: Builder, node: PlanNode) -> tuple[dict[str, Any], dict[
             continue
         # A struct, because max_by leaves out nulls, and null may well be what was written last.
         last = [
-            F.max_by(F.struct(F.col(quote(f"${scope}.{name}")).alias("v")), arrival).alias(f"v{i}")
+            F.max_by(F.struct(F.col(quote(variable_column(scope, name))).alias("v")), arrival).alias(f"v{i}")
             for i, name in enumerate(names)
         ]
         if scope == "pipeline":

@@ -16,12 +16,14 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import CsvRead
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
-from clinker_spark.plan.query.files import BROKEN, PLACE, FileSource
+from clinker_spark.cxl.hidden import ERROR_COLUMN
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import FILE_COLUMN, ROW_COLUMN
+from clinker_spark.plan.query.files import BROKEN, FileSource
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.query.types import STRING, QType, Scalar, is_kind
 from clinker_spark.spark.scan.csv.source import read_csv
-from clinker_spark.spark.scan.request import FILE_COLUMN, ROW_COLUMN, ReadRequest, Scan, SourceFile
+from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
 
 _TYPES = {Kind.BOOL: "bool", Kind.INT: "int", Kind.FLOAT: "float", Kind.DATE: "date", Kind.DATETIME: "date_time"}
 
@@ -40,7 +42,7 @@ def csv_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFra
         for name, t in source.row.fields
     ]
     if ordered:  # the splits are the partitions, in order
-        columns.append(F.monotonically_increasing_id().alias(PLACE))
+        columns.append(F.monotonically_increasing_id().alias(ROW_COLUMN))
     return frame.select(*columns)
 
 

@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import ROW_COLUMN
 from clinker_spark.plan.query.engine import ListSource
-from clinker_spark.plan.query.files import FILE_PLACES, PLACE, FileSource
+from clinker_spark.plan.query.files import FILE_PLACES, FileSource
 from clinker_spark.plan.query.literals import ddl
 from clinker_spark.plan.query.values import VALUE, columns_of
 from clinker_spark.query.evaluate.casts import cast
@@ -32,7 +33,7 @@ def list_frame(spark: SparkSession, rows: list[Any], row: QType, ordered: bool) 
     columns = columns_of(row)
     schema = ", ".join(f"{quote(n)} {ddl(t)}" for n, t in columns)
     if ordered:
-        schema += f", {quote(PLACE)} BIGINT"
+        schema += f", {quote(ROW_COLUMN)} BIGINT"
     data = []
     for place, item in enumerate(rows):
         record = isinstance(row, RecordType) and columns[0][0] != VALUE

@@ -9,13 +9,25 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from clinker_spark.cxl.lower.plan import ERROR_COLUMN, quote
-from clinker_spark.plan.facts import PREFIX
+from clinker_spark.cxl.hidden import ERROR_COLUMN, RANK_COLUMN
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import (
+    BUILT_TYPE,
+    CK_PREFIX,
+    FAMILY_COLUMN,
+    GROUP_PREFIX,
+    HELD_COLUMN,
+    ID_COLUMN,
+    LETTER_COLUMN,
+    NUMBER_COLUMN,
+    ORIGIN_COLUMN,
+    SIZE_COLUMN,
+)
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.nodes.source import SourcePlan
-from clinker_spark.spark.operators.stream import BUILT_TYPE, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN, failed
-from clinker_spark.spark.rejects.withheld import HELD, key_text
+from clinker_spark.spark.operators.stream import failed
+from clinker_spark.spark.rejects.withheld import key_text
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -43,8 +55,8 @@ def contributions(builder: Builder, totals: Mapping[str, Sequence[str] | DataFra
         if wanted[node.name]:
             chosen = wanted[node.name]
             if node.name in listed:
-                chosen = [*chosen, rows.where(group.isin(list(listed[node.name]))).select(group.alias("$id"))]
-            rows = rows.join(reduce(DataFrame.union, chosen).distinct(), group == F.col("$id"), "left_semi")
+                chosen = [*chosen, rows.where(group.isin(list(listed[node.name]))).select(group.alias(ID_COLUMN))]
+            rows = rows.join(reduce(DataFrame.union, chosen).distinct(), group == F.col(ID_COLUMN), "left_semi")
         else:
             rows = rows.where(group.isin(list(listed[node.name])))
         found.append(source_records(rows, stage))
@@ -52,13 +64,13 @@ def contributions(builder: Builder, totals: Mapping[str, Sequence[str] | DataFra
             upper = name.removeprefix(GROUP_PREFIX)
             if name.startswith(GROUP_PREFIX) and upper != node.name:
                 wanted.setdefault(upper, []).append(
-                    rows.select(F.col(quote(name)).alias("$id")).where("`$id` IS NOT NULL")
+                    rows.select(F.col(quote(name)).alias(ID_COLUMN)).where(F.col(ID_COLUMN).isNotNull())
                 )
     return reduce(DataFrame.unionByName, found) if found else None
 
 
 def _ids(ids: DataFrame, aggregate: str) -> DataFrame:
-    return ids.select(F.col("groups")[aggregate].alias("$id")).where("`$id` IS NOT NULL")
+    return ids.select(F.col("groups")[aggregate].alias(ID_COLUMN)).where(F.col(ID_COLUMN).isNotNull())
 
 
 def source_records(frame: DataFrame, stage: int) -> DataFrame:
@@ -70,7 +82,7 @@ def source_records(frame: DataFrame, stage: int) -> DataFrame:
         origin["row"].alias("row"),
         F.lit(stage).alias("stage"),
         F.col(quote(LETTER_COLUMN)).alias("letter"),
-        text_map(frame, PREFIX).alias("keys"),
+        text_map(frame, CK_PREFIX).alias("keys"),
     )
 
 
@@ -158,7 +170,7 @@ def _left_out(builder: Builder) -> DataFrame:
     origin = F.col(quote(ORIGIN_COLUMN))
     rows = [source_records(frame, builder.plan.nodes.index(node)) for frame, node in builder.without]
     found = reduce(DataFrame.unionByName, rows)
-    kept = [fine.frame.where(~F.col(quote(HELD))) for _, _, fine in builder.held]
+    kept = [fine.frame.where(~F.col(quote(HELD_COLUMN))) for _, _, fine in builder.held]
     written = [frame.select(*[origin[name].alias(name) for name in place]) for frame in kept]
     return found.join(reduce(DataFrame.union, written), place, "left_anti") if written else found
 
@@ -207,7 +219,12 @@ def once_each(others: DataFrame, triggers: DataFrame) -> DataFrame:
     place = ["source", "file", "row"]
     rest = others.join(triggers.select(*place).distinct(), place, "left_anti")
     window = Window.partitionBy(*place).orderBy("stage", "message")
-    return rest.withColumn("$n", F.row_number().over(window)).where("`$n` = 1").drop("$n").select(*others.columns)
+    return (
+        rest.withColumn(RANK_COLUMN, F.row_number().over(window))
+        .where(F.col(RANK_COLUMN) == 1)
+        .drop(RANK_COLUMN)
+        .select(*others.columns)
+    )
 
 
 def has_large_group(builder: Builder, sources: Sequence[SourcePlan], most: int) -> bool:
@@ -237,7 +254,11 @@ def oversize_letters(builder: Builder, most: int) -> DataFrame | None:
         return None
     place = ["source", "file", "row"]
     first = Window.partitionBy(*place).orderBy("stage")
-    rows = reduce(DataFrame.unionByName, reached).withColumn("$n", F.row_number().over(first)).where("`$n` = 1")
+    rows = (
+        reduce(DataFrame.unionByName, reached)
+        .withColumn(RANK_COLUMN, F.row_number().over(first))
+        .where(F.col(RANK_COLUMN) == 1)
+    )
     families = {plan.source(name).index: plan.source(found[0]).index for name, found in plan.facts.families.items()}
     if not families:
         return None
@@ -246,17 +267,22 @@ def oversize_letters(builder: Builder, most: int) -> DataFrame | None:
         families.items(),
         F.when(F.lit(False), F.lit(-1)),
     )
-    as_read = F.map_filter(F.col("letter"), lambda name, _: name.startswith(PREFIX))
+    as_read = F.map_filter(F.col("letter"), lambda name, _: name.startswith(CK_PREFIX))
     stages = F.array(*[F.lit(plan.nodes.index(node)) for node in plan.sources])
     read_at = F.element_at(stages, F.col("source") + 1)
-    rows = rows.withColumns({"$family": family, "keys": as_read, "stage": read_at})
+    rows = rows.withColumns({FAMILY_COLUMN: family, "keys": as_read, "stage": read_at})
     values = F.map_values(F.col("keys"))
-    rows = rows.where(F.col("$family").isNotNull() & F.exists(values, lambda value: value.isNotNull()))
-    window = Window.partitionBy("$family", F.to_json(F.map_entries(F.col("keys"))))
-    counted = rows.withColumn("$size", F.count(F.lit(1)).over(window)).where(F.col("$size") > most)
-    numbered = counted.withColumn("$number", F.row_number().over(window.orderBy(*place)))
+    rows = rows.where(F.col(FAMILY_COLUMN).isNotNull() & F.exists(values, lambda value: value.isNotNull()))
+    window = Window.partitionBy(FAMILY_COLUMN, F.to_json(F.map_entries(F.col("keys"))))
+    counted = rows.withColumn(SIZE_COLUMN, F.count(F.lit(1)).over(window)).where(F.col(SIZE_COLUMN) > most)
+    numbered = counted.withColumn(NUMBER_COLUMN, F.row_number().over(window.orderBy(*place)))
     found = numbered.select(
-        *place, "stage", "letter", "keys", (F.col("$number") == 1).alias("trigger"), F.col("$size").alias("size")
+        *place,
+        "stage",
+        "letter",
+        "keys",
+        (F.col(NUMBER_COLUMN) == 1).alias("trigger"),
+        F.col(SIZE_COLUMN).alias("size"),
     )
     group = group_text(F.col("keys"))
     size = F.concat(

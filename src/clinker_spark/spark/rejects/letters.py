@@ -16,25 +16,27 @@ from pyspark.sql.types import ArrayType
 from clinker_spark.config.model.output import CsvOutput
 from clinker_spark.core.types import BOOL, INT, STRING
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, quote
-from clinker_spark.plan.facts import PREFIX
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import (
+    BUILT_COLUMN,
+    BUILT_TYPE,
+    CK_PREFIX,
+    GROUP_PREFIX,
+    LETTER_COLUMN,
+    LINE_COLUMN,
+    ORIGIN_COLUMN,
+    STAGE_COLUMN,
+)
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.spark.operators.build import Builder, SetAside
 from clinker_spark.spark.operators.combine import MISS
-from clinker_spark.spark.operators.stream import (
-    BUILT_COLUMN,
-    BUILT_TYPE,
-    GROUP_PREFIX,
-    LETTER_COLUMN,
-    ORIGIN_COLUMN,
-    STAGE_COLUMN,
-)
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.rejects.correlated import text_map
 from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.scan.lines import BASE64, TEXT
-from clinker_spark.spark.scan.request import LINE_COLUMN, SourceFile
+from clinker_spark.spark.scan.request import SourceFile
 
 MERGED = "<merged>"
 """The file of a record that was made of several."""
@@ -78,7 +80,7 @@ def _letters(plan: Plan, found: SetAside) -> DataFrame:
         error["message"].alias("message"),
         F.col(quote(LETTER_COLUMN)).alias("letter"),
         tie.cast("array<bigint>").alias("tie"),
-        text_map(frame, PREFIX).alias("keys"),
+        text_map(frame, CK_PREFIX).alias("keys"),
         text_map(frame, GROUP_PREFIX).alias("groups"),
         F.lit(True).alias("trigger"),
         (F.col(quote(BUILT_COLUMN)) if BUILT_COLUMN in frame.columns else F.array()).cast(BUILT_TYPE).alias("built"),

@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.facts import PREFIX
+from clinker_spark.plan.columns import BUILT_TYPE, CK_PREFIX, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN
 from clinker_spark.plan.nodes.base import PlanNode
-from clinker_spark.spark.operators.stream import BUILT_TYPE, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN
 from clinker_spark.spark.rejects.correlated import text_map
 from clinker_spark.spark.rejects.letters import letters
 
@@ -63,7 +62,7 @@ def _records(frame: DataFrame, node: PlanNode, what: int, builder: Builder) -> D
     plain = [f"{origin}.{name}" for name in ("source", "file", "row")]
     plain += [f"{stage} AS stage", f"{quote(LETTER_COLUMN)} AS letter", f"{what} AS {WHAT}"]
     plain += [f"CAST(NULL AS {kind}) AS {name}" for name, kind in _NOTHING.items()]
-    maps = {"keys": text_map(frame, PREFIX), "groups": text_map(frame, GROUP_PREFIX)}
+    maps = {"keys": text_map(frame, CK_PREFIX), "groups": text_map(frame, GROUP_PREFIX)}
     return frame.withColumns(maps).selectExpr(*plain, *maps)
 
 

@@ -17,19 +17,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType
 
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.facts import PREFIX, Keys
+from clinker_spark.plan.columns import CK_PREFIX, FROM_COLUMN, HELD_COLUMN, LEFT_OUT_COLUMN
+from clinker_spark.plan.facts import Keys
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import WITHHELD_FROM, count
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
-from clinker_spark.spark.operators.stream import FROM_COLUMN, Stream
+from clinker_spark.spark.operators.stream import Stream
 from clinker_spark.spark.scan.row_filter import NULL, SEPARATOR
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
 
-HELD, LEFT_OUT = "$held", "$left_out"
 
 KeyTexts = Mapping[str, str | None]
 """The keys of a failed record as texts, by column."""
@@ -59,7 +59,7 @@ class DirtyGroups:
             return rows, reduce(Column.__or__, found) if found else None
         found = []
         for number, (fields, shared, columns) in enumerate(_shapes(self.plan, source, own, also)):
-            rows, mark = self._by_join(rows, source, fields, shared, columns, f"{HELD}.{source.index}.{number}")
+            rows, mark = self._by_join(rows, source, fields, shared, columns, f"{HELD_COLUMN}.{source.index}.{number}")
             found.append(mark)
         return rows, reduce(Column.__or__, found) if found else None
 
@@ -145,7 +145,7 @@ def dirty_groups(plan: Plan, letters: DataFrame) -> DataFrame:
 
 def own_groups(letters: DataFrame) -> DataFrame:
     """The groups of records as they were read: `source` and `keys`."""
-    keys = F.map_filter(F.col("letter"), lambda name, _: name.startswith(PREFIX)).alias("keys")
+    keys = F.map_filter(F.col("letter"), lambda name, _: name.startswith(CK_PREFIX)).alias("keys")
     return letters.where(F.col("source").isNotNull()).select("source", keys)
 
 
@@ -172,7 +172,7 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
     spared when only another source failed."""
     keys = builder.plan.facts.keys[node.inputs[0].node]
     if builder.all_held:
-        return stream.over(stream.frame.withColumn(HELD, F.lit(True)))
+        return stream.over(stream.frame.withColumn(HELD_COLUMN, F.lit(True)))
     if builder.dirty is None or not keys.own:
         return stream
     frame, names = stream.frame, stream.frame.columns
@@ -182,8 +182,8 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
         if mark is not None and keys.single and len(keys.sources) > 1:
             mark = mark & (F.col(quote(FROM_COLUMN)) == source.index)
         held += [] if mark is None else [mark]
-    marked = frame.withColumn(HELD, F.coalesce(reduce(Column.__or__, held, F.lit(False)), F.lit(False)))
-    marked = marked.select(*[F.col(quote(name)) for name in (*names, HELD)])
+    marked = frame.withColumn(HELD_COLUMN, F.coalesce(reduce(Column.__or__, held, F.lit(False)), F.lit(False)))
+    marked = marked.select(*[F.col(quote(name)) for name in (*names, HELD_COLUMN)])
     return replace(stream.over(marked), in_place=stream.in_place and builder.few)
 
 
@@ -203,17 +203,17 @@ def without_left_out(builder: Builder, node: AggregatePlan, stream: Stream) -> S
     if not gone:
         return stream
     flag = F.when(reduce(Column.__or__, gone), True)
-    frame = frame.withColumn(LEFT_OUT, flag).select(*[F.col(quote(name)) for name in (*names, LEFT_OUT)])
+    frame = frame.withColumn(LEFT_OUT_COLUMN, flag).select(*[F.col(quote(name)) for name in (*names, LEFT_OUT_COLUMN)])
     flow = stream.flow
     if builder.letters:
-        builder.without.append((frame.where(F.col(quote(LEFT_OUT)).isNotNull()), node))
+        builder.without.append((frame.where(F.col(quote(LEFT_OUT_COLUMN)).isNotNull()), node))
     else:
         name = f"{node.name}.left out"
-        frame = builder.count(name, frame, rows=F.count(F.lit(1)), gone=F.count(quote(LEFT_OUT)))
+        frame = builder.count(name, frame, rows=F.count(F.lit(1)), gone=F.count(quote(LEFT_OUT_COLUMN)))
         rows, left = count(f"{name}: rows"), count(f"{name}: gone")
         what = "takes {left} records, and {right} were looked at for their groups"
         builder.ledger.law(node.name, what, flow, rows)
         builder.ledger.entry(node.name).dropped[WITHHELD_FROM, 0] = left
         flow = rows - left
-    kept = frame.where(F.col(quote(LEFT_OUT)).isNull()).drop(LEFT_OUT)
+    kept = frame.where(F.col(quote(LEFT_OUT_COLUMN)).isNull()).drop(LEFT_OUT_COLUMN)
     return replace(stream.over(kept), flow=flow, pushes=False)

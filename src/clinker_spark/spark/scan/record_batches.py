@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.plan.columns import FILE_COLUMN, LINE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
 from clinker_spark.spark.columns.undeclared import TEXTS, VALUES
 from clinker_spark.spark.scan.lines import line_array
 from clinker_spark.spark.scan.record_plan import RecordPlan, RecordSplit
-from clinker_spark.spark.scan.request import FILE_COLUMN, LINE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
 from clinker_spark.spark.scan.text.streams import MARK, REPLACEMENT
 
 ERROR = pa.struct([(name, pa.string()) for name in ("kind", "field", "value", "message")])

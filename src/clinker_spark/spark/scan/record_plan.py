@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.spark.scan.csv.header import file_name, unreadable
 from clinker_spark.spark.scan.request import ReadRequest
 from clinker_spark.spark.scan.text.streams import compression_of, open_binary

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.spark.scan.record_batches import engine_columns, read_batches
 from clinker_spark.spark.scan.record_plan import RecordPlan
 from clinker_spark.spark.scan.request import ReadRequest, Scan
@@ -18,13 +18,14 @@ from clinker_spark.spark.scan.scans import scan
 def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan:
     """The records of a plan: one task per split."""
     fields = [*plan.fields, *engine_columns(plan)]
-    frame = scan(
+    frame, here = scan(
         spark,
         len(plan.splits),
         fields,
         lambda i: read_batches(plan, plan.splits[i]),
         progress=request.progress,
         meter=request.meter,
+        here=request.here,
     )
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
@@ -33,6 +34,7 @@ def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan
         frame,
         fallible=True,
         in_python=True,
+        here=here,
         widened=plan.widened,
         row_offsets=plan.row_offsets,
         splits=len(plan.splits),

@@ -28,13 +28,6 @@ from clinker_spark.plan.facts import CellRun
 from clinker_spark.spark.scan.files import SourceFile as SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
 
-FILE_COLUMN = "$file"
-ROW_COLUMN = "$row"
-FAILED_COLUMN = "$failed"
-RECORD_COLUMN = "$record"
-LINE_COLUMN = "$line"
-WIDENED_COLUMN = "$widened"
-
 
 @dataclass(frozen=True)
 class ReadRequest:
@@ -71,6 +64,9 @@ class ReadRequest:
     keys: tuple[str, ...] = ()
     """The correlation key: read of broken records, too, where it can be."""
 
+    here: bool = False
+    """Is the input so small that this process reads it, before the first job?"""
+
     @property
     def selected(self) -> tuple[Column, ...]:
         """The columns the DataFrame has, in declared order."""
@@ -85,6 +81,8 @@ class Scan:
     fallible: bool
     in_python: bool
     """Python parses the files, in Arrow batches; explain says so."""
+    here: bool = False
+    """Were they read by this process, when the DataFrame was made? No job reads them again."""
     widened: tuple[str, ...] = ()
     """The undeclared columns that `$widened` can hold, in file order."""
     warnings: tuple[str, ...] = field(default=())

@@ -12,9 +12,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import _parse_datatype_string
 
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.spark.scan.meter import read_so_far
@@ -24,6 +26,7 @@ ReadSplit = Callable[[int], Iterable[pa.RecordBatch]]
 
 _EVERY = 0.5
 _END = ".end"
+_MOST_HERE = 64 << 20
 
 
 def scan(
@@ -33,8 +36,12 @@ def scan(
     read: ReadSplit,
     progress: str | None = None,
     meter: str | None = None,
-) -> DataFrame:
-    """The batches of all splits, in order. `fields` are names and SQL types; `read` runs on the workers.
+    *,
+    here: bool = False,
+) -> tuple[DataFrame, bool]:
+    """The batches of all splits, in order. `fields` are names and SQL types; `read` runs on the workers, or, for inputs
+    that are small, `here` and at once: every job over them starts with rows then, and no file is read twice. Was that
+    possible?
 
     `progress` is a path to which the number of a split is added: a file there says how many records it gave so far.
     A split that runs twice writes the same again. `meter` is such a path for the bytes that were read.
@@ -52,7 +59,27 @@ def scan(
 
     # A range of nothing would have no partition to run in; the one number that is no split gives no record.
     tasks = max(splits, 1)
-    return spark.range(0, tasks, 1, tasks).mapInArrow(batches, schema)
+    if here and (rows := _rows_here(batches, tasks)) is not None:
+        kind: Any = _parse_datatype_string(schema)
+        return spark.createDataFrame(rows, kind), True
+    return spark.range(0, tasks, 1, tasks).mapInArrow(batches, schema), False
+
+
+def _rows_here(read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], tasks: int) -> pa.Table | None:
+    """All batches, read by this process; None where that is not possible, or where they are much more than files of
+    this size should hold."""
+    numbers = pa.record_batch([pa.array(range(tasks), pa.int64())], ["id"])
+    found: list[pa.RecordBatch] = []
+    size = 0
+    try:
+        for batch in read(iter([numbers])):
+            found.append(batch)
+            size += batch.nbytes
+            if size > _MOST_HERE:
+                return None
+    except Exception:  # what is wrong with a file is said by the job that reads it
+        return None
+    return pa.Table.from_batches(found) if found else None
 
 
 def _counted(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:

@@ -23,6 +23,7 @@ _ONE_STAGE = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.maxConcurrentOutputFileWriters": "1000",  # else records would be sorted by their output first
 }
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 

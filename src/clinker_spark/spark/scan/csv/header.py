@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.core.types import Kind
 from clinker_spark.spark.scan.csv.dialect import CsvDialect
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile

@@ -11,15 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.core.types import STRING
-from clinker_spark.cxl.lower.plan import ERROR_COLUMN, ERROR_TYPE
-from clinker_spark.plan.facts import CellRun
-from clinker_spark.plan.passes.pass_through import CELLS_COLUMN
-from clinker_spark.spark.scan.csv.blocks import BLOCK, Block, RaggedRow, parsed_batches
-from clinker_spark.spark.scan.csv.header import CsvFile
-from clinker_spark.spark.scan.csv.plan import CsvPlan, CsvSplit
-from clinker_spark.spark.scan.group_sizes import GroupSizes
-from clinker_spark.spark.scan.kept_rejects import LetterKeeper
-from clinker_spark.spark.scan.request import (
+from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.plan.columns import (
+    CELLS_PREFIX,
     FAILED_COLUMN,
     FILE_COLUMN,
     LINE_COLUMN,
@@ -27,6 +21,12 @@ from clinker_spark.spark.scan.request import (
     ROW_COLUMN,
     WIDENED_COLUMN,
 )
+from clinker_spark.plan.facts import CellRun
+from clinker_spark.spark.scan.csv.blocks import BLOCK, Block, RaggedRow, parsed_batches
+from clinker_spark.spark.scan.csv.header import CsvFile
+from clinker_spark.spark.scan.csv.plan import CsvPlan, CsvSplit
+from clinker_spark.spark.scan.group_sizes import GroupSizes
+from clinker_spark.spark.scan.kept_rejects import LetterKeeper
 from clinker_spark.spark.scan.row_filter import Chosen
 from clinker_spark.spark.scan.text.cells import joined_cells
 from clinker_spark.spark.scan.text.streams import MARK, REPLACEMENT
@@ -40,7 +40,7 @@ Error = dict[str, str | None]
 
 def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
     """Names and Spark types of the columns after the wanted ones."""
-    found = [(f"{CELLS_COLUMN}{i}", "STRING") for i in range(len(plan.cells))]
+    found = [(f"{CELLS_PREFIX}{i}", "STRING") for i in range(len(plan.cells))]
     if plan.aside is None:
         found.append((FAILED_COLUMN, "BOOLEAN") if plan.only_flags else (ERROR_COLUMN, ERROR_TYPE))
     if plan.widened:
@@ -155,7 +155,7 @@ def _batch(
             names.append(column.name)
             arrays.append(values)
     for i, run in enumerate(plan.cells):
-        names.append(f"{CELLS_COLUMN}{i}")
+        names.append(f"{CELLS_PREFIX}{i}")
         arrays.append(_cells(plan, file, block, typed, run))
     if keeper is None:
         names.append(FAILED_COLUMN if plan.only_flags else ERROR_COLUMN)

@@ -12,11 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.physical import physical
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.plan.columns import FAILED_COLUMN
 from clinker_spark.spark.scan.csv.plan import make_plan
 from clinker_spark.spark.scan.csv.records import engine_columns, read_split
 from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET
-from clinker_spark.spark.scan.request import FAILED_COLUMN, ReadRequest, Scan
+from clinker_spark.spark.scan.request import ReadRequest, Scan
 from clinker_spark.spark.scan.scans import scan
 
 _NO_TEXTS = ", ".join(f"'{name}', ''" for name in ("kind", "field", "value", "message"))
@@ -30,13 +32,14 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
     plan = make_plan(request, parallelism=_parallelism(spark), target=target, smallest=smallest)
     fields = [(column.name, physical(column.data_type)) for column in request.selected] + engine_columns(plan)
     fields = fields or [(FAILED_COLUMN, "BOOLEAN")]
-    frame = scan(
+    frame, here = scan(
         spark,
         len(plan.splits),
         fields,
         lambda i: read_split(plan, plan.splits[i]),
         progress=request.progress,
         meter=request.meter,
+        here=request.here,
     )
     if plan.only_flags and plan.aside is None:
         frame = _with_short_errors(frame)
@@ -48,6 +51,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
         frame,
         fallible=plan.aside is None,
         in_python=True,
+        here=here,
         widened=plan.widened,
         row_offsets=plan.row_offsets,
         split_files=split_files,

@@ -11,20 +11,16 @@ from clinker_spark.core.types import DATETIME, Kind
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_decimal_text, sql_text
-from clinker_spark.cxl.lower.plan import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, quote
+from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.cxl.values import DECIMAL_DIGITS
+from clinker_spark.plan.columns import FILE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
 from clinker_spark.plan.nodes.source import checked_in_parquet
 from clinker_spark.spark.columns.types import read_as, type_of
 from clinker_spark.spark.columns.undeclared import VALUES
 from clinker_spark.spark.render.json_values import json_float, json_string
 from clinker_spark.spark.scan.csv.header import file_name
-from clinker_spark.spark.scan.request import (
-    FILE_COLUMN,
-    RECORD_COLUMN,
-    ROW_COLUMN,
-    WIDENED_COLUMN,
-    ReadRequest,
-)
+from clinker_spark.spark.scan.request import ReadRequest
 
 _ROW = "_metadata.row_index"
 _PER_FILE = 1 << 40

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
-from clinker_spark.core.suggest import did_you_mean
 from clinker_spark.spark.scan.csv.header import file_name, unreadable
 from clinker_spark.spark.scan.files import parquet_parts
 from clinker_spark.spark.scan.parquet.columns import PartFile, column_problem, projection, resolve
