@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from py4j.java_gateway import JavaClass
 from pyspark import SparkContext, StorageLevel
 from pyspark.sql import DataFrame
 
@@ -44,11 +45,15 @@ class Shared:
     """
 
     def __init__(self, frame: DataFrame) -> None:
-        self.frame = frame.persist(StorageLevel.MEMORY_AND_DISK)
-        java: Any = frame
-        kept = java._jdf.queryExecution().withCachedData()
-        self._batches = kept.cacheBuilder().cachedColumnBuffers()
+        self._kept: Any = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        relation = self._kept._jdf.queryExecution().withCachedData()
+        self._batches = relation.cacheBuilder().cachedColumnBuffers()
         self._level = self._batches.getStorageLevel()
+        session: Any = frame.sparkSession
+        # The rows alone: what they are made of is not analysed again for each step that follows.
+        rows = _datasets().ofRows(session._jsparkSession, relation)
+        self.frame = DataFrame(rows, session)
+        _cut.append((SparkContext._gateway, rows.queryExecution()))
 
     def forget(self) -> None:
         """Plans that exist refer to these batches: they are made again by the next job that needs them."""
@@ -57,7 +62,13 @@ class Shared:
 
     def unpersist(self) -> None:
         """For good."""
-        self.frame.unpersist()
+        self._kept.unpersist()
+
+
+def _datasets() -> Any:
+    """Spark's companion object of datasets; by its whole name, as Py4J would look through all jars for each dot."""
+    gateway: Any = SparkContext._gateway
+    return JavaClass("org.apache.spark.sql.classic.Dataset", gateway._gateway_client)
 
 
 _REMEMBERS = ("Exchange", "ExistingRDD", "Subquery")
