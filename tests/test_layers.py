@@ -32,7 +32,9 @@ RANK = {
 }
 
 CXL_RANK = {
-    **dict.fromkeys(("errors", "limits", "values", "system", "regex", "dates", "builtins", "ir", "construction"), 0),
+    **dict.fromkeys(
+        ("errors", "limits", "values", "system", "regex", "dates", "builtins", "ir", "construction", "hidden"), 0
+    ),
     "syntax": 1,
     "check": 2,
     **dict.fromkeys(("format", "interpret", "lower"), 3),  # none of these knows the others

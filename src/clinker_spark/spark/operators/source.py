@@ -19,7 +19,6 @@ from clinker_spark.plan.columns import (
     CK_PREFIX,
     DOCUMENT_COLUMN,
     EVENT_COLUMN,
-    FILE_COLUMN,
     FROM_COLUMN,
     GONE_FILE_COLUMN,
     GONE_ROW_COLUMN,
@@ -29,10 +28,10 @@ from clinker_spark.plan.columns import (
     ORIGIN_COLUMN,
     ORIGIN_TYPE,
     RECORD_COLUMN,
-    ROW_COLUMN,
 )
 from clinker_spark.plan.ledger import NONE, WITHHELD_FROM, Flow, count
 from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream

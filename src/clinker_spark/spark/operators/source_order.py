@@ -19,8 +19,9 @@ from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import FILE_COLUMN, RANGE_COLUMN, ROW_COLUMN
+from clinker_spark.plan.columns import RANGE_COLUMN
 from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import direction
 from clinker_spark.spark.scan.formats import read
