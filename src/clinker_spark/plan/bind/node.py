@@ -13,7 +13,7 @@ from clinker_spark.config.model.node import NodeModel
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Type
-from clinker_spark.cxl.check.conditions import Condition, compile_condition
+from clinker_spark.cxl.conditions import Condition, compile_condition
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import compile
 from clinker_spark.plan.facts import Estimate, Keys, Sorting

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clinker_spark.config.model.route import RouteNode
-from clinker_spark.cxl.check.conditions import as_program, first_true
+from clinker_spark.cxl.conditions import as_program, first_true
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.columns import PORT_COLUMN, PORT_PREFIX
 from clinker_spark.plan.nodes.route import RoutePlan

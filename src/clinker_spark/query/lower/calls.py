@@ -11,7 +11,7 @@ from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.check.overloads import params_for
-from clinker_spark.cxl.lower.expressions import sql_template
+from clinker_spark.cxl.lower.templates import sql_template
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.functions import FUNCTIONS, Function
 from clinker_spark.query.lower.conditions import has_element

@@ -110,7 +110,8 @@ class Outputs:
         others: list[Prepared] = []
         if self.state.small:  # what costs time is each single job, and each plan
             mark = separator(first)
-            after = self.state.plan.outputs[self.state.plan.outputs.index(node) + 1 :]
+            later = self.state.plan.outputs[self.state.plan.outputs.index(node) + 1 :]
+            after = [output for output in later if output.name not in self._parts]
             for made in map(self._prepare, after) if mark is not None else ():
                 if separator(made) == mark:
                     others.append(made)

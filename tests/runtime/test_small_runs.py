@@ -1,0 +1,78 @@
+"""Runs over small inputs: few jobs, whatever their outputs are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from clinker_spark.spark.session.small_inputs import SETTING, SMALL
+
+
+@pytest.fixture
+def bench(bench: Any) -> Iterator[Any]:
+    """In a session as users have it: the others of this folder plan as for large inputs."""
+    bench.spark.conf.set(SETTING, str(SMALL))
+    yield bench
+    bench.spark.conf.set(SETTING, "0")
+
+
+PIPELINE = """
+pipeline: { name: test }
+nodes:
+  - type: source
+    name: orders
+    config: { type: csv, path: orders.csv, correlation_key: id, schema: { id: int, region: string, amount: string } }
+  - { type: transform, name: priced, input: orders, config: { cxl: "emit amount = amount.to_int()" } }
+  - type: aggregate
+    name: totals
+    input: priced
+    config: { group_by: [region], cxl: "emit region = region\\nemit total = sum(amount)" }
+  - { type: output, name: lines, input: priced, config: { type: csv, path: lines.csv } }
+  - { type: output, name: xml, input: priced, config: { type: xml, path: lines.xml } }
+  - { type: output, name: sums, input: totals, config: { type: csv, path: sums.csv } }
+  - { type: output, name: parquet, input: totals, config: { type: parquet, path: sums.parquet } }
+  - { type: output, name: listed, input: totals, config: { type: json, path: sums.json, options: { format: ndjson } } }
+  - { type: output, name: more, input: priced, config: { type: xml, path: more.xml } }
+  - type: output
+    name: each
+    input: priced
+    config: { type: csv, path: "each_{source_file}.csv" }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+"""
+
+
+def jobs_of(bench: Any, pipeline: str) -> tuple[Any, int]:
+    context = bench.spark.sparkContext
+    context.setJobGroup("small run", "")
+    before = len(context.statusTracker().getJobIdsForGroup("small run"))
+    report = bench.run(pipeline)
+    return report, len(context.statusTracker().getJobIdsForGroup("small run")) - before
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_outputs_of_every_kind_in_few_jobs(bench: Any, bad: bool) -> None:
+    bench.file("orders.csv", f"id,region,amount\n1,n,5\n1,s,7\n2,n,{'x' if bad else '1'}\n2,s,3\n3,n,2\n")
+    report, jobs = jobs_of(bench, PIPELINE)
+    assert report.exit_code == (2 if bad else 0)
+    # One for CSV and JSON lines, one for XML, one for Parquet and one for files by input; once more without a group.
+    assert jobs <= (8 if bad else 4)
+    rows = ["1,n,5", "1,s,7", "3,n,2"] if bad else ["1,n,5", "1,s,7", "2,n,1", "2,s,3", "3,n,2"]
+    assert bench.text("lines.csv").splitlines()[1:] == rows == bench.text("each_orders.csv").splitlines()[1:]
+    assert bench.text("lines.xml").count("<record>") == len(rows) == bench.text("more.xml").count("<record>")
+    totals = {"n": 7, "s": 7} if bad else {"n": 8, "s": 10}
+    assert bench.text("sums.csv").splitlines()[1:] == [f"{key},{value}" for key, value in totals.items()]
+    expected = [{"region": key, "total": value} for key, value in totals.items()]
+    assert pq.read_table(bench.folder / "sums.parquet").to_pylist() == expected
+    assert [json.loads(line) for line in bench.text("sums.json").splitlines()] == expected
+    if bad:
+        assert [letter["_cxl_dlq_source_row"] for letter in bench.letters()] == ["3", "4"]
+
+
+def test_an_output_without_records_is_written(bench: Any) -> None:
+    bench.file("orders.csv", "id,region,amount\n")
+    report, _ = jobs_of(bench, PIPELINE)
+    assert report.exit_code == 0 and bench.text("lines.csv") == "id,region,amount\n" and bench.text("sums.json") == ""
