@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from clinker_spark.cxl.hidden import variable_column
 from clinker_spark.plan.facts import Facts
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.output import OutputPlan
@@ -18,7 +19,7 @@ def find_stages(plan: Plan, facts: Facts) -> Facts:
             order = tuple(sort_words(item) for item in source.config.sort_order)
             found.append(CheckOrder(source.name, order, source.config.on_unsorted))
     for name in facts.variable_writers:
-        names = tuple(f"${d.scope}.{d.name}" for d in plan[name].declares if d.scope in SHARED)
+        names = tuple(variable_column(d.scope, d.name) for d in plan[name].declares if d.scope in SHARED)
         found.append(Values(name, names))
     found += [_write(plan, facts, output) for output in plan.outputs]
     for node in plan.nodes:
