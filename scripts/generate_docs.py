@@ -4,7 +4,8 @@
 * `docs/node-reference.md`, every node type and its keys, comes from the models of the configuration.
 * `docs/diagnostics.md`, the index of the diagnostic codes, comes from their files.
 * `docs/pictures/*.svg`, what becomes of each record of some examples, comes from their files;
-  `docs/pictures/rules/*.svg`, the rules of correlation groups, from the examples that test them.
+  `docs/pictures/rules/*.svg`, the rules of correlation groups, from the examples that test them;
+  `docs/pictures/architecture.svg`, the layers of the package, from its imports.
 * In the pages of the codes, the output in each `console` block comes from running its command: a block named
   `yaml orders.yaml` or `cxl total.cxl` above it is the content of that file.
 """
@@ -26,7 +27,8 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "scripts")]
 
-from cxl_reference import reference  # noqa: E402 (the paths above must come first)
+from architecture_picture import architecture_picture  # noqa: E402 (the path above must come first)
+from cxl_reference import reference  # noqa: E402
 from record_pictures import pictures  # noqa: E402
 from rule_pictures import rule_pictures  # noqa: E402
 
@@ -44,6 +46,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs" / "cxl-reference.md", reference()
     yield ROOT / "docs" / "node-reference.md", NODES + node_reference()
     yield ROOT / "docs" / "diagnostics.md", diagnostics_index()
+    yield from architecture_picture().items()
     yield from pictures().items()
     yield from rule_pictures().items()
     for path in sorted(CODES.glob("*.md")):

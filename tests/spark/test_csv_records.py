@@ -13,7 +13,7 @@ import pytest
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import CsvRead
 from clinker_spark.core.errors import InputError
-from clinker_spark.spark.scan.csv.plan import make_plan
+from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import read_split
 from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile

@@ -17,7 +17,7 @@ from clinker_spark.config.model.source_formats import CsvRead
 from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.spark.scan.csv import pieces as csv_pieces
 from clinker_spark.spark.scan.csv import splits as csv_splits
-from clinker_spark.spark.scan.csv.plan import count_records, make_plan
+from clinker_spark.spark.scan.csv.planning import count_records, make_plan
 from clinker_spark.spark.scan.csv.records import read_split
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile
 

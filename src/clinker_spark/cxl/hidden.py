@@ -1,7 +1,7 @@
 """Names of the hidden columns that the language's own lowering makes or reads.
 
 Hidden columns ride along with the columns of a record and have names that begin with `$`, as no other column has. What
-each holds, who writes it and who reads it stands in `plan.columns`, with those of the pipeline.
+each holds, who writes it and who reads it stands in `plan.hidden`, with those of the pipeline.
 """
 
 from __future__ import annotations

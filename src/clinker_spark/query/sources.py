@@ -10,7 +10,8 @@ from typing import Any
 
 from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.files.formats import PLACE, PLACES, file_source
+from clinker_spark.query.files.formats import PLACES, file_source
+from clinker_spark.query.hidden import ROW_COLUMN
 from clinker_spark.query.lower.order import ARRIVAL
 from clinker_spark.query.lower.values import Lowered, OrderTerm, Relation, SparkDataset
 from clinker_spark.query.syntax import ast
@@ -64,7 +65,7 @@ class Sources:
         known = self._lists.get(id(rows))
         if known is None:
             row = element_type(rows)
-            made = self.source("list", row, ListSource(rows, row), (PLACE,))
+            made = self.source("list", row, ListSource(rows, row), (ROW_COLUMN,))
             known = self._lists[id(rows)] = (rows, made.relation)
         return known[1]
 

@@ -21,7 +21,7 @@ from clinker_spark.cxl.ir import expressions_of
 from clinker_spark.cxl.lower.errors import NO_ERROR, Named, failing, first_error, passed_on_whole
 from clinker_spark.cxl.lower.lowering import Lowering
 from clinker_spark.cxl.lower.operators import traced
-from clinker_spark.cxl.lower.plan import Failing, Sql, combine, variables_in
+from clinker_spark.cxl.lower.plan import Failing, Sql, combine, quote, variables_in
 from clinker_spark.cxl.lower.python_calls import python_reason
 
 
@@ -57,7 +57,8 @@ class BlockLowering:
             limit = self.program.max_expansion
             most = f"CAST(greatest({limit} - ({self._made_before()}), 0) AS INT)" if self.earlier else limit
             within = f"slice({leaves.text}, 1, {most})"
-            found = f"get(filter({within}, cxl_l -> cxl_l.`$e` IS NOT NULL), 0).`$e`"
+            error = quote(LEAF_ERROR_FIELD)
+            found = f"get(filter({within}, cxl_l -> cxl_l.{error} IS NOT NULL), 0).{error}"
             first = self.builder.bind(Sql(found, self._level(leaves)))
             failures.append((passed_on_whole(first.text, first.level), None))
         return leaves, failures
@@ -90,7 +91,7 @@ class BlockLowering:
                 text = f"CASE WHEN {given} THEN {_from_map(name, output[name])} ELSE {text} END"
             texts.append(f"{sql_string(name)}, {text}")
         if self.can_fail:  # not these, but the leaves of all blocks have one shape
-            texts.append(f"'$e', {NO_ERROR}")
+            texts.append(f"'{LEAF_ERROR_FIELD}', {NO_ERROR}")
         leaf = f"named_struct({', '.join(texts)})" if texts else f"named_struct('{LEAF_EMPTY_FIELD}', 1)"
         leaves = self.builder.bind(combine(f"transform({made.text}, cxl_m -> {leaf})", [made.bare()]))
         return leaves, [(f, None) for f in made.failures]

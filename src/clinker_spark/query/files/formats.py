@@ -20,6 +20,7 @@ from clinker_spark.query.failures import Failed
 from clinker_spark.query.files.csv import csv_names, csv_row
 from clinker_spark.query.files.documents import json_rows, row_type, yaml_rows
 from clinker_spark.query.files.parquet import parquet_row
+from clinker_spark.query.hidden import BLOCK_COLUMN, FILE_COLUMN, ROW_COLUMN
 from clinker_spark.query.types import (
     INT,
     STRING,
@@ -31,8 +32,7 @@ from clinker_spark.query.types import (
 
 FORMATS = ("csv", "tsv", "json", "jsonl", "yaml", "parquet")
 _ENDINGS = {**{f".{name}": name for name in FORMATS}, ".yml": "yaml", ".ndjson": "jsonl"}
-PLACE = "$row"
-FILE_PLACES = ("$file", "$block", PLACE)
+FILE_PLACES = (FILE_COLUMN, BLOCK_COLUMN, ROW_COLUMN)
 """Hidden columns that say where a row stands: the last one is enough for a list and for one Parquet file."""
 PLACES: dict[str, QType] = dict(zip(FILE_PLACES, (STRING, INT, INT), strict=True))
 """Their types."""

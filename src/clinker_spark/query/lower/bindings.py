@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from clinker_spark.query.hidden import HERE_COLUMN, POSITION_COLUMN
 from clinker_spark.query.lower.values import (
-    HERE,
     VALUE,
     Column,
     Lowered,
@@ -17,8 +17,6 @@ from clinker_spark.query.lower.values import (
 from clinker_spark.query.types import QType
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import TRUE
-
-POSITION = "$pos"
 
 
 @dataclass
@@ -41,11 +39,11 @@ class Binding:
 
     def step(self) -> sql.Step:
         if self.lateral is not None:
-            return sql.Explode(self.lateral, self.alias, POSITION, VALUE)
+            return sql.Explode(self.lateral, self.alias, POSITION_COLUMN, VALUE)
         assert self.rows is not None
         relation = self.rows.relation
         if self.presence is not None and self.presence.asked:
-            relation = sql.Query((sql.From(relation), sql.Extend((sql.As(TRUE, HERE),))))
+            relation = sql.Query((sql.From(relation), sql.Extend((sql.As(TRUE, HERE_COLUMN),))))
         return sql.Join(self.join, relation, self.alias, self.on) if self.join else sql.From(relation, self.alias)
 
 

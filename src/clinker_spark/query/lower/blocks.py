@@ -11,12 +11,14 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from clinker_spark.cxl.hidden import GROUP_KEY_PREFIX
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.failures import Failed
+from clinker_spark.query.hidden import ORDER_PREFIX, POSITION_COLUMN, ROWS_COLUMN
 from clinker_spark.query.lower.arrays import ArrayLowering
 from clinker_spark.query.lower.base import Env, failing_at
-from clinker_spark.query.lower.bindings import POSITION, Binding, Block
+from clinker_spark.query.lower.bindings import Binding, Block
 from clinker_spark.query.lower.groups import GroupContext
 from clinker_spark.query.lower.order import first_places
 from clinker_spark.query.lower.sets import set_relation
@@ -47,7 +49,6 @@ from clinker_spark.sql.build import NULL, ROWS, STRING, call, columns, own_colum
 Inline = Callable[[list[Any]], Relation]
 """A list of the program as rows on Spark."""
 
-_COUNT = "$rows"
 _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "outer": "FULL JOIN"}
 
 
@@ -221,7 +222,7 @@ class QueryLowering(ArrayLowering):
                 self.no_form(source.span, f"a query over {column.type} has no Spark form")
             binding = Binding(name, alias, column.type.element, None, join, lateral=column.sql)
             if source_order:
-                block.order.append(OrderTerm(sql.Column(POSITION, alias), type=INT))
+                block.order.append(OrderTerm(sql.Column(POSITION_COLUMN, alias), type=INT))
         block.bindings.append(binding)
         env.define(name, binding.value())
         return binding
@@ -253,7 +254,7 @@ class QueryLowering(ArrayLowering):
         column = self.to_column(value)
         if isinstance(column.type, MapType) or is_any(column.type):
             self.no_form(e.span, f"rows cannot be grouped by {column.type} on Spark")
-        name = self.fresh("$k")
+        name = self.fresh(GROUP_KEY_PREFIX)
         context.keys.append((name, column.sql))
         return Column(sql.Column(name), column.type)
 
@@ -264,8 +265,8 @@ class QueryLowering(ArrayLowering):
         if context.prepared:
             block.steps.append(sql.Extend(columns((name, made) for made, name in context.prepared.items())))
         if not context.keys:  # SQL makes one group of no rows; here there is none
-            count = sql.As(call("count", ROWS), _COUNT)
-            some = sql.Binary(">", sql.Column(_COUNT), sql.Literal(0))
+            count = sql.As(call("count", ROWS), ROWS_COLUMN)
+            some = sql.Binary(">", sql.Column(ROWS_COLUMN), sql.Literal(0))
             block.steps += [sql.Aggregate((*aggregates, count)), sql.Where((some,))]
             return []
         block.steps.append(sql.Aggregate((*aggregates, *first), columns(context.keys)))
@@ -295,7 +296,7 @@ class QueryLowering(ArrayLowering):
         hidden: list[sql.As] = []
         for t in place:
             if t.sql not in known:
-                known[t.sql] = self.fresh("$o")
+                known[t.sql] = self.fresh(ORDER_PREFIX)
                 hidden.append(sql.As(t.sql, known[t.sql]))
             terms.append(replace(t, sql=sql.Column(known[t.sql])))
         return terms, tuple(hidden)

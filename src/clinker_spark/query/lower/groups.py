@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from clinker_spark.core.span import Span
+from clinker_spark.cxl.hidden import PARTIAL_PREFIX
+from clinker_spark.query.hidden import PREPARED_PREFIX
 from clinker_spark.query.lower.aggregates import aggregate_of, in_parts
 from clinker_spark.query.lower.base import Env
 from clinker_spark.query.lower.conditions import ConditionLowering
@@ -44,7 +46,7 @@ class GroupContext:
     def add(self, made: sql.Expr, t: QType) -> Column:
         """An aggregate of the group; the same one is computed once."""
         if made not in self.aggregates:
-            self.aggregates[made] = self.lowering.fresh("$a")
+            self.aggregates[made] = self.lowering.fresh(PARTIAL_PREFIX)
         return Column(sql.Column(self.aggregates[made]), t)
 
     def member(self, name: str) -> Value | None:
@@ -107,7 +109,7 @@ class GroupContext:
 
     def _prepare(self, value: sql.Expr) -> sql.Expr:
         if value not in self.prepared:
-            self.prepared[value] = self.lowering.fresh("$x")
+            self.prepared[value] = self.lowering.fresh(PREPARED_PREFIX)
         return sql.Column(self.prepared[value])
 
     def _count_distinct(self, condition: sql.Expr | None, column: Column) -> Column:

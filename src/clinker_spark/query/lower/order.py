@@ -11,14 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from clinker_spark.core.types import Kind
+from clinker_spark.cxl.hidden import RANK_COLUMN
+from clinker_spark.query.hidden import FIRST_COLUMN, SIDE_COLUMN, UNITED_PREFIX
 from clinker_spark.query.lower.values import OrderTerm, sorted_by
 from clinker_spark.query.types import ANY, INT, ListType, QType, is_any, is_kind
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import NULL, call, negated, struct
 
-NUMBER = "$n"
-FIRST = "$first"
-SIDE = "$side"
 ARRIVAL = ListType(INT)
 """The type of the place of a record in a pipeline: an array, or a number that becomes one."""
 ASCENDING_ID = call("monotonically_increasing_id")
@@ -36,7 +35,7 @@ def ascending(terms: Sequence[OrderTerm]) -> tuple[tuple[sql.Step, ...], tuple[s
     if all(value is not None for value in made):
         return (), tuple(value for value in made if value is not None)
     # Only lists and records that descend: sorted rows get ascending numbers, partition by partition.
-    return (sorted_by(list(terms)), sql.Extend((sql.As(ASCENDING_ID, NUMBER),))), (sql.Column(NUMBER),)
+    return (sorted_by(list(terms)), sql.Extend((sql.As(ASCENDING_ID, RANK_COLUMN),))), (sql.Column(RANK_COLUMN),)
 
 
 def _ascending(term: OrderTerm) -> sql.Expr | None:
@@ -91,11 +90,11 @@ def first_places(
     rest = [t for t in terms if t.sql not in keys]
     if not rest:
         return (), (), tuple(replace(t, sql=sql.Column(keys[t.sql])) for t in terms)
-    first = sql.Column(FIRST)
+    first = sql.Column(FIRST_COLUMN)
     step, values = ascending(rest)
     if step:  # the number of a row stands for all terms
         step, values = ascending(terms)
-        return step, (sql.As(call("min", values[0]), FIRST),), (OrderTerm(first, type=INT),)
+        return step, (sql.As(call("min", values[0]), FIRST_COLUMN),), (OrderTerm(first, type=INT),)
     names: list[sql.Expr]
     if len(values) == 1:
         least, names = call("min", values[0]), [first]
@@ -104,7 +103,7 @@ def first_places(
         least, names = call("min", listed), [sql.Field(first, f"p{i}") for i in range(len(values))]
     after = {t.sql: OrderTerm(name, type=t.type if t.plain else ANY) for t, name in zip(rest, names, strict=True)}
     placed = tuple(after.get(t.sql) or replace(t, sql=sql.Column(keys[t.sql])) for t in terms)
-    return (), (sql.As(least, FIRST),), placed
+    return (), (sql.As(least, FIRST_COLUMN),), placed
 
 
 def united(
@@ -115,10 +114,10 @@ def united(
     Terms of both sides share a column where they have one type and one direction. Where they do not, the other side has
     a null, which no row of the first is compared with.
     """
-    order = [OrderTerm(sql.Column(SIDE), type=INT)]
-    columns = [[sql.As(sql.Literal(side), SIDE)] for side in (0, 1)]
+    order = [OrderTerm(sql.Column(SIDE_COLUMN), type=INT)]
+    columns = [[sql.As(sql.Literal(side), SIDE_COLUMN)] for side in (0, 1)]
     for i, (a, b) in enumerate(_paired(left, right)):
-        name = f"$u{i}"
+        name = f"{UNITED_PREFIX}{i}"
         some = a or b
         assert some is not None
         plain = a is not None and b is not None and a.plain and b.plain

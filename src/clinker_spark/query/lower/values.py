@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from clinker_spark.core.types import Kind
+from clinker_spark.query.hidden import HERE_COLUMN
 from clinker_spark.query.types import ANY, GroupType, ListType, QType, RecordType, Scalar
 from clinker_spark.query.values import Dataset
 from clinker_spark.sql import tree
@@ -36,10 +37,7 @@ class Presence:
 
     def sql(self) -> tree.Expr:
         self.asked = True
-        return there(tree.Column(HERE, self.alias))
-
-
-HERE = "$here"
+        return there(tree.Column(HERE_COLUMN, self.alias))
 
 
 @dataclass(frozen=True)

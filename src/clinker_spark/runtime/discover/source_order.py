@@ -12,7 +12,8 @@ from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.stages import sort_words
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.source_order import Inversion, Points, inversions, split_points
+from clinker_spark.spark.operators.source_inversions import Inversion, inversions, split_points
+from clinker_spark.spark.operators.source_order import Points
 
 _SHOWN = 3
 

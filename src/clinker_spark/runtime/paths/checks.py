@@ -23,7 +23,8 @@ from clinker_spark.runtime.discover.sources import discover, is_remote
 from clinker_spark.runtime.errors import IoError, PathError
 from clinker_spark.runtime.paths.names import Folders
 from clinker_spark.runtime.paths.outputs import PartNames, per_file_path
-from clinker_spark.runtime.paths.places import Files, Place, places
+from clinker_spark.runtime.paths.place import Place
+from clinker_spark.runtime.paths.places import Files, places
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.spark.scan.files import SourceFile
 

@@ -6,13 +6,10 @@ import errno
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from clinker_spark.runtime.errors import IoError, PathError
 from clinker_spark.runtime.paths.outputs import character_problem
-
-if TYPE_CHECKING:
-    from clinker_spark.runtime.paths.places import Place
+from clinker_spark.runtime.paths.place import Place
 
 _HOME = re.compile(r"~[^/]*(/|$)")
 _LONGEST_NAME = 255

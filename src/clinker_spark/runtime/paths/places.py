@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from clinker_spark.config.load import LoadedFile
 from clinker_spark.config.tree.yaml import KeyPath
-from clinker_spark.core.diagnostics import Diagnostic, Label
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.output import OutputPlan
@@ -19,7 +17,6 @@ from clinker_spark.runtime.paths.names import Folders, check_writable
 from clinker_spark.runtime.paths.outputs import (
     NO_FILE,
     Names,
-    PartNames,
     Target,
     character_problem,
     free_path,
@@ -29,6 +26,7 @@ from clinker_spark.runtime.paths.outputs import (
     per_file_path,
     target,
 )
+from clinker_spark.runtime.paths.place import Place
 from clinker_spark.runtime.reject.replay import appendable, replay_path
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.spark.scan.files import SourceFile
@@ -36,34 +34,6 @@ from clinker_spark.spark.scan.files import SourceFile
 Files = Mapping[str, tuple[SourceFile, ...]]
 _LONGEST_NAME = 200
 _BESIDE = "replay without --append"
-
-
-@dataclass(frozen=True)
-class Place:
-    """A file that is written, or a folder, or the parts of a split."""
-
-    path: Path
-    writer: str
-    """Who writes it, in words: one or several, so messages about it have verbs that fit both."""
-    file: LoadedFile
-    at: KeyPath
-    """The key that says so."""
-    folder: bool = False
-    parts: PartNames | None = None
-    """For the parts of a split, whose number nobody knows yet: how they are called. `path` is the first one."""
-    made_of: SourceFile | None = None
-    """The input file whose records go there, and no others."""
-    root: Path | None = None
-    """The folder that the file must lie in, whatever tokens stand for."""
-
-    def diagnostic(self, code: str, message: str, help_text: str, see: Place | None = None) -> Diagnostic:
-        found = self.file.diagnostic(code, message, self.at, help_text)
-        if see is None or see.file is not self.file or see.at == self.at:
-            return found
-        label = Label(see.file.span_of(see.at), f"this is the path of {see.writer}")
-        return Diagnostic(
-            found.code, found.message, found.source, found.span, found.help, found.severity, labels=(label,)
-        )
 
 
 def names_of(plan: Plan, options: Options) -> Names:

@@ -21,7 +21,8 @@ from clinker_spark.runtime.commit.manifest import Round, Written
 from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.paths.outputs import output_folders
-from clinker_spark.runtime.paths.places import Place, places
+from clinker_spark.runtime.paths.place import Place
+from clinker_spark.runtime.paths.places import places
 from clinker_spark.runtime.run.options import Options
 
 

@@ -17,8 +17,9 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.rejects.correlated import CORRELATED
+from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, concerned, joined_text
 from clinker_spark.spark.rejects.traced import FAILED, LEFT_OUT, MADE_OF, REACHED, WHAT
-from clinker_spark.spark.rejects.withheld import DirtyGroups, KeyTexts, also_compared, concerned, joined_text
+from clinker_spark.spark.rejects.withheld import also_compared
 
 Origin = tuple[int | None, int | None, int | None]
 """Where a record was read: source, file and row. What was made of several records has none."""

@@ -38,8 +38,8 @@ from clinker_spark.spark.operators.build import SetAside
 from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.operators.source import watched_size
 from clinker_spark.spark.rejects import correlated as ops
+from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, dirty_groups, own_groups
 from clinker_spark.spark.rejects.letters import letters
-from clinker_spark.spark.rejects.withheld import DirtyGroups, KeyTexts, dirty_groups, own_groups
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.run.outputs import Outputs

@@ -22,7 +22,7 @@ from clinker_spark.cxl.lower.plan import FanOut, LoweredProgram, Project, Python
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context, default_context
-from clinker_spark.plan.columns import FIRST_COLUMN
+from clinker_spark.query.hidden import FIRST_COLUMN
 from clinker_spark.spark.columns.python_calls import python_column
 from clinker_spark.spark.columns.types import read_as
 from clinker_spark.spark.plan_cuts import EVERY, LONG, cut

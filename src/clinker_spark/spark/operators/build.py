@@ -24,12 +24,12 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import End, Ledger, count
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.nodes.source import SourcePlan
-from clinker_spark.spark.operators.source import count_source
+from clinker_spark.spark.operators.source_columns import read_columns
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream, failed
 from clinker_spark.spark.operators.table import operator_of
 from clinker_spark.spark.plan_cuts import Shared, counted_behind, cut
-from clinker_spark.spark.rejects.withheld import DirtyGroups
+from clinker_spark.spark.rejects.dirty_groups import DirtyGroups
 from clinker_spark.spark.scan.request import SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
 
@@ -286,7 +286,9 @@ class Builder:
     def source_count(self, node: SourcePlan) -> int:
         """The exact number of records of a source: a pass of its own, only for programs that read it."""
         if node.name not in self._source_counts:
-            self._source_counts[node.name] = count_source(self, node)
+            files = self.files[node.name]
+            frame = read_columns(self.spark, self.plan, node, files, frozenset(), limit=self.limit)
+            self._source_counts[node.name] = frame.count()
         return self._source_counts[node.name]
 
     def with_file_values(self, node: PlanNode, frame: DataFrame) -> DataFrame:

@@ -17,8 +17,9 @@ from clinker_spark.core.types import Type
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import BLOCK_COLUMN, LOG_COLUMN, NUMBER_COLUMN, SIZE_COLUMN, START_COLUMN
+from clinker_spark.plan.columns import LOG_COLUMN, NUMBER_COLUMN, SIZE_COLUMN, START_COLUMN
 from clinker_spark.plan.nodes.base import PlanNode, RecordLog
+from clinker_spark.query.hidden import BLOCK_COLUMN
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.operators.stream import failed
 

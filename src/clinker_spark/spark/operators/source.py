@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
@@ -19,7 +19,6 @@ from clinker_spark.plan.columns import (
     CK_PREFIX,
     DOCUMENT_COLUMN,
     EVENT_COLUMN,
-    FILE_COLUMN,
     FROM_COLUMN,
     GONE_FILE_COLUMN,
     GONE_ROW_COLUMN,
@@ -29,23 +28,19 @@ from clinker_spark.plan.columns import (
     ORIGIN_COLUMN,
     ORIGIN_TYPE,
     RECORD_COLUMN,
-    ROW_COLUMN,
 )
 from clinker_spark.plan.ledger import NONE, WITHHELD_FROM, Flow, count
 from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
+from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.source_order import repaired
-from clinker_spark.spark.operators.source_request import columns_only
 from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream
 from clinker_spark.spark.operators.time_windows import event_time
-from clinker_spark.spark.rejects.withheld import key_text
+from clinker_spark.spark.rejects.dirty_groups import key_text
 from clinker_spark.spark.scan.formats import read
 from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
 from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
 from clinker_spark.spark.scan.scans import meter_path, progress_path
-
-if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
-
 
 LEAST_SAMPLED = 20_000
 """Limits of groups below this are too small to be watched in a sample: they are always counted."""
@@ -211,11 +206,6 @@ def _without(frame: DataFrame, removed: DataFrame | Sequence[tuple[int, int]], *
         F.col(quote(ROW_COLUMN)) == F.col(quote(GONE_ROW_COLUMN))
     )
     return frame.join(gone.hint("broadcast") if few else gone, same, "left_anti")
-
-
-def count_source(builder: Builder, node: SourcePlan) -> int:
-    """How many records a source has, good or bad."""
-    return read(builder.spark, node.config.type, columns_only(builder, node, frozenset())).frame.count()
 
 
 def _hidden(

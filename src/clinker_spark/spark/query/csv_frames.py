@@ -16,8 +16,8 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import CsvRead
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.hidden import ERROR_COLUMN
-from clinker_spark.plan.columns import FILE_COLUMN, ROW_COLUMN
-from clinker_spark.query.files.formats import BROKEN, PLACE, FileSource
+from clinker_spark.query.files.formats import BROKEN, FileSource
+from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.query.lower.order import ASCENDING_ID
 from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.types import STRING, QType, Scalar, is_kind
@@ -44,7 +44,7 @@ def csv_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFra
         sql.As(_value(_column(source, name), t, patterns.get(name), name, names), name) for name, t in source.row.fields
     ]
     if ordered:  # the splits are the partitions, in order
-        listed.append(sql.As(ASCENDING_ID, PLACE))
+        listed.append(sql.As(ASCENDING_ID, ROW_COLUMN))
     return frame.selectExpr(*[str(render(c)) for c in listed])
 
 

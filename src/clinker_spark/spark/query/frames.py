@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from clinker_spark.core.types import Kind
 from clinker_spark.query.evaluate.casts import cast
-from clinker_spark.query.files.formats import FILE_PLACES, PLACE, FileSource
+from clinker_spark.query.files.formats import FILE_PLACES, FileSource
+from clinker_spark.query.hidden import ROW_COLUMN
 from clinker_spark.query.lower.order import ASCENDING_ID
 from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.lower.values import VALUE, columns_of
@@ -33,7 +34,7 @@ def scan_frame(spark: SparkSession, content: Any, ordered: bool) -> DataFrame:
 def list_frame(spark: SparkSession, rows: list[Any], row: QType, ordered: bool) -> DataFrame:
     """A list of the program as a DataFrame."""
     columns = columns_of(row)
-    hidden = [(PLACE, BIGINT)] if ordered else []
+    hidden = [(ROW_COLUMN, BIGINT)] if ordered else []
     schema = columns_text([*((n, spark_type(t)) for n, t in columns), *hidden])
     data = []
     for place, item in enumerate(rows):

@@ -27,7 +27,7 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.stream import failed
-from clinker_spark.spark.rejects.withheld import key_text
+from clinker_spark.spark.rejects.dirty_groups import key_text
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder

@@ -1,160 +1,22 @@
-"""Groups with a failure, and the records that belong to them.
-
-A group is known by the keys that the failed record had when it failed: those that a combine let pass. A record belongs
-to it when both have the same values in the fields that both have, null included, unless all of them are null: a record
-without a key is a group of its own.
-"""
+"""What is withheld because of groups with a failure: at outputs, and from totals."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.types import DoubleType, FloatType
 
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import CK_PREFIX, FROM_COLUMN, HELD_COLUMN, LEFT_OUT_COLUMN
-from clinker_spark.plan.facts import Keys
+from clinker_spark.plan.columns import FROM_COLUMN, HELD_COLUMN, LEFT_OUT_COLUMN
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import WITHHELD_FROM, count
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.plan.nodes.output import OutputPlan
-from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.stream import Stream
-from clinker_spark.spark.scan.row_filter import NULL, SEPARATOR
-
-if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
-
-
-KeyTexts = Mapping[str, str | None]
-"""The keys of a failed record as texts, by column."""
-
-
-@dataclass(frozen=True)
-class DirtyGroups:
-    """Groups with a failure: a list while they are few, else a DataFrame of `source` and `keys`."""
-
-    plan: Plan
-    listed: Mapping[int, Sequence[KeyTexts]] | None = None
-    """By the position of their source."""
-    frame: DataFrame | None = None
-    few: bool = True
-    """Can every task hold the DataFrame?"""
-
-    def marked(
-        self, rows: DataFrame, source: SourcePlan, own: Sequence[str], also: Sequence[str] = ()
-    ) -> tuple[DataFrame, Column | None]:
-        """Which rows belong to groups of a source, by the fields `own` of its key that they have; None: surely none.
-        `also` are keys that must be those of the failed record besides. The rows may get columns to know it by."""
-        if self.frame is None:
-            found = [
-                _joined([key_text(rows, name) for name in columns]).isin(sorted(texts))
-                for columns, texts in self.texts(source, own, also)
-            ]
-            return rows, reduce(Column.__or__, found) if found else None
-        found = []
-        for number, (fields, shared, columns) in enumerate(_shapes(self.plan, source, own, also)):
-            rows, mark = self._by_join(rows, source, fields, shared, columns, f"{HELD_COLUMN}.{source.index}.{number}")
-            found.append(mark)
-        return rows, reduce(Column.__or__, found) if found else None
-
-    def texts(self, source: SourcePlan, own: Sequence[str], also: Sequence[str]) -> list[tuple[list[str], set[str]]]:
-        """For groups that are listed: key columns, and which texts of them together (`joined_text`) are dirty."""
-        assert self.listed is not None
-        mine = set(source.key_columns)
-        found = []
-        for fields, shared, columns in _shapes(self.plan, source, own, also):
-            groups = [keys for keys in self.listed.get(source.index, ()) if mine & keys.keys() == set(fields)]
-            there = [keys for keys in groups if any(keys[name] is not None for name in shared)]
-            texts = {joined_text(keys.get(name) for name in columns) for keys in there}
-            found += [(columns, texts)] if texts else []
-        return found
-
-    def _by_join(
-        self,
-        rows: DataFrame,
-        source: SourcePlan,
-        fields: Sequence[str],
-        shared: Sequence[str],
-        columns: Sequence[str],
-        mark: str,
-    ) -> tuple[DataFrame, Column]:
-        assert self.frame is not None
-        keys = F.col("keys")
-        dirty = self.frame.where(F.col("source") == source.index)
-        for name in source.key_columns:
-            has = F.map_contains_key(keys, F.lit(name))
-            dirty = dirty.where(has if name in fields else ~has)
-        dirty = dirty.where(reduce(Column.__or__, [keys[name].isNotNull() for name in shared]))
-        names = [f"{mark}.{i}" for i in range(len(columns))]
-        dirty = dirty.select(*[keys[key].alias(name) for key, name in zip(columns, names, strict=True)])
-        dirty = dirty.distinct().withColumn(mark, F.lit(True))
-        same = [key_text(rows, key).eqNullSafe(F.col(quote(name))) for key, name in zip(columns, names, strict=True)]
-        joined = rows.join(dirty.hint("broadcast") if self.few else dirty, reduce(Column.__and__, same), "left")
-        return joined.drop(*names), F.col(quote(mark)).isNotNull()
-
-
-def key_text(frame: DataFrame, name: str) -> Column:
-    """A key as text. Both zeros are one key."""
-    column = F.col(quote(name))
-    if isinstance(frame.schema[name].dataType, DoubleType | FloatType):
-        column = column + F.lit(0.0)
-    return column.cast("string")
-
-
-def _shapes(
-    plan: Plan, source: SourcePlan, own: Sequence[str], also: Sequence[str]
-) -> Iterator[tuple[Sequence[str], list[str], list[str]]]:
-    """The fields of a source's key that a failed record can have, those that it shares with records which have `own`,
-    and everything that is compared."""
-    for fields in plan.facts.carried_keys[source.name]:
-        if shared := [name for name in own if name in fields]:
-            yield fields, shared, list(dict.fromkeys((*shared, *also)))
-
-
-def joined_text(texts: Iterable[str | None]) -> str:
-    """The texts of several keys as one.
-
-    >>> joined_text(["O1", None])
-    'O1\\x1f\\x00'
-    """
-    return SEPARATOR.join(NULL if text is None else text for text in texts)
-
-
-def _joined(texts: Sequence[Column]) -> Column:
-    """`joined_text` on Spark."""
-    there = [F.coalesce(text, F.lit(NULL)) for text in texts]
-    return F.concat_ws(SEPARATOR, *there) if len(there) > 1 else there[0]
-
-
-def dirty_groups(plan: Plan, letters: DataFrame) -> DataFrame:
-    """The groups of failed records: `source` and `keys`. What was made of several sources stands once for each."""
-    own = F.array(F.col("source"))
-    several: list[Column] = []
-    for blame in plan.facts.blamed:
-        rest = F.array(*[F.lit(index) for index in blame.others]).cast("array<int>")
-        several.append(F.when(F.col("source").isNotNull(), own).otherwise(rest) if blame.traced else rest)
-    sources = F.element_at(F.array(*several), F.col("stage") + 1)
-    return letters.select(F.explode(sources).alias("source"), "keys").where(F.col("source").isNotNull())
-
-
-def own_groups(letters: DataFrame) -> DataFrame:
-    """The groups of records as they were read: `source` and `keys`."""
-    keys = F.map_filter(F.col("letter"), lambda name, _: name.startswith(CK_PREFIX)).alias("keys")
-    return letters.where(F.col("source").isNotNull()).select("source", keys)
-
-
-def concerned(plan: Plan, keys: Keys) -> Iterator[tuple[SourcePlan, list[str]]]:
-    """The sources whose groups records with such keys belong to, and by which columns."""
-    for source in plan.sources:
-        own = [name for name in source.key_columns if name in keys.own]
-        if source.name in keys.sources and own:
-            yield source, own
+from clinker_spark.spark.rejects.dirty_groups import concerned
 
 
 def also_compared(plan: Plan, node: OutputPlan) -> tuple[str, ...]:

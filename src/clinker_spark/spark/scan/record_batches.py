@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE
-from clinker_spark.plan.columns import FILE_COLUMN, LINE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
+from clinker_spark.plan.columns import LINE_COLUMN, RECORD_COLUMN, WIDENED_COLUMN
+from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.spark.columns.undeclared import TEXTS, VALUES
 from clinker_spark.spark.scan.lines import line_array
 from clinker_spark.spark.scan.record_plan import RecordPlan, RecordSplit

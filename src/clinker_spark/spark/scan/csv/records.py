@@ -12,16 +12,9 @@ import pyarrow.compute as pc
 
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE
-from clinker_spark.plan.columns import (
-    CELLS_PREFIX,
-    FAILED_COLUMN,
-    FILE_COLUMN,
-    LINE_COLUMN,
-    RECORD_COLUMN,
-    ROW_COLUMN,
-    WIDENED_COLUMN,
-)
+from clinker_spark.plan.columns import CELLS_PREFIX, FAILED_COLUMN, LINE_COLUMN, RECORD_COLUMN, WIDENED_COLUMN
 from clinker_spark.plan.facts import CellRun
+from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.spark.scan.csv.blocks import BLOCK, Block, RaggedRow, parsed_batches
 from clinker_spark.spark.scan.csv.header import CsvFile
 from clinker_spark.spark.scan.csv.plan import CsvPlan, CsvSplit

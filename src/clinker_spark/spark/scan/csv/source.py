@@ -15,7 +15,7 @@ from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import FAILED_COLUMN
-from clinker_spark.spark.scan.csv.plan import make_plan
+from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import engine_columns, read_split
 from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET
 from clinker_spark.spark.scan.request import ReadRequest, Scan

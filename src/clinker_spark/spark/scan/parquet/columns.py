@@ -14,8 +14,9 @@ from clinker_spark.cxl.builtins.text import sql_decimal_text, sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.cxl.values import DECIMAL_DIGITS
-from clinker_spark.plan.columns import FILE_COLUMN, RECORD_COLUMN, ROW_COLUMN, WIDENED_COLUMN
+from clinker_spark.plan.columns import RECORD_COLUMN, WIDENED_COLUMN
 from clinker_spark.plan.nodes.source import checked_in_parquet
+from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.spark.columns.types import read_as, type_of
 from clinker_spark.spark.columns.undeclared import VALUES
 from clinker_spark.spark.render.json_values import json_float, json_string

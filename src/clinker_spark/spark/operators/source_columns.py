@@ -1,0 +1,36 @@
+"""A few columns of a source, read for themselves: nothing that the plan does with the records."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.spark.scan.formats import read
+from clinker_spark.spark.scan.request import ReadRequest, SourceFile
+
+
+def read_columns(
+    spark: SparkSession,
+    plan: Plan,
+    node: SourcePlan,
+    files: tuple[SourceFile, ...],
+    wanted: frozenset[str],
+    *,
+    positions: bool = False,
+    limit: int | None = None,
+) -> DataFrame:
+    """The wanted columns of all records, good or bad; no columns at all are enough to count them."""
+    request = ReadRequest(
+        source=node.name,
+        files=files,
+        columns=node.columns,
+        options=node.config.options,
+        compression=node.config.compression,
+        on_unmapped="drop",
+        date_formats=tuple(plan.file.settings.date_formats),
+        wanted=wanted,
+        positions=positions,
+        limit=limit,
+    )
+    return read(spark, node.config.type, request).frame
