@@ -238,7 +238,7 @@ BETWEEN_NODES = (
             "plan.passes.correlation",
             "report.explain_correlation",
             "runtime.rollback.evidence",
-            "runtime.rollback.groups",
+            "runtime.rollback.few_letters",
             "runtime.rollback.row_groups",
             "spark.joins.sides",
             "spark.operators.combine",

@@ -14,29 +14,27 @@ otherwise nothing of it comes to the driver.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX, GROUP_PREFIX
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, GROUP_PREFIX
 from clinker_spark.plan.nodes.base import StreamRef
-from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.passes.correlation import FEW
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, last_clean_row, save, save_table
 from clinker_spark.runtime.reject.source_letters import SourceLetters, settled_at
+from clinker_spark.runtime.rollback import few_letters
 from clinker_spark.runtime.rollback.retracted import Retracted
 from clinker_spark.runtime.run.progress import FINDING
 from clinker_spark.spark.operators.build import SetAside
 from clinker_spark.spark.operators.output import prepare_output
-from clinker_spark.spark.operators.source import watched_size
 from clinker_spark.spark.rejects import correlated as ops
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, dirty_groups, own_groups
 from clinker_spark.spark.rejects.letters import letters
@@ -140,22 +138,13 @@ class Groups:
         """The groups of records: by the keys they had when they failed, or each one's own as it was read."""
         if sum(found.rows() for found in (*as_failed, *as_read)) <= FEW_LETTERS:
             listed: dict[int, dict[tuple[tuple[str, str | None], ...], KeyTexts]] = {}
-            for source, keys in (*self._failed_groups(as_failed), *_own_groups(as_read)):
+            for source, keys in (*few_letters.failed_groups(self.plan, as_failed), *few_letters.own_groups(as_read)):
                 listed.setdefault(source, {})[tuple(sorted(keys.items()))] = keys
             if sum(map(len, listed.values())) <= LISTED_GROUPS:
                 return DirtyGroups(self.plan, {source: list(groups.values()) for source, groups in listed.items()})
         frames = [dirty_groups(self.plan, found.frame) for found in as_failed]
         frames += [own_groups(found.frame) for found in as_read]
         return DirtyGroups(self.plan, frame=_union(frames), few=self.few)
-
-    def _failed_groups(self, failed: Sequence[Saved]) -> Iterator[tuple[int, KeyTexts]]:
-        """`dirty_groups` for few."""
-        for found in failed:
-            table = found.table("source", "stage", "keys")
-            for source, stage, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
-                blame = self.plan.facts.blamed[stage]
-                for index in [source] if blame.traced and source is not None else blame.others:
-                    yield index, dict(pairs or ())
 
     def _save(self, frame: Any, name: str) -> Saved:
         return save(frame, self.folder / name)
@@ -321,9 +310,13 @@ class Groups:
             raise self._lost()
         names = [name for name in triggers[0].columns if name != STRATUM]
         if sum(found.rows() for found in (*triggers, *others)) <= FEW_LETTERS:
-            failed = _together([found.table(*names) for found in triggers])
-            rest = [_once_each(_together([found.table(*names) for found in others]), failed)] if others else []
-            return save_table(_together([failed, *rest]), self.folder / "letters", self.state.spark)
+            failed = few_letters.together([found.table(*names) for found in triggers])
+            rest = (
+                [few_letters.once_each(few_letters.together([found.table(*names) for found in others]), failed)]
+                if others
+                else []
+            )
+            return save_table(few_letters.together([failed, *rest]), self.folder / "letters", self.state.spark)
         every = _union([found.frame.select(*names) for found in triggers])
         once = [ops.once_each(_union([found.frame for found in others]), every)] if others else []
         return self._save(_union([every, *once]), "letters")
@@ -344,59 +337,6 @@ class Groups:
             return None
         with self.state.passing("finding what is withheld"):
             return self._save(found, "held")
-
-
-def _own_groups(letters: Sequence[Saved]) -> Iterator[tuple[int, KeyTexts]]:
-    """`own_groups` for few."""
-    for found in letters:
-        table = found.table("source", "letter")
-        for source, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            if source is not None:
-                yield source, {name: text for name, text in pairs or () if name.startswith(CK_PREFIX)}
-
-
-def has_large_groups(state: RunState) -> bool:
-    """May a group have more records than `max_group_buffer`? Filtered records are not counted yet."""
-    plan, most = state.plan, state.handling.max_group_buffer
-    seen: set[str] = set()
-    for node in plan.sources:
-        if node.name in seen or not node.config.correlation_key:
-            continue
-        family = [plan.source(name) for name in plan.facts.families[node.name]]
-        seen |= {other.name for other in family}
-        if _may_exceed(state, family, most):
-            builder = state.new_builder(letters=False)
-            builder.stamp = True
-            if ops.has_large_group(builder, family, most):
-                return True
-    return False
-
-
-def _may_exceed(state: RunState, family: Sequence[SourcePlan], most: int) -> bool:
-    """Could a group be too large? Says no only where that is certain, without a pass of its own for large limits."""
-    if sum(file.size for node in family for file in state.files[node.name]) // 2 <= most:
-        return False
-    if sum(state.source_records(node.name) for node in family) <= most:
-        return False
-    largest = [watched_size(state.builder, node) for node in family]
-    return None in largest or sum(size for size in largest if size is not None) > most / 2
-
-
-def _once_each(others: pa.Table, triggers: pa.Table) -> pa.Table:
-    """Each record once, and none that failed itself: `correlated.once_each` for few."""
-    place = ("source", "file", "row")
-    failed = set(zip(*(triggers[name].to_pylist() for name in place), strict=True))
-    best: dict[tuple[Any, ...], tuple[tuple[Any, ...], int]] = {}
-    columns = [others[name].to_pylist() for name in (*place, "stage", "message")]
-    for i, (source, file, row, *rank) in enumerate(zip(*columns, strict=True)):
-        found = best.get((source, file, row))
-        if (source, file, row) not in failed and (found is None or tuple(rank) < found[0]):
-            best[source, file, row] = (tuple(rank), i)
-    return others.take(pa.array(sorted(i for _, i in best.values()), pa.int64()))
-
-
-def _together(tables: Sequence[pa.Table]) -> pa.Table:
-    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _union(frames: list[Any]) -> Any:
