@@ -98,9 +98,9 @@ class Queries(Sources):
         """The rows in order."""
         return value.relation.build(True).sorted(value.relation.row)
 
-    def text(self, value: SparkDataset) -> str:
+    def text(self, value: SparkDataset, depth: int = 0) -> str:
         """The rows in order, as SQL over the views of the sources."""
-        return render(self.ordered(value)).text(self.name)
+        return render(self.ordered(value), depth).text(self.name)
 
 
 class Planner:
