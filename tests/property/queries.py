@@ -95,8 +95,8 @@ class Program:
 
 
 class Generator:
-    """Programs at random. `risky` expressions may fail for some rows: only where they are needed for sure, for Spark
-    does not compute what nobody uses."""
+    """Programs at random. `risky` expressions may fail for some rows. They stand in `select` only: a condition that
+    fails for a row is not computed where Spark knows from another one that the row is left out."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -149,14 +149,12 @@ class Generator:
             let_name, kind = self._fresh("v"), self.rng.choice(_SCALARS)
             lets.append(f"let {let_name} = {self.expression(kind, variables)}")
             variables[let_name] = kind
-        self.risky = risky
         wheres = [self.condition(variables) for _ in range(self.rng.choice([0, 0, 1, 1, 2]))]
         if self._chance(0.1):
             wheres.append(self._nested_condition(variables))
         q = Query(tuple(sources), tuple(joins), tuple(lets), tuple(wheres))
         if self._chance(0.3):
             q, variables = self._grouped(q, rows, variables)
-        self.risky = False
         if self._chance(0.45):
             keys = [self.expression(self.rng.choice(_SCALARS), variables) for _ in range(self.rng.choice([1, 1, 2]))]
             q = replace(q, orders=tuple(k + self.rng.choice(["", "", " desc"]) for k in keys))
@@ -223,7 +221,6 @@ class Generator:
         g = self._fresh("g")
         kinds = [self.rng.choice(_SCALARS) for _ in range(self.rng.choice([1, 1, 2]))]
         keys = [self.expression(kind, variables, sure=True) for kind in kinds]
-        self.risky = False
         names = [f"{g}.key"] if len(keys) == 1 else []
         after = dict(zip(names, kinds, strict=False))
         row = self._fresh("y")
