@@ -21,6 +21,7 @@ from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.remote_files import RemoteFiles
 from clinker_spark.spark.scan.request import SourceFile
+from clinker_spark.spark.session.jvm import while_it_lives
 from clinker_spark.spark.session.sessions import SparkSession, is_connect, is_local, share_of_tasks
 
 
@@ -99,8 +100,9 @@ class RunState:
 
     def let_go(self) -> None:
         """Of everything that passes keep in memory."""
-        for builder in self._builders:
-            builder.let_go()
+        with while_it_lives():
+            for builder in self._builders:
+                builder.let_go()
 
     @property
     def unsure(self) -> bool:

@@ -17,7 +17,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from clinker_spark.core.diagnostics import Diagnostic
@@ -182,6 +184,14 @@ def is_gone(patience: float = 0.0) -> bool:
         with suppress(Exception):  # still there
             process.wait(patience)
     return process.poll() is not None
+
+
+@contextmanager
+def while_it_lives() -> Iterator[None]:
+    """Around what matters only while the JVM is there, as progress and cleaning up do. If it is not, or its context was
+    stopped, the run tells that in its own words, and this says nothing."""
+    with suppress(Py4JError, PySparkException, OSError):
+        yield
 
 
 def farewell() -> Diagnostic:

@@ -93,13 +93,15 @@ def share_of_tasks(spark: SparkSession) -> float:
         tracker = spark.sparkContext.statusTracker()
     except PySparkException:  # Spark Connect has no context
         return 0.0
-    stages = [
-        info
-        for job in tracker.getActiveJobsIds()
-        if (found := tracker.getJobInfo(job)) is not None
-        for stage in found.stageIds
-        if (info := tracker.getStageInfo(stage)) is not None
-    ]
+    stages = []
+    with jvm.while_it_lives():
+        stages = [
+            info
+            for job in tracker.getActiveJobsIds()
+            if (found := tracker.getJobInfo(job)) is not None
+            for stage in found.stageIds
+            if (info := tracker.getStageInfo(stage)) is not None
+        ]
     tasks = sum(info.numTasks for info in stages)
     return sum(info.numCompletedTasks for info in stages) / tasks if tasks else 0.0
 
