@@ -85,7 +85,7 @@ def counted_behind(name: str) -> dict[str, int] | None:
     """What an observation counted behind a cut; None when there was none, or no job has run through it yet."""
     if name in _known:
         return _known[name]
-    for gateway, execution in _cut:
+    for gateway, execution in reversed(_cut):  # it is one of the last, if it is one
         if gateway is not SparkContext._gateway:
             continue
         found = execution.observedMetrics().get(name)

@@ -327,7 +327,9 @@ class Builder:
             if patience is None:
                 heard = self._heard.get(name.split(".")[0])
                 patience = 0.0 if heard is None else heard + _PATIENCE - time.monotonic()
-            found = _observed(self.counts[name], patience)
+            # Nothing follows an output that could be cut off behind it.
+            last = name in self.plan.by_name and not self.plan.readers(name)
+            found = _observed(self.counts[name], patience, in_job=last)
             if not found:
                 return found
             self._known[name] = found
@@ -359,14 +361,14 @@ class Builder:
         return frame.observe(observation, *[column.alias(key) for key, column in metrics.items()])
 
 
-def _observed(observation: Observation, patience: float) -> dict[str, int]:
+def _observed(observation: Observation, patience: float, *, in_job: bool) -> dict[str, int]:
     java = getattr(observation, "_jo", None)
     if java is None:  # Spark Connect brings the counts with the result
         return dict(observation.get)
     # `get` would wait for ever for counts that no job delivers.
     until = time.monotonic() + patience
     while not java.future().isCompleted():
-        behind = counted_behind(observation._name or "")
+        behind = None if in_job else counted_behind(observation._name or "")
         if behind is not None:
             return behind
         if time.monotonic() > until:
