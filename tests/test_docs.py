@@ -39,3 +39,17 @@ def test_links_lead_somewhere(path: Path) -> None:
     targets = [link for link in _LINK.findall(text) if not link.startswith(("http:", "https:", "mailto:"))]
     missing = [link for link in targets if not (path.parent / link).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_to_headings_find_them(path: Path) -> None:
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    pairs = re.findall(r"\[[^\]]*\]\(([\w./-]*\.md)?#([^)]*)\)", text)
+    missing = [f"{link}#{name}" for link, name in pairs if name not in headings(path.parent / link if link else path)]
+    assert not missing
+
+
+def headings(path: Path) -> set[str]:
+    """What links call the headings of a page."""
+    found = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in found}

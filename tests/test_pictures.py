@@ -14,7 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from record_pictures import pictures  # noqa: E402 (the path above must come first)
+from architecture_picture import architecture_picture, layers  # noqa: E402 (the path above must come first)
+from record_pictures import pictures  # noqa: E402
 from rule_pictures import RIGHT, RULES, rule_pictures  # noqa: E402
 from rule_stories import STATES, story  # noqa: E402
 
@@ -31,7 +32,7 @@ def drawn_as(example: Example) -> str:
 
 
 def test_there_are_no_other_pictures_than_those_that_are_drawn() -> None:
-    assert set(FOLDER.rglob("*.svg")) == {*pictures(), *rule_pictures()}
+    assert set(FOLDER.rglob("*.svg")) == {*pictures(), *rule_pictures(), *architecture_picture()}
 
 
 def test_every_rule_is_drawn_once_and_shown_in_the_guide() -> None:
@@ -67,3 +68,17 @@ def test_a_picture_needs_nothing_else(path: Path) -> None:
         x, y, said = float(shape.attrib["x"]), float(shape.attrib["y"]), "".join(shape.itertext())
         right = RIGHT if shape.attrib.get("class", "").replace("-", " ") in STATES else width
         assert x + len(said) * 7.3 <= right and y < height, said
+
+
+def test_the_architecture_is_drawn_whole_and_every_text_has_room() -> None:
+    [(path, text)] = architecture_picture().items()
+    assert f"](pictures/{path.name})" in (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert "href" not in text and "url(" not in text and "@import" not in text
+    stack = layers()
+    said = re.findall(r'<text class="h[^>]*>([^<]*)<', text)[1:]
+    assert said == [layer.name for layer in stack]
+    shapes = ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}rect")
+    boxes = [shape for shape in shapes if shape.attrib["class"].startswith("box")]
+    assert len(boxes) == sum(len(layer.folders) for layer in stack)
+    width = float(boxes[0].attrib["width"])
+    assert max(len(str(folder)) for layer in stack for folder in layer.folders) * 5.5 + 18 <= width

@@ -176,7 +176,7 @@ class Generator:
         return replace(q, fields={n: self.expression(k, variables) for n, k in fields.items()}), fields
 
     def _shape(self) -> Fields:
-        return {self._fresh("c"): self.rng.choice((*_SCALARS, "int")) for _ in range(self.rng.randint(1, 3))}
+        return {self._fresh("c"): self.rng.choice((*_SCALARS, "int", "list")) for _ in range(self.rng.randint(1, 3))}
 
     def _source(self, depth: int) -> tuple[str, str, Fields]:
         if depth < 2 and self._chance(0.15):
@@ -237,6 +237,8 @@ class Generator:
             result = {"count": "int", "avg": "float"}.get(function, kind)
             after[f"{function}(from {row} in {g} {where}select {value})"] = result
         after[f"count({g})"] = "int"
+        if self._chance(0.4):
+            after[f"(from {row} in {g} select {self.expression('int', inner, sure=True)})"] = "list"
         q = replace(q, group=f"group by {', '.join(keys)} into {g}")
         return (replace(q, having=self.condition(after)) if self._chance(0.3) else q), after
 
@@ -257,11 +259,25 @@ class Generator:
             return found
         if deep or self._chance(0.15):
             return self._literal(kind)
+        if kind == "list":
+            return self._list(found)
         make = {"int": self._int, "float": self._float, "str": self._str, "bool": self._bool}[kind]
         return make(lambda k: self.expression(k, variables, depth + 1), variables)
 
+    def _list(self, elements: str | None) -> str:
+        """A query over a list inside a row."""
+        name, sort = (
+            self._fresh("d"),
+            self.rng.choice(["", "", "sort by {0} ", "sort by {0} desc ", "skip 1 ", "take 2 "]),
+        )
+        where = self.rng.choice(["", "where {0} > 1 ", "where {0} != null "])
+        made = f"from {{0}} in {elements or '[2, 1, 3]'} {where}{sort}select {self.rng.choice(['{0}', '{0} * 2'])}"
+        return f"({made.format(name)})"
+
     def _literal(self, kind: str) -> str:
         match kind:
+            case "list":
+                return self.rng.choice(["[1, 2]", "[3, null, 1]"])
             case "int":
                 return str(self.rng.choice([0, 1, 2, 3, 7]))
             case "float":

@@ -314,4 +314,8 @@ CASES: dict[str, tuple[str, Any]] = {
         "where o.id == 5 select {n: p.name, id: o.id}",
         [{"n": None, "id": 5}],
     ),
+    "a list of each row, when there is none": (
+        "from p in (from q in people where q.age > 99 select {a: [q.age]}) from e in p.a select e",
+        [],
+    ),
 }

@@ -28,7 +28,7 @@ from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import ANY, ListType, QType
 from clinker_spark.query.values import Dataset
 from clinker_spark.sql import tree as sql
-from clinker_spark.sql.render import Printed, render
+from clinker_spark.sql.render import render
 
 _SCALARS = (type(None), bool, int, float, Decimal, str, dt.date)
 
@@ -98,12 +98,9 @@ class Queries(Sources):
         """The rows in order."""
         return value.relation.build(True).sorted(value.relation.row)
 
-    def printed(self, value: SparkDataset) -> Printed:
-        return render(self.ordered(value))
-
-    def text(self, value: SparkDataset) -> str:
+    def text(self, value: SparkDataset, depth: int = 0) -> str:
         """The rows in order, as SQL over the views of the sources."""
-        return self.printed(value).text(self.name)
+        return render(self.ordered(value), depth).text(self.name)
 
 
 class Planner:

@@ -162,7 +162,6 @@ STRING = Scalar(Kind.STRING)
 DATE = Scalar(Kind.DATE)
 DATETIME = Scalar(Kind.DATETIME)
 DECIMAL = Scalar(Kind.DECIMAL)
-UNIT = Scalar(Kind.NULL)
 
 _NUMBERS = (Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.NUMERIC)
 

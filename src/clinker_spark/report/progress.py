@@ -87,7 +87,7 @@ def progress_line(details: dict[str, Any]) -> str:
     ━━━━        40 % of 1.9 MB · pass 2/3: writing report · 48.8 KB/s · 1 min 15 s left
     """
     filled = int(_BAR * details["percent"] / 100)
-    parts = [f"{'━' * filled}{' ' * (_BAR - filled)}{details['percent']:3.0f} % of {size(details['bytes_total'])}"]
+    parts = [f"{'━' * filled}{' ' * (_BAR - filled)} {details['percent']:3.0f} % of {size(details['bytes_total'])}"]
     parts.append(f"pass {details['pass_number']}/{details['passes']}: {details['pass']}")
     if details["bytes_per_second"]:
         parts.append(f"{size(details['bytes_per_second'])}/s")

@@ -21,7 +21,7 @@ def explain(program: Checked, engine: Any) -> str:
     if isinstance(value, SparkDataset):
         relation = value.relation
         lines += ["", "Result", f"  rows: {relation.row}", f"  order: {_order(relation.build(True).order)}"]
-        lines += ["", "Spark SQL", *[f"  {line}" for line in engine.text(value).split("\n")]]
+        lines += ["", "Spark SQL", f"  {engine.text(value, depth=1)}"]
     else:
         lines += ["", "The result is not one relation: each query in the program runs where its rows are needed."]
     return "\n".join(lines) + "\n"

@@ -38,15 +38,17 @@ class Printed:
         return self.text(lambda source: f"source {source.number}")
 
 
-def render(node: tree.Query | tree.Expr | tree.As | tree.Sort) -> Printed:
+def render(node: tree.Query | tree.Expr | tree.As | tree.Sort, depth: int = 0) -> Printed:
     """The text of a query, of an expression, of a column with its name, or of a key to sort by.
+
+    Lines after the first are indented by `depth` levels of two blanks.
 
     >>> small = tree.Binary("<", tree.Column("a", "t"), tree.Literal("it's"))
     >>> print(render(tree.Query((tree.From(tree.Source(0), "t"), tree.Where((small,))))))
     FROM `source 0` AS t
     |> WHERE (t.`a` < translate('it~s', '~', chr(39)))
     """
-    printer = _Printer()
+    printer = _Printer(depth)
     if isinstance(node, tree.Query):
         printer.query(node)
     elif isinstance(node, tree.As):
@@ -106,11 +108,11 @@ def literal_text(value: Any, long: bool = False) -> str:
 
 
 class _Printer:
-    def __init__(self) -> None:
+    def __init__(self, depth: int) -> None:
         self.pieces: list[str | tree.Source] = []
         self.origins: dict[str, Span] = {}
         self.functions: dict[str, Any] = {}
-        self._depth = 0
+        self._depth = depth
 
     def merged(self) -> tuple[str | tree.Source, ...]:
         """The pieces, with one text between two sources."""

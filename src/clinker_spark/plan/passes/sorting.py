@@ -30,6 +30,7 @@ def are_neighbours(group_by: Sequence[str], sorting: Sorting) -> bool:
     """Do the records of each group stand together? Yes, if the sorting begins with the columns of the group.
 
     >>> from clinker_spark.config.model.order import SortField
+    >>> from clinker_spark.config.model.order import SortField
     >>> are_neighbours(["b", "a"], (SortField(field="a"), SortField(field="b"), SortField(field="c")))
     True
     >>> are_neighbours(["b"], (SortField(field="a"), SortField(field="b")))

@@ -60,8 +60,6 @@ class Evaluator(QueryEvaluator):
         super().__init__(types, facts or Facts())
         self.engine = engine
         self.out = out if out is not None else sys.stdout
-        self.saved = False
-        self.printed = False
 
     def run(self, statements: Sequence[ast.Statement], scope: Env) -> Any:
         """The value of the last expression that stands on its own, or NOTHING."""
@@ -213,7 +211,6 @@ class Evaluator(QueryEvaluator):
         return None
 
     def statement_function(self, name: str, args: Sequence[Any]) -> Any:
-        self.printed = True
         if name == "json":
             if len(args) != 1:
                 raise Failed(f"json() takes 1 argument, not {len(args)}")
@@ -236,7 +233,6 @@ class Evaluator(QueryEvaluator):
         path = self.eval(s.path, scope) if s.path is not None else None
         options = self.eval(s.options, scope) if s.options is not None else {}
         if path in (None, "-"):
-            self.printed = True
             for row in items(self.local(value)):
                 print(json_text(row, sort=False, indent=None), file=self.out)
             return

@@ -58,8 +58,9 @@ class QueryEvaluator(ExpressionEvaluator):
         return items(self.local(self.eval(source, scope)))
 
     def _cross(self, source: ast.From, rows: list[Row], scope: Env) -> list[Row]:
-        bound = set(rows[0]) if rows else set()
-        if not (free_names(source.source) & bound):
+        if not rows:  # the source may be a list of an earlier row, and there is none
+            return []
+        if not (free_names(source.source) & set(rows[0])):
             found = self._items(source.source, scope)
             return [{**row, source.name: item} for row in rows for item in found]
         return [{**row, source.name: item} for row in rows for item in self._items(source.source, Scope(scope, row))]

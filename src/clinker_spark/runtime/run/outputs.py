@@ -108,15 +108,15 @@ class Outputs:
         """Write the parts of an output, and those of all others that can be written by the same job."""
         first = self._prepare(node)
         others: list[Prepared] = []
-        if self.state.small:  # what costs time is each single job, and each plan
-            mark = separator(first)
-            later = self.state.plan.outputs[self.state.plan.outputs.index(node) + 1 :]
-            after = [output for output in later if output.name not in self._parts]
-            for made in map(self._prepare, after) if mark is not None else ():
-                if separator(made) == mark:
-                    others.append(made)
-                else:
-                    self._prepared[made.node.name] = made
+        mark = separator(first)
+        if self.state.small and mark is not None:  # what costs time is each single job, and each plan
+            for output in self.state.plan.outputs[self.state.plan.outputs.index(node) + 1 :]:
+                if output.name not in self._parts and _alike(output, node):
+                    made = self._prepare(output)
+                    if separator(made) == mark:
+                        others.append(made)
+                    else:
+                        self._prepared[output.name] = made
         together = [first, *others]
         for each in together:
             self.accounts.job_starts(each.node.name)
@@ -348,6 +348,12 @@ class Outputs:
             return self.state.failed()
         finally:
             builder.let_go()
+
+
+def _alike(one: OutputPlan, other: OutputPlan) -> bool:
+    """Are the lines of two outputs of one kind? Only then they can be written by one job."""
+    kinds = [(node.config.type, node.config.options, node.config.split is None, node.per_file) for node in (one, other)]
+    return kinds[0] == kinds[1]
 
 
 def _path_of(numbered: Callable[[int], Target], named: Callable[[Target], Path] | None = None) -> Callable[[int], Path]:
