@@ -106,17 +106,17 @@ CASES = (
 @pytest.fixture
 def cut(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int, bool], None]]:
     """Sets the number of pieces of every CSV file and of every shuffle, and whether Spark may join the latter."""
-    from clinker_spark.spark.scan.csv import plan as csv_plan
+    from clinker_spark.spark.scan.csv import planning
 
     keys = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
     before = {key: spark.conf.get(key) for key in keys}
-    ranges = csv_plan.byte_ranges
+    ranges = planning.byte_ranges
 
     def set_pieces(pieces: int, adaptive: bool) -> None:
         def pieces_of(path: str, start: int, dialect: Any, **_: int) -> Any:
             return ranges(path, start, dialect, parallelism=pieces, target=1 << 40, smallest=1)
 
-        monkeypatch.setattr(csv_plan, "byte_ranges", pieces_of)
+        monkeypatch.setattr(planning, "byte_ranges", pieces_of)
         spark.conf.set("spark.sql.shuffle.partitions", str(pieces))
         spark.conf.set("spark.sql.adaptive.enabled", str(adaptive).lower())
 
@@ -136,11 +136,11 @@ def test_example(
 
 def test_files_are_cut_into_pieces(cut: Callable[[int, bool], None], spark: SparkSession, tmp_path: Path) -> None:
     """Or else the test above would prove nothing."""
-    from clinker_spark.spark.scan.csv import plan as csv_plan
+    from clinker_spark.spark.scan.csv import planning
     from clinker_spark.spark.scan.csv.dialect import CsvDialect
 
     cut(7, True)
     file = tmp_path / "lines.csv"
     file.write_bytes(b"abc,1\n" * 70)
-    found = csv_plan.byte_ranges(str(file), 0, CsvDialect(",", '"'), parallelism=1, target=1, smallest=1)
+    found = planning.byte_ranges(str(file), 0, CsvDialect(",", '"'), parallelism=1, target=1, smallest=1)
     assert len(found.ranges) == 7
