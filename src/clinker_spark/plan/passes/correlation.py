@@ -195,8 +195,31 @@ def flows_by_itself(plan: Plan) -> bool:
     keys = [plan.sources[0].schema[name] for name in plan.sources[0].config.correlation_key]
     if any(key.is_dynamic or key.kind not in ONE_TEXT for key in keys):
         return False
-    others = [node for node in plan.nodes if not isinstance(node, SourcePlan | RoutePlan | OutputPlan)]
-    return all(isinstance(node, TransformPlan) and not node.shuffles for node in others)
+    return not plan.of_kind(MergePlan) and all(map(_takes_each_alone, plan.nodes))
+
+
+def arrive_alone(plan: Plan, ends: Sequence[str]) -> bool:
+    """Does every record come to some nodes on its own way, from CSV files, whatever the others do? Then those that fail
+    up to there fail again when only they are read."""
+    above = nodes_up_to(plan, ends)
+    return all(map(_takes_each_alone, above)) and all(
+        s.config.type == "csv" for s in above if isinstance(s, SourcePlan)
+    )
+
+
+def nodes_up_to(plan: Plan, ends: Sequence[str]) -> tuple[PlanNode, ...]:
+    """Some nodes, and all that stand before them."""
+    names = {node.name for end in ends for node in plan.upstream(end)} | set(ends)
+    return tuple(node for node in plan.nodes if node.name in names)
+
+
+def _takes_each_alone(node: PlanNode) -> bool:
+    """Is what a node does with a record the same, whatever the other records are?"""
+    if isinstance(node, TransformPlan):
+        return not node.shuffles
+    if isinstance(node, MergePlan):  # taking turns says who comes next by who came before
+        return not node.interleave
+    return isinstance(node, SourcePlan | RoutePlan | OutputPlan)
 
 
 def by_rows(plan: Plan) -> bool:

@@ -14,7 +14,8 @@ from clinker_spark.runtime.reject import thresholds
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, count_saved, save
 from clinker_spark.runtime.reject.source_letters import SourceLetters, kept_by_readers, settled_at
 from clinker_spark.runtime.reject.unreadable_keys import check_keys
-from clinker_spark.runtime.rollback.groups import Groups, has_large_groups
+from clinker_spark.runtime.rollback.groups import Groups
+from clinker_spark.runtime.rollback.large_groups import has_large_groups
 from clinker_spark.runtime.rollback.row_groups import RowGroups, can_settle_rows
 from clinker_spark.runtime.rollback.small_groups import SmallGroups, TooMuch, are_small
 from clinker_spark.runtime.run import assemble

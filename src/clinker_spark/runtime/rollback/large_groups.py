@@ -1,0 +1,41 @@
+"""Groups that are too large to be held back: is there one? Mostly that is known without a look at the records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from clinker_spark.plan.nodes import SourcePlan
+from clinker_spark.plan.passes.correlation import merged_with
+from clinker_spark.spark.operators.source import watched_size
+from clinker_spark.spark.rejects import correlated as ops
+
+if TYPE_CHECKING:
+    from clinker_spark.runtime.run.state import RunState
+
+
+def has_large_groups(state: RunState) -> bool:
+    """May a group have more records than `max_group_buffer`? Filtered records are not counted yet."""
+    plan, most = state.plan, state.handling.max_group_buffer
+    seen: set[str] = set()
+    for node in plan.sources:
+        if node.name in seen or not node.config.correlation_key:
+            continue
+        family = merged_with(plan, node)
+        seen |= {other.name for other in family}
+        if _may_exceed(state, family, most):
+            builder = state.new_builder(letters=False)
+            builder.stamp = True
+            if ops.has_large_group(builder, family, most):
+                return True
+    return False
+
+
+def _may_exceed(state: RunState, family: Sequence[SourcePlan], most: int) -> bool:
+    """Could a group be too large? Says no only where that is certain, without a pass of its own for large limits."""
+    if sum(file.size for node in family for file in state.files[node.name]) // 2 <= most:
+        return False
+    if sum(state.source_records(node.name) for node in family) <= most:
+        return False
+    largest = [watched_size(state.builder, node) for node in family]
+    return None in largest or sum(size for size in largest if size is not None) > most / 2
