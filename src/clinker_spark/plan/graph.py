@@ -88,6 +88,11 @@ class Plan:
         before = {node.name for node in self.upstream(name)}
         return [source for source in self.sources if source.name in before]
 
+    def up_to(self, ends: Sequence[str]) -> tuple[PlanNode, ...]:
+        """Some nodes, and all that stand before them."""
+        names = {node.name for end in ends for node in self.upstream(end)} | set(ends)
+        return tuple(node for node in self.nodes if node.name in names)
+
     def upstream(self, name: str) -> list[PlanNode]:
         """Everything that a node's records come from, itself not included."""
         found: dict[str, PlanNode] = {}

@@ -186,6 +186,11 @@ class PlanNode:
         return False
 
     @property
+    def takes_each_alone(self) -> bool:
+        """Is what it does with a record the same, whatever the other records are?"""
+        return self.narrow
+
+    @property
     def can_fail(self) -> bool:
         """May a record fail at this node?"""
         return any(program.fallible for program in self.programs)

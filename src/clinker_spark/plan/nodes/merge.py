@@ -33,6 +33,10 @@ class MergePlan(PlanNode):
         return tuple(ref.node for ref in self.inputs)
 
     @property
+    def takes_each_alone(self) -> bool:
+        return not self.interleave  # taking turns says who comes next by who came before
+
+    @property
     def exchanges(self) -> bool:
         return False
 

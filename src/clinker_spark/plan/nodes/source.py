@@ -50,6 +50,10 @@ class SourcePlan(PlanNode):
         return str(self.config.type) != "parquet" or any(checked_in_parquet(column) for column in self.columns)
 
     @property
+    def takes_each_alone(self) -> bool:
+        return True
+
+    @property
     def exchanges(self) -> bool:
         return False
 

@@ -14,7 +14,7 @@ otherwise nothing of it comes to the driver.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -31,6 +31,7 @@ from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, last_clean_row, save, save_table
 from clinker_spark.runtime.reject.source_letters import SourceLetters, settled_at
 from clinker_spark.runtime.rollback import few_letters
+from clinker_spark.runtime.rollback.failed_rows import can_read_alone, choose_failed, only_for_failures
 from clinker_spark.runtime.rollback.retracted import Retracted
 from clinker_spark.runtime.run.progress import FINDING
 from clinker_spark.spark.operators.build import SetAside
@@ -38,6 +39,7 @@ from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.rejects import correlated as ops
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, dirty_groups, own_groups
 from clinker_spark.spark.rejects.letters import letters
+from clinker_spark.spark.scan.row_filter import Chosen
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.run.outputs import Outputs
@@ -117,12 +119,25 @@ class Groups:
             if self.handling.retraction_scope == "group":
                 builder.left_out = self._groups(as_failed=(), as_read=[*self.triggers, *self.taken])
 
-    def _letters_builder(self, ends: Iterable[str], *, dirty: bool = False, later: bool = False) -> Builder:
+    def _letters_builder(
+        self,
+        ends: Sequence[str],
+        *,
+        dirty: bool = False,
+        later: bool = False,
+        texts: bool = True,
+        chosen: Mapping[str, Chosen] | None = None,
+    ) -> Builder:
         """A pass that keeps what is set aside on the way to some outputs, or up to some nodes, or, `later`, of
-        everything that reaches outputs, when more was retracted."""
+        everything that reaches outputs, when more was retracted. Without `texts` it only shows which records these are.
+        """
         builder = self.state.new_builder(letters=True)
         self._prepared(builder, later=later)
         builder.all_held = builder.repeats = later
+        if not texts:
+            only_for_failures(builder, ends)
+        if chosen is not None:
+            builder.choose(chosen)
         if not dirty:
             builder.dirty = None
         for name in ends:
@@ -153,11 +168,11 @@ class Groups:
 
     def _find(self, turn: int) -> bool:
         """The failures that are judged first, and everything that is retracted because of them. Was there any?"""
-        builder = self._letters_builder(self._ends(turn), dirty=False)
+        builder = self._letters_builder(self._ends(turn))
         if turn == 0:
             self._keep_numbers(builder)
-        found = letters(builder, self._suspected(builder, turn))
-        first = None if found is None else self._first(self._save(self._with_strata(found), f"failures-{turn}"), turn)
+        found = self._failures(builder, turn)
+        first = None if found is None else self._first(found, turn)
         if self.oversize and (first is None or first[0] > 0):
             # Groups are counted over what is left when no record fails by itself any more.
             self.oversize = False
@@ -168,6 +183,22 @@ class Groups:
         taken = self._behind(builder, first[1], turn)
         self._retract([first[1]], taken)
         return True
+
+    def _failures(self, builder: Builder, turn: int) -> Saved | None:
+        """The failures at suspected places, with their strata. None: no record can fail there."""
+        suspected = self._suspected(builder, turn)
+        places = {place.name: place.node.name for place in builder.failures if suspected(place)}
+        ends = list(dict.fromkeys(places.values()))
+        kept = 0 if turn or self.kept_bad is None else sum(count.count for count in self.kept_bad.counts)
+        chosen = None
+        if places and self.few and can_read_alone(self.state, ends, kept):
+            chosen = choose_failed(self._letters_builder(ends, texts=False), places, self.folder / f"failed-{turn}")
+        reading = builder if chosen is None else self._letters_builder(ends, chosen=chosen)
+        found = letters(reading, lambda place: place.name in places)
+        saved = None if found is None else self._save(self._with_strata(found), f"failures-{turn}")
+        if chosen is not None:
+            reading.let_go()
+        return saved
 
     def _ends(self, turn: int) -> list[str]:
         """How far a pass must go that looks for failures: to the nodes at which the last one counted some, and to the

@@ -78,10 +78,9 @@ class Retracted:
                 removed[node.name] = sorted((f, row) for source, f, row in self._known if source == node.index)
             elif count:
                 removed[node.name] = self._frame().where(f"source = {node.index}")
-        builder.removed, builder.chosen = removed, chosen
+        builder.removed = removed
+        builder.choose(chosen)
         self.tell_readers()
-        if chosen:
-            builder.progress = None  # the readers' counts are those of all records, and stay so
 
     def by_readers(self) -> bool:
         """Is everything left out by readers? Then a pass that was built before leaves out what was retracted since."""

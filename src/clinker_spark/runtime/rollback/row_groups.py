@@ -80,7 +80,7 @@ class RowGroups:
         builder = self._letters_builder(texts=False)
         self.offsets = builder.scans[self.source.name].row_offsets
         with self.state.passing(FINDING):
-            saved = save(ops.failed_places(builder, self.source), self.folder / "failures")
+            saved = save(ops.failed_places(builder.failures, self.source.key_columns), self.folder / "failures")
         fields = [("file", pa.int32()), ("row", pa.int64())]
         fields += [(f"k{i}", kind) for i, kind in enumerate(self._key_types())]
         schema = pa.schema(fields)
@@ -114,8 +114,7 @@ class RowGroups:
 
     def _choose(self, builder: Builder, *, keep: bool) -> None:
         names = tuple(name.removeprefix(CK_PREFIX) for name in self.source.key_columns)
-        builder.chosen = {self.source.name: Chosen(str(self.folder / "chosen"), names, keep)}
-        builder.progress = None  # the readers' counts are those of all records, and stay so
+        builder.choose({self.source.name: Chosen(str(self.folder / "chosen"), names, keep)})
 
     def _key_types(self) -> list[pa.DataType]:
         types = {column.name: column.data_type for column in self.source.columns}

@@ -159,6 +159,12 @@ class Builder:
         """Do records carry their correlation columns?"""
         return self.stamp or self.traces or self.dirty is not None or self.left_out is not None or self.plan.shows_keys
 
+    def choose(self, chosen: Mapping[str, Chosen]) -> None:
+        """Read some records only, or all but some. The readers' counts are those of all records, and stay so."""
+        self.chosen = chosen
+        if chosen:
+            self.progress = None
+
     def stream(self, ref: StreamRef) -> Stream:
         """The records of a node, or of one port of it."""
         waiting = [] if ref.node in self._built else [ref.node]

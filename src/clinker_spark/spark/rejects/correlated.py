@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,7 @@ from clinker_spark.spark.operators.stream import failed
 from clinker_spark.spark.rejects.dirty_groups import key_text
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.operators.build import Builder, SetAside
 
 
 CORRELATED = "correlated"
@@ -207,12 +207,13 @@ def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
     return rows
 
 
-def failed_places(builder: Builder, source: SourcePlan) -> DataFrame:
-    """Where the failed records of a source stand (`file`, `row`), and the values of their keys (`k0`, `k1`...)."""
+def failed_places(places: Iterable[SetAside], keys: Sequence[str] = ()) -> DataFrame:
+    """Where the failed records of some places of the plan stand (`source`, `file`, `row`), and the values of their keys
+    (`k0`, `k1`...)."""
     origin = F.col(quote(ORIGIN_COLUMN))
-    keys = [F.col(quote(name)).alias(f"k{i}") for i, name in enumerate(source.key_columns)]
-    places = [origin["file"].alias("file"), origin["row"].alias("row"), *keys]
-    return reduce(DataFrame.union, [found.frame.select(*places) for found in builder.failures])
+    columns = [origin[name].alias(name) for name in ("source", "file", "row")]
+    columns += [F.col(quote(name)).alias(f"k{i}") for i, name in enumerate(keys)]
+    return reduce(DataFrame.union, [found.frame.select(*columns) for found in places])
 
 
 def once_each(others: DataFrame, triggers: DataFrame) -> DataFrame:
