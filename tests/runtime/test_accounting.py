@@ -290,13 +290,17 @@ def test_a_record_that_gets_lost_on_the_way_stops_the_run(
 def test_counts_that_were_wrong_are_counted_again(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when Spark ran a task twice: all numbers of a run without and one with failures are doubled."""
     observed = build._observed
-    doubled: Callable[..., dict[str, int]] = lambda *given: {k: 2 * v for k, v in observed(*given).items()}  # noqa: E731
+    doubled: Callable[..., dict[str, int]] = lambda *given, **how: {
+        k: 2 * v for k, v in observed(*given, **how).items()
+    }  # noqa: E731
     monkeypatch.setattr(build, "_observed", doubled)
     bench.file("in.csv", ROWS)
     report = bench.run(CSV + LETTERS)
     assert numbers(report)["paid"] == (5, 3, {"filter": 1}, 1)
     assert report.outputs[0].records == 3 and len(bench.letters()) == 2
-    monkeypatch.setattr(build, "_observed", lambda *given: dict.fromkeys(observed(*given), 0) | {"rows": 0})
+    monkeypatch.setattr(
+        build, "_observed", lambda *given, **how: dict.fromkeys(observed(*given, **how), 0) | {"rows": 0}
+    )
     report = bench.run(CSV + LETTERS, force=True)
     assert report.outputs[0].records == 3 and len(bench.letters()) == 2
 
