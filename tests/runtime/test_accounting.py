@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -290,9 +289,10 @@ def test_a_record_that_gets_lost_on_the_way_stops_the_run(
 def test_counts_that_were_wrong_are_counted_again(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when Spark ran a task twice: all numbers of a run without and one with failures are doubled."""
     observed = build._observed
-    doubled: Callable[..., dict[str, int]] = lambda *given, **how: {
-        k: 2 * v for k, v in observed(*given, **how).items()
-    }  # noqa: E731
+
+    def doubled(*given: Any, **how: Any) -> dict[str, int]:
+        return {name: 2 * number for name, number in observed(*given, **how).items()}
+
     monkeypatch.setattr(build, "_observed", doubled)
     bench.file("in.csv", ROWS)
     report = bench.run(CSV + LETTERS)
