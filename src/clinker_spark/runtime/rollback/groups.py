@@ -74,6 +74,8 @@ class Groups:
         """Failures of the last turn that nothing can be retracted for."""
         self.taken: list[Saved] = []
         """Source records that were retracted with a total, or with a group that is too large."""
+        self.overflown: list[Saved] = []
+        """Those of them that belong to a group that is too large: dead letters in any case."""
         self.retracted = Retracted(state, self.folder)
         self.indexes: dict[str, Any] = {}
         self.few = True
@@ -307,6 +309,7 @@ class Groups:
         first = saved.only(pc.field("trigger"), self.folder / f"oversize-{turn}-first")
         rest = saved.only(~pc.field("trigger"), self.folder / f"oversize-{turn}-rest")
         self._retract([first], [rest])
+        self.overflown.append(rest)
         return True
 
     def _keep_numbers(self, builder: Builder) -> None:
@@ -334,7 +337,7 @@ class Groups:
     def _all_letters(self) -> Saved:
         """Failures, what was retracted with them, and what is withheld at the outputs: each record once."""
         triggers = [*self.triggers, *([] if self.untraced is None else [self.untraced])]
-        others = [*self.taken] if self.handling.dlq.include_retracted else []
+        others = [*self.taken] if self.handling.dlq.include_retracted else [*self.overflown]
         held = self._held()
         others += [] if held is None else [held]
         if not triggers:
