@@ -62,6 +62,13 @@ class CsvRead(Model):
     max_field_lines: Count = 1000
     """The most lines of a quoted value."""
 
+    def check(self) -> Iterator[Finding]:
+        if self.delimiter == self.quote_char:
+            see = (("quote_char",), "this is the quote")
+            key = "delimiter" if "delimiter" in self.model_fields_set else "quote_char"
+            message = "'delimiter' and 'quote_char' are the same character"
+            yield Finding("E007", message, (key,), "choose another one", see=see if key == "delimiter" else None)
+
 
 class JsonRead(Model):
     """How JSON files are written."""
