@@ -64,10 +64,10 @@ class CsvRead(Model):
 
     def check(self) -> Iterator[Finding]:
         if self.delimiter == self.quote_char:
-            see = (("quote_char",), "this is the quote")
-            key = "delimiter" if "delimiter" in self.model_fields_set else "quote_char"
+            given = [key for key in ("delimiter", "quote_char") if key in self.model_fields_set]
+            see = ((given[1],), "this is the quote") if len(given) == 2 else None
             message = "'delimiter' and 'quote_char' are the same character"
-            yield Finding("E007", message, (key,), "choose another one", see=see if key == "delimiter" else None)
+            yield Finding("E007", message, (given[0],), "choose another one", see=see)
 
 
 class JsonRead(Model):
