@@ -26,7 +26,7 @@ RANK = {
     "spark": 6,
     "runtime": 7,
     "streaming": 8,
-    "dataset": 8,  # the same rank as streaming: neither may import the other
+    "dataset": 1,  # reads recordings without Spark; like sql, it knows only core
     "report": 9,
     "cli": 10,
 }
