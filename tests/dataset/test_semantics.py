@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from clinker_spark.core.errors import ClinkerError
@@ -218,7 +218,9 @@ def queries(draw: st.DrawFn) -> Query:
     )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(
+    max_examples=120, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
 @given(recordings(), st.lists(queries(), min_size=3, max_size=3), st.integers(1, 40), st.integers(1, 5))
 def test_generated_recordings(found: list[Event], asked: list[Query], cut: int, chunk_rows: int) -> None:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
@@ -26,21 +27,24 @@ _BLOCK_BYTES = 32 << 20
 
 @dataclass(frozen=True)
 class Block:
-    """Events of one entity of one segment with the same indexes, in the order of the file."""
+    """Events of one entity of one segment with the same indexes, in the order of the file. `numbers` count the events
+    of the entity in its segment, whatever their indexes."""
 
     segment: str
     entity: str
+    numbers: np.ndarray
     indexes: dict[str, np.ndarray]
     components: dict[str, pa.Array]
-    rows: int
 
 
 @dataclass
-class IndexTypes:
-    """The indexes of a dataset and their types, as far as a value was seen."""
+class Reading:
+    """The indexes of a dataset and their types, as far as a value was seen; and how many events of each entity in each
+    segment were read. Events without a value say nothing, and are not counted."""
 
     names: tuple[str, ...]
     known: dict[str, str] = field(default_factory=dict)
+    counted: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def check(self, name: str, kind: str, where: str) -> None:
         before = self.known.setdefault(name, kind)
@@ -50,19 +54,19 @@ class IndexTypes:
             raise DatasetError("E852", message, "an index has values of one type")
 
 
-def read_events(path: str, types: IndexTypes, form: str | None = None) -> Iterator[Block]:
+def read_events(path: str, reading: Reading, form: str | None = None) -> Iterator[Block]:
     """The events of a file. Raises DatasetError, with the place of what is wrong."""
     name = Path(path).name.removesuffix(".gz").removesuffix(".bz2")
     form = form or FORMATS.get(Path(name).suffix.lower())
     try:
         if form == "jsonl":
             with _open(path) as file:
-                yield from _json_events(file, path, types)
+                yield from _json_events(file, path, reading)
         elif form == "csv":
             with _open(path) as file:
-                yield from _csv_events(file, path, types)
+                yield from _csv_events(file, path, reading)
         elif form == "parquet":
-            yield from _parquet_events(path, types)
+            yield from _parquet_events(path, reading)
         else:
             help_text = "events are read from .jsonl, .csv and .parquet files; or say --format"
             raise DatasetError("E852", f"'{path}': it is not known how to read this file", help_text)
@@ -92,20 +96,21 @@ class _Group:
 
     indexes: dict[str, list[Any]]
     components: dict[str, list[Any]] = field(default_factory=dict)
-    rows: int = 0
+    numbers: list[int] = field(default_factory=list)
 
-    def add(self, event: dict[str, Any]) -> None:
+    def add(self, number: int, event: dict[str, Any]) -> None:
+        rows = len(self.numbers)
         for name, value in event.items():
             column = self.components.get(name)
             if column is None:
                 column = self.components[name] = []
-            if len(column) < self.rows:
-                column.extend([None] * (self.rows - len(column)))
+            if len(column) < rows:
+                column.extend([None] * (rows - len(column)))
             column.append(value)
-        self.rows += 1
+        self.numbers.append(number)
 
 
-def _json_events(file: IO[bytes], path: str, types: IndexTypes) -> Iterator[Block]:
+def _json_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]:
     groups: dict[tuple[Any, ...], _Group] = {}
     read = 0
     for number, line in enumerate(file, 1):
@@ -123,21 +128,18 @@ def _json_events(file: IO[bytes], path: str, types: IndexTypes) -> Iterator[Bloc
             raise DatasetError("E852", f"{path}:{number}: the event has no 'segment'", _ONE_EVENT)
         if not isinstance(entity, str) or not entity.strip("/"):
             raise DatasetError("E852", f"{path}:{number}: the event has no 'entity'", _ONE_EVENT)
-        given = tuple(name for name in types.names if name in event)
-        key = (str(segment), entity_path(entity), given)
-        group = groups.get(key)
+        path_of = (str(segment), entity_path(entity))
+        given = tuple(name for name in reading.names if name in event)
+        numbers = {name: _index_number(event.pop(name), name, reading, f"{path}:{number}") for name in given}
+        if not event:
+            continue
+        group = groups.get((*path_of, given))
         if group is None:
-            group = groups[key] = _Group({name: [] for name in given})
-        for name in given:
-            value = event.pop(name)
-            if type(value) is not int:
-                value = _time(value, name, types, f"{path}:{number}")
-            elif types.known.get(name) != NUMBER:
-                types.check(name, NUMBER, f"{path}:{number}")
-            if not FIRST <= value <= LAST:
-                raise DatasetError("E852", f"{path}:{number}: {value} is too large for index '{name}'")
+            group = groups[(*path_of, given)] = _Group({name: [] for name in given})
+        for name, value in numbers.items():
             group.indexes[name].append(value)
-        group.add(event)
+        group.add(reading.counted[path_of], event)
+        reading.counted[path_of] += 1
         read += 1
         if read % _BLOCK_LINES == 0:
             yield from _blocks(groups, path)
@@ -145,25 +147,26 @@ def _json_events(file: IO[bytes], path: str, types: IndexTypes) -> Iterator[Bloc
     yield from _blocks(groups, path)
 
 
-def _time(value: Any, name: str, types: IndexTypes, where: str) -> int:
-    try:
-        if not isinstance(value, str) or value.strip().lstrip("+-").isdigit():
-            raise DatasetError("E852", "")
-        number = number_of(value, TIME, name)
-    except DatasetError:
-        message = f"{where}: {json.dumps(value)[:60]} is no value of index '{name}'"
-        raise DatasetError(
-            "E852", message, "an index value is a whole number or a time, 2026-01-31T12:00:00Z"
-        ) from None
-    types.check(name, TIME, where)
-    return number
+def _index_number(value: Any, name: str, reading: Reading, where: str) -> int:
+    kind = NUMBER if type(value) is int else TIME
+    if reading.known.get(name) != kind or kind == TIME or not FIRST <= value <= LAST:
+        text = value if kind == NUMBER or not str(value).strip().lstrip("+-").isdigit() else None
+        try:
+            number = number_of(text if isinstance(text, str | int) else None, kind, name)
+        except DatasetError:
+            message = f"{where}: {json.dumps(value)[:60]} is no value of index '{name}'"
+            help_text = "an index value is a whole number or a time, 2026-01-31T12:00:00Z"
+            raise DatasetError("E852", message, help_text) from None
+        reading.check(name, kind, where)
+        return number
+    return int(value)
 
 
 def _blocks(groups: dict[tuple[Any, ...], _Group], path: str) -> Iterator[Block]:
     for (segment, entity, _), group in groups.items():
         components = {}
         for name, values in group.components.items():
-            values += [None] * (group.rows - len(values))
+            values += [None] * (len(group.numbers) - len(values))
             try:
                 array = pa.array(values)
             except (pa.ArrowException, OverflowError) as error:
@@ -171,7 +174,7 @@ def _blocks(groups: dict[tuple[Any, ...], _Group], path: str) -> Iterator[Block]
                 raise DatasetError("E853", message, _ONE_TYPE) from None
             components[name] = array if array.type == (kind := kept(array.type)) else array.cast(kind)
         indexes = {name: np.array(values, dtype=np.int64) for name, values in group.indexes.items()}
-        yield Block(segment, entity, indexes, components, group.rows)
+        yield Block(segment, entity, np.array(group.numbers, dtype=np.int64), indexes, components)
 
 
 _ONE_EVENT = 'an event is an object such as {"segment": "run1", "entity": "/arm", "frame": 10, "v": 100}'
@@ -181,7 +184,7 @@ _ONE_TYPE = "a component has values of one type; whole numbers and others may be
 # ----------------------------------------------------------------------- tables
 
 
-def _csv_events(file: IO[bytes], path: str, types: IndexTypes) -> Iterator[Block]:
+def _csv_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]:
     from pyarrow import csv
 
     convert = csv.ConvertOptions(
@@ -190,21 +193,21 @@ def _csv_events(file: IO[bytes], path: str, types: IndexTypes) -> Iterator[Block
     reader = csv.open_csv(file, read_options=csv.ReadOptions(block_size=_BLOCK_BYTES), convert_options=convert)
     row = 2
     for batch in reader:
-        yield from table_events(batch, types, path, row)
+        yield from table_events(batch, reading, path, row)
         row += batch.num_rows
 
 
-def _parquet_events(path: str, types: IndexTypes) -> Iterator[Block]:
+def _parquet_events(path: str, reading: Reading) -> Iterator[Block]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         row = 1
         for batch in file.iter_batches(batch_size=1 << 18):
-            yield from table_events(batch, types, path, row)
+            yield from table_events(batch, reading, path, row)
             row += batch.num_rows
 
 
-def table_events(batch: pa.RecordBatch, types: IndexTypes, path: str, first_row: int) -> Iterator[Block]:
+def table_events(batch: pa.RecordBatch, reading: Reading, path: str, first_row: int) -> Iterator[Block]:
     """The events of a table, grouped without looking at single rows."""
     names = batch.schema.names
     for name in (SEGMENT, ENTITY):
@@ -214,47 +217,59 @@ def table_events(batch: pa.RecordBatch, types: IndexTypes, path: str, first_row:
         if batch.column(name).null_count:
             row = first_row + int(np.flatnonzero(batch.column(name).is_null().to_numpy(zero_copy_only=False))[0])
             raise DatasetError("E852", f"{path}, row {row}: the event has no '{name}'")
-    if not batch.num_rows:
-        return
+    given = {name: _index_numbers(batch.column(name), name, reading, path) for name in reading.names if name in names}
+    components = [name for name in names if name not in (SEGMENT, ENTITY, *given)]
+    said = np.zeros(batch.num_rows, dtype=bool)
+    for name in components:
+        said |= pc.is_valid(batch.column(name)).to_numpy(zero_copy_only=False)
     segments = batch.column(SEGMENT).cast(pa.string()).dictionary_encode()
     entities = batch.column(ENTITY).cast(pa.string()).dictionary_encode()
-    given = {name: _index_numbers(batch.column(name), name, types, path) for name in types.names if name in names}
-    code = segments.indices.to_numpy().astype(np.int64) * len(entities.dictionary) + entities.indices.to_numpy()
+    owner = segments.indices.to_numpy().astype(np.int64) * len(entities.dictionary) + entities.indices.to_numpy()
+    code = owner
     for _, there in given.values():
         code = code * 2 + there
-    order = np.argsort(code, kind="stable")
-    cuts = np.flatnonzero(np.append(True, code[order][1:] != code[order][:-1]))
-    components = [name for name in names if name not in (SEGMENT, ENTITY, *given)]
-    for start, stop in zip(cuts, np.append(cuts[1:], len(order)), strict=True):
-        places = order[start:stop]
-        first = int(places[0])
-        picked = pa.array(places)
-        values = {}
-        for name in components:
-            array = batch.column(name)
-            array = array if len(cuts) == 1 else array.take(picked)
-            if array.null_count < len(array):
-                values[name] = array if array.type == (kind := kept(array.type)) else array.cast(kind)
-        entity = str(entities[first].as_py())
-        if not entity.strip("/"):
-            raise DatasetError(
-                "E852", f"{path}, row {first_row + first}: '{entity}' is no entity", "write a path: /arm"
-            )
-        indexes = {name: numbers[places] for name, (numbers, there) in given.items() if there[first]}
-        yield Block(str(segments[first].as_py()), entity_path(entity), indexes, values, len(places))
+    rows = np.flatnonzero(said)
+    for of_entity in _groups(owner, rows):
+        first = int(of_entity[0])
+        segment, text = str(segments[first].as_py()), str(entities[first].as_py())
+        if not text.strip("/"):
+            message = f"{path}, row {first_row + first}: '{text}' is no entity"
+            raise DatasetError("E852", message, "an entity is a path: /arm")
+        entity = entity_path(text)
+        before = reading.counted[segment, entity]
+        reading.counted[segment, entity] += len(of_entity)
+        for places in _groups(code, of_entity):
+            numbers = before + np.searchsorted(of_entity, places)
+            picked = pa.array(places)
+            values = {}
+            for name in components:
+                array = batch.column(name).take(picked)
+                if array.null_count < len(array):
+                    values[name] = array if array.type == (kind := kept(array.type)) else array.cast(kind)
+            indexes = {name: found[places] for name, (found, there) in given.items() if there[places[0]]}
+            yield Block(segment, entity, numbers, indexes, values)
 
 
-def _index_numbers(array: pa.Array, name: str, types: IndexTypes, path: str) -> tuple[np.ndarray, np.ndarray]:
+def _groups(codes: np.ndarray, rows: np.ndarray) -> list[np.ndarray]:
+    """Rows with the same code together, each group in its order."""
+    if not len(rows):
+        return []
+    order = rows[np.argsort(codes[rows], kind="stable")]
+    found = codes[order]
+    return np.split(order, np.flatnonzero(found[1:] != found[:-1]) + 1)
+
+
+def _index_numbers(array: pa.Array, name: str, reading: Reading, path: str) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of an index column, and where there are any."""
     there = pc.is_valid(array).to_numpy(zero_copy_only=False)
     kind = array.type
     if pa.types.is_null(kind):
         return np.zeros(len(array), dtype=np.int64), there
     if pa.types.is_integer(kind):
-        types.check(name, NUMBER, path)
+        reading.check(name, NUMBER, path)
         array = array.cast(pa.int64())
     elif pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        types.check(name, TIME, path)
+        reading.check(name, TIME, path)
         # Nanoseconds that are cut off would make one time of two: that is an error here.
         array = array.cast(pa.timestamp("us", tz=getattr(kind, "tz", None)), safe=True).view(pa.int64())
     else:
@@ -264,7 +279,3 @@ def _index_numbers(array: pa.Array, name: str, types: IndexTypes, path: str) -> 
     if len(numbers) and (int(numbers.min()) < FIRST or int(numbers.max()) > LAST):
         raise DatasetError("E852", f"'{path}': a value of index '{name}' is too large")
     return numbers, there
-
-
-def formats() -> Sequence[str]:
-    return sorted(set(FORMATS.values()))

@@ -12,7 +12,7 @@ from clinker_spark.dataset.indexes import NUMBER
 from clinker_spark.dataset.manifest import Catalogue, read_manifest
 from clinker_spark.dataset.store import FolderStore
 from clinker_spark.runtime.commit.seam import SYSTEM, Files
-from clinker_spark.runtime.dataset.events import ENTITY, SEGMENT, IndexTypes, read_events
+from clinker_spark.runtime.dataset.events import ENTITY, SEGMENT, Reading, read_events
 from clinker_spark.runtime.dataset.writer import DatasetWriter, load_catalogue, locked, strays
 
 
@@ -40,7 +40,7 @@ def import_events(
     with locked(folder, files):
         known = load_catalogue(folder)
         names = _indexes(known, indexes, place)
-        types = IndexTypes(tuple(names), {} if known is None else dict(known.indexes))
+        reading = Reading(tuple(names), {} if known is None else dict(known.indexes))
         left = strays(folder, known, files)
         for stray in left:
             files.unlink(stray)
@@ -48,11 +48,11 @@ def import_events(
         events = 0
         try:
             for path in paths:
-                for block in read_events(path, types, form):
-                    events += block.rows
+                for block in read_events(path, reading, form):
+                    events += len(block.numbers)
                     writer.add(block)
             # An index of which no value was seen is one of numbers until there is one.
-            writer.publish({name: types.known.get(name, NUMBER) for name in names})
+            writer.publish({name: reading.known.get(name, NUMBER) for name in names})
         except Exception:
             writer.abandon()
             raise

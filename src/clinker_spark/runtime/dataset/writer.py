@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.dataset.chunk_bytes import Rows, encode
@@ -101,13 +100,8 @@ class DatasetWriter:
     # ------------------------------------------------------------ rows
 
     def add(self, block: Block) -> None:
-        """Events, in the order in which they were logged. One without a value says nothing, and has no row id."""
-        block = _with_values(block)
-        if not block.rows:
-            return
-        first = self._first_id(block.segment, block.entity)
-        self._next_id[block.segment, block.entity] = first + block.rows
-        ids = np.arange(first, first + block.rows, dtype=np.int64)
+        """Events, in the order in which they were logged. Their row ids follow those that the entity has."""
+        ids = self._first_id(block.segment, block.entity) + block.numbers
         self.add_rows(block.segment, Rows(block.entity, ids, block.indexes, block.components))
 
     def add_rows(self, segment: str, rows: Rows) -> None:
@@ -225,20 +219,6 @@ class DatasetWriter:
             with contextlib.suppress(OSError):
                 self.files.rmdir(self.folder / folder)
         self._written = []
-
-
-def _with_values(block: Block) -> Block:
-    if any(not values.null_count for values in block.components.values()):
-        return block
-    there = np.zeros(block.rows, dtype=bool)
-    for values in block.components.values():
-        there |= pc.is_valid(values).to_numpy(zero_copy_only=False)
-    if there.all():
-        return block
-    indexes = {name: numbers[there] for name, numbers in block.indexes.items()}
-    picked = pa.array(there)
-    components = {name: values.filter(picked) for name, values in block.components.items()}
-    return Block(block.segment, block.entity, indexes, components, int(there.sum()))
 
 
 def _together(blocks: list[Rows], types: dict[str, dict[str, pa.DataType]]) -> Rows:
