@@ -361,5 +361,5 @@ def test_any_text_and_any_spans_can_be_rendered() -> None:
 def test_a_warning_is_called_one() -> None:
     """By its code, whoever makes it."""
     found = Diagnostic("W421", "something was left")
-    assert found.severity is Severity.WARNING and rendered(found).startswith("warning[W421]")
+    assert found.severity is Severity.WARNING and "\nwarning[W421]: " in rendered(found)
     assert Diagnostic("E421", "no").severity is Severity.ERROR
