@@ -28,10 +28,11 @@ from clinker_spark.query.types import (
     MapType,
     QType,
     RecordType,
-    Scalar,
+    Type,
     element_of,
     is_kind,
     is_number,
+    unified,
     unify,
 )
 
@@ -68,15 +69,15 @@ def _maybe_element(args: Sequence[QType]) -> QType:
 
 
 def _total(args: Sequence[QType]) -> QType:
-    element = _element(args).present()
-    if isinstance(element, Scalar) and element.kind in (Kind.INT, Kind.FLOAT, Kind.DECIMAL):
-        return Scalar(element.kind, scale=element.scale)
+    element = _element(args).unwrap()
+    if isinstance(element, Type) and element.kind in (Kind.INT, Kind.FLOAT, Kind.DECIMAL):
+        return Type(element.kind, scale=element.scale)
     return ANY
 
 
 def _present_element(args: Sequence[QType]) -> QType:
     element = _element(args)
-    return element.present() if is_number(element) else element.as_nullable()
+    return element.unwrap() if is_number(element) else element.as_nullable()
 
 
 def _length(args: Sequence[QType]) -> QType:
@@ -99,10 +100,7 @@ def _appended(args: Sequence[QType]) -> QType:
 def _concatenated(args: Sequence[QType]) -> QType:
     if any(is_kind(a, Kind.STRING) for a in args):
         return STRING
-    made: QType = element_of(args[0]) or ANY
-    for other in args[1:]:
-        made = unify(made, element_of(other) or ANY)
-    return ListType(made)
+    return ListType(unified(element_of(arg) or ANY for arg in args))
 
 
 def _map_values(args: Sequence[QType]) -> QType:
@@ -110,19 +108,16 @@ def _map_values(args: Sequence[QType]) -> QType:
         case MapType(value=value):
             return ListType(value)
         case RecordType(fields=fields) if fields:
-            made = fields[0][1]
-            for _, t in fields[1:]:
-                made = unify(made, t)
-            return ListType(made)
+            return ListType(unified(t for _, t in fields))
     return ListType(ANY)
 
 
 def needs_list(args: Sequence[QType]) -> str | None:
     """What is wrong with the argument of an aggregate: it must be a list or a group."""
     t = args[0]
-    if isinstance(t, ListType | GroupType) or (isinstance(t, Scalar) and t.kind in (Kind.ANY, Kind.NULL)):
+    if isinstance(t, ListType | GroupType) or (isinstance(t, Type) and t.kind in (Kind.ANY, Kind.NULL)):
         return None
-    return f"needs a list or a group, not {t}"
+    return f"needs a list or a group, not {t:?}"
 
 
 def _needs_numbers(args: Sequence[QType]) -> str | None:
@@ -132,12 +127,12 @@ def _needs_numbers(args: Sequence[QType]) -> str | None:
     element = _element(args)
     if is_number(element) or is_kind(element, Kind.ANY, Kind.NULL):
         return None
-    return f"needs numbers, not {element}"
+    return f"needs numbers, not {element:?}"
 
 
 def _needs_length(args: Sequence[QType]) -> str | None:
     if is_kind(args[0], Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.DATE):
-        return f"needs a text, a list or a map, not {args[0]}"
+        return f"needs a text, a list or a map, not {args[0]:?}"
     return None
 
 

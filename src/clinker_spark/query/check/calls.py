@@ -42,7 +42,7 @@ class CallChecker(CheckerBase):
         if isinstance(e.body, cxl.Expr):
             found = self.infer(e.body, inner)
             if declared is not None and not fits(found, declared):
-                self.note("E702", e.body.span, f"the function gives {declared}, but this is {found}")
+                self.note("E702", e.body.span, f"the function gives {declared:?}, but this is {found:?}")
             return FunctionType(params, declared if declared is not None else found)
         self.functions += 1
         self.block(e.body, inner)
@@ -55,14 +55,14 @@ class CallChecker(CheckerBase):
 
     def _call_value(self, function: QType, args: Sequence[QType], written: Sequence[cxl.Expr], span: Span) -> QType:
         if not isinstance(function, FunctionType):
-            return ANY if is_any(function) else self.note("E702", span, f"{function} is not a function")
+            return ANY if is_any(function) else self.note("E702", span, f"{function:?} is not a function")
         if function.params is None:
             return function.result
         if len(args) > len(function.params):
             return self.note("E702", span, f"too many arguments: {len(args)} for {len(function.params)}")
         for have, want, place in zip(args, function.params, written, strict=False):
             if not fits(have, want):
-                self.note("E702", place.span, f"expected {want}, but this is {have}")
+                self.note("E702", place.span, f"expected {want:?}, but this is {have:?}")
         rest = function.params[len(args) :]
         return FunctionType(rest, function.result) if rest else function.result
 
@@ -137,7 +137,7 @@ class CallChecker(CheckerBase):
     def _higher_order(self, e: cxl.MethodCall, target: QType, closure: ast.Lambda, scope: Types) -> QType:
         element = element_of(target)
         if element is None:
-            return self.note("E702", e.name_span, f".{e.method}() needs a list, not {target}")
+            return self.note("E702", e.name_span, f".{e.method}() needs a list, not {target:?}")
         inner: Types = Scope(scope, {p.name: element for p in closure.params})
         body = self.infer(closure.body, inner) if isinstance(closure.body, cxl.Expr) else ANY
         match e.method:
@@ -164,5 +164,5 @@ class CallChecker(CheckerBase):
             return from_core(found[1])
         if not any(params_for(o, len(args) + 1) for o in builtin.overloads):
             return self.note("E702", span, f"{name}() does not take {len(args)} arguments")
-        shown = " and ".join(str(t) for t in (target, *args))
+        shown = " and ".join(f"{t:?}" for t in (target, *args))
         return self.note("E702", span, f"{name}() does not take {shown}")

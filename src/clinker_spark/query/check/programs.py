@@ -130,7 +130,7 @@ class Checker(QueryChecker):
             case ast.Save():
                 t = self.infer(s.value, scope)
                 if element_of(t) is None:
-                    self.note("E709", s.value.span, f"only a list of records can be saved, not {t}")
+                    self.note("E709", s.value.span, f"only a list of records can be saved, not {t:?}")
                 for part in (s.path, s.options):
                     if part is not None:
                         self.infer(part, scope)
@@ -142,7 +142,7 @@ class Checker(QueryChecker):
         if s.type is not None:
             declared = self.types.resolve(s.type)
             if s.value is not None and not fits(found, declared):
-                self.note("E702", s.value.span, f"'{s.name}' is {declared}, but this is {found}")
+                self.note("E702", s.value.span, f"'{s.name}' is {declared:?}, but this is {found:?}")
             found = declared
         if s.mutable and isinstance(found, RecordType):
             found = replace(found, open=True)
@@ -167,7 +167,7 @@ class Checker(QueryChecker):
             elif is_number(have) and is_number(want) and owner is not None:
                 owner.define(name, unify(want, have))
             elif not fits(have, want):
-                self.note("E702", s.value.span, f"'{name}' is {want}, but this is {have}")
+                self.note("E702", s.value.span, f"'{name}' is {want:?}, but this is {have:?}")
             return
         assert isinstance(s.target, cxl.Index | cxl.Member)
         self.infer(s.target.target, scope)
@@ -178,11 +178,11 @@ class Checker(QueryChecker):
         if s.end is not None:
             for bound, found in ((s.source, t), (s.end, self.infer(s.end, scope))):
                 if not fits(found, INT):
-                    self.note("E702", bound.span, f"a range goes over whole numbers, not {found}")
+                    self.note("E702", bound.span, f"a range goes over whole numbers, not {found:?}")
         else:
             element = element_of(t)
             if element is None:
-                self.note("E709", s.source.span, f"cannot go through {t}", "a for needs a list, a map or a text")
+                self.note("E709", s.source.span, f"cannot go through {t:?}", "a for needs a list, a map or a text")
             elif isinstance(t, RecordType) or not isinstance(t, ListType):
                 element = ANY  # keys of a map, rows of a group, characters of a text
         self._loop(s.body, Scope(scope, {s.name: element if element is not None else ANY}))

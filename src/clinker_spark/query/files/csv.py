@@ -8,7 +8,7 @@ from typing import Any
 
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.files.guesses import guessed, pattern
-from clinker_spark.query.types import STRING, QType, RecordType, Scalar
+from clinker_spark.query.types import STRING, QType, RecordType, Type
 
 WHOLE = 64 * 2**20
 """Files up to this size are looked at as a whole; of larger ones the beginning, and Spark checks the rest."""
@@ -66,9 +66,9 @@ def csv_row(
     """
     if isinstance(declared, RecordType):
         for name, t in declared.fields:
-            if not isinstance(t, Scalar):
+            if not isinstance(t, Type):
                 help_text = "declare it as string"
-                raise Failed(f"'{name}' is declared as {t}, which a CSV file cannot hold", help_text, code="E711")
+                raise Failed(f"'{name}' is declared as {t:?}, which a CSV file cannot hold", help_text, code="E711")
         return RecordType(tuple((n, (declared.field(n) or STRING).as_nullable()) for n in names)), ()
     import pyarrow as pa
 

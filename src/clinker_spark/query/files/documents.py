@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 from clinker_spark.core.types import Kind
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.files.csv import WHOLE, shown_path
 from clinker_spark.query.types import (
+    NOTHING,
     NULL,
     STRING,
     ListType,
     QType,
     RecordType,
-    Scalar,
-    is_null,
+    Type,
     type_of_value,
-    unify,
+    unified,
 )
 
 _JSON_BLOCK = 16 * 2**20
@@ -87,11 +88,9 @@ def yaml_rows(paths: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def row_type(rows: tuple[Any, ...], paths: tuple[str, ...]) -> RecordType:
-    found: QType = NULL
-    for row in rows:
-        if not isinstance(row, dict):
-            raise ValueError("its rows are no records")
-        found = type_of_value(row) if is_null(found) else unify(found, type_of_value(row))
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError("its rows are no records")
+    found = unified(map(type_of_value, rows))
     if not isinstance(found, RecordType):
         return RecordType(())
     for number, row in enumerate(rows, 1):
@@ -100,7 +99,18 @@ def row_type(rows: tuple[Any, ...], paths: tuple[str, ...]) -> RecordType:
             where = f"'{shown_path(paths[0])}'" if len(paths) == 1 else "the files"
             message = f"record {number} of {where}: {lost} has more digits than a column of numbers can hold"
             raise Failed(message, "write it as a text", code="E712")
-    return RecordType(tuple((n, STRING.as_nullable() if is_null(t) else t) for n, t in found.fields))
+    made = _storable(found)
+    assert isinstance(made, RecordType)
+    return made
+
+
+def _storable(t: QType) -> QType:
+    """The type with texts for what is null everywhere, or an element of lists that have none."""
+    if isinstance(t, RecordType):
+        return replace(t, fields=tuple((name, _storable(field)) for name, field in t.fields))
+    if isinstance(t, ListType):
+        return replace(t, element=_storable(t.element))
+    return STRING.as_nullable() if t in (NULL, NOTHING) else t
 
 
 def _lost(value: Any, t: QType) -> int | None:
@@ -110,7 +120,7 @@ def _lost(value: Any, t: QType) -> int | None:
         return next((n for n in found if n is not None), None)
     if isinstance(value, list) and isinstance(t, ListType):
         return next((n for n in (_lost(inner, t.element) for inner in value) if n is not None), None)
-    if not isinstance(value, int) or isinstance(value, bool) or not isinstance(t, Scalar):
+    if not isinstance(value, int) or isinstance(value, bool) or not isinstance(t, Type):
         return None
     if t.kind is Kind.INT:
         return None if -(2**63) <= value < 2**63 else value

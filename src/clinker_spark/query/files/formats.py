@@ -146,7 +146,7 @@ def _declared(found: RecordType, declared: QType | None) -> RecordType:
     if declared is None or is_any(declared):
         return found
     if not isinstance(declared, RecordType):
-        raise Failed(f"rows of a file are records, not {declared}", code="E711")
+        raise Failed(f"rows of a file are records, not {declared:?}", code="E711")
     missing = [name for name in declared.names if found.field(name) is None]
     if missing:
         shown = f" for {declared.name}" if declared.name else ""

@@ -49,7 +49,7 @@ def pattern(texts: Any, t: QType) -> str:
     """A Java pattern for the texts that can follow these in a column of numbers, and lose nothing by it."""
     import pyarrow.compute as pc
 
-    if t.present() == INT:
+    if t.unwrap() == INT:
         return r"^(?:0|-?[1-9][0-9]{0,17})\z"
     lengths = pc.utf8_length(_fractions(texts, pc))
     pointed = lengths.filter(pc.greater(lengths, 0))

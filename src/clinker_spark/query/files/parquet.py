@@ -7,7 +7,7 @@ from typing import Any
 from clinker_spark.core.types import Kind
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.files.csv import shown_path
-from clinker_spark.query.types import ANY, STRING, ListType, QType, RecordType, Scalar
+from clinker_spark.query.types import ANY, STRING, ListType, QType, RecordType, Type
 from clinker_spark.sql.render import columns_text
 from clinker_spark.sql.tree import Named
 
@@ -65,17 +65,17 @@ def _arrow_type(t: Any) -> QType:
     import pyarrow as pa
 
     if pa.types.is_boolean(t):
-        return Scalar(Kind.BOOL)
+        return Type(Kind.BOOL)
     if pa.types.is_integer(t):
-        return Scalar(Kind.INT, narrow=t.bit_width < 64)
+        return Type(Kind.INT, narrow=t.bit_width < 64)
     if pa.types.is_floating(t):
-        return Scalar(Kind.FLOAT, narrow=t.bit_width < 64)
+        return Type(Kind.FLOAT, narrow=t.bit_width < 64)
     if pa.types.is_decimal(t):
-        return Scalar(Kind.DECIMAL, scale=t.scale)
+        return Type(Kind.DECIMAL, scale=t.scale)
     if pa.types.is_date(t):
-        return Scalar(Kind.DATE)
+        return Type(Kind.DATE)
     if pa.types.is_timestamp(t):
-        return Scalar(Kind.DATETIME)
+        return Type(Kind.DATETIME)
     if pa.types.is_list(t) or pa.types.is_large_list(t):
         return ListType(_arrow_type(t.value_type).as_nullable())
     if pa.types.is_struct(t):

@@ -16,7 +16,7 @@ from clinker_spark.query.types import (
     INT,
     ListType,
     QType,
-    Scalar,
+    Type,
     is_kind,
     is_number,
 )
@@ -40,7 +40,7 @@ def aggregate_of(
     t = column.type
     may_be_empty = empty or t.nullable
     if function in ("sum", "avg") and not is_number(t):
-        lowering.no_form(span, f"{function}() of {t} has no Spark form")
+        lowering.no_form(span, f"{function}() of {t:?} has no Spark form")
     if in_parts(function, t):
         return Column(call("coalesce", _in_parts(function, wide(column), t, distinct), ZERO), FLOAT)
     made: sql.Expr = sql.Call(function, (wide(column),), distinct=distinct)
@@ -50,7 +50,7 @@ def aggregate_of(
     if not is_number(t):
         return Column(made, t.as_nullable() if may_be_empty else t)
     zero = long(0) if is_kind(t, Kind.INT) else ZERO if is_kind(t, Kind.FLOAT) else sql.Literal(0)
-    return Column(call("coalesce", made, zero) if may_be_empty else made, widened(t.present()))
+    return Column(call("coalesce", made, zero) if may_be_empty else made, widened(t.unwrap()))
 
 
 def _in_parts(function: str, value: sql.Expr, t: QType, distinct: bool) -> sql.Expr:
@@ -96,14 +96,14 @@ def array_aggregate(function: str, array: Column, distinct: bool, lowering: Lowe
         case "min" | "max":
             found = call(f"array_{function}", values)
             if is_number(element):
-                return Column(call("coalesce", found, sql.Literal(0)), widened(element.present()))
+                return Column(call("coalesce", found, sql.Literal(0)), widened(element.unwrap()))
             return Column(found, element.as_nullable())
     if not is_number(element):
-        lowering.no_form(span, f"{function}() of {element} has no Spark form")
+        lowering.no_form(span, f"{function}() of {element:?} has no Spark form")
     present = call("filter", values, sql.Lambda(("cq_e",), there(sql.Variable("cq_e"))))
     if function == "sum":
-        return _array_total(present, element, widened(element.present()))
-    exact = Scalar(Kind.DECIMAL, scale=0) if is_kind(element, Kind.INT) else widened(element.present())
+        return _array_total(present, element, widened(element.unwrap()))
+    exact = Type(Kind.DECIMAL, scale=0) if is_kind(element, Kind.INT) else widened(element.unwrap())
     count = call("size", present)
     mean = sql.Binary("/", sql.Cast(_array_total(present, element, exact).sql, DOUBLE), count)
     return Column(call("IF", equals(count, sql.Literal(0)), ZERO, mean), FLOAT)

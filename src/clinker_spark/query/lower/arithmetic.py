@@ -18,7 +18,7 @@ from clinker_spark.query.types import (
     BOOL,
     STRING,
     ListType,
-    Scalar,
+    Type,
     is_kind,
     is_null,
     is_number,
@@ -53,7 +53,7 @@ class ArithmeticLowering(ConditionLowering):
         if e.op == "??":
             with self.branch(sql.IsNull(left.sql)):
                 right = self.column(e.right, scope)
-            return Column(or_else(wide(left), wide(right)), widened(unify(left.type.present(), right.type)))
+            return Column(or_else(wide(left), wide(right)), widened(unify(left.type.unwrap(), right.type)))
         right = self.column(e.right, scope)
         return self._or_stop(e, self._arithmetic(e, left, right), [left, right])
 
@@ -97,12 +97,12 @@ class ArithmeticLowering(ConditionLowering):
         if e.op == "+" and is_kind(left.type, Kind.STRING) and is_kind(right.type, Kind.STRING):
             return Column(sql.Binary("||", left.sql, right.sql), STRING.as_nullable() if nullable else STRING)
         if not (is_number(left.type) and is_number(right.type)):
-            self.no_form(e.span, f"'{e.op}' of {left.type} and {right.type} has no Spark form")
+            self.no_form(e.span, f"'{e.op}' of {left.type:?} and {right.type:?} has no Spark form")
         whole = is_kind(left.type, Kind.INT) and is_kind(right.type, Kind.INT)
         op = "div" if e.op == "/" and whole else e.op
         a, b = wide(left), wide(right)
-        merged = unify(left.type.present(), right.type.present())
-        t = Scalar(merged.kind) if isinstance(merged, Scalar) else ANY
+        merged = unify(left.type.unwrap(), right.type.unwrap())
+        t = Type(merged.kind) if isinstance(merged, Type) else ANY
         made: sql.Expr = sql.Binary(op, a, b, e.span)
         if self.guard is not None:
             made = self.guard.arithmetic(op, a, b, t, self.shown(e.span), right.number)

@@ -219,7 +219,7 @@ class QueryLowering(ArrayLowering):
         else:
             column = self.to_column(value)
             if not isinstance(column.type, ListType) or not join:
-                self.no_form(source.span, f"a query over {column.type} has no Spark form")
+                self.no_form(source.span, f"a query over {column.type:?} has no Spark form")
             binding = Binding(name, alias, column.type.element, None, join, lateral=column.sql)
             if source_order:
                 block.order.append(OrderTerm(sql.Column(POSITION_COLUMN, alias), type=INT))
@@ -253,7 +253,7 @@ class QueryLowering(ArrayLowering):
             return value  # the same for all rows, so there is nothing to group by
         column = self.to_column(value)
         if isinstance(column.type, MapType) or is_any(column.type):
-            self.no_form(e.span, f"rows cannot be grouped by {column.type} on Spark")
+            self.no_form(e.span, f"rows cannot be grouped by {column.type:?} on Spark")
         name = self.fresh(GROUP_KEY_PREFIX)
         context.keys.append((name, column.sql))
         return Column(sql.Column(name), column.type)
@@ -313,7 +313,7 @@ class QueryLowering(ArrayLowering):
             row: QType = RecordType(tuple((name, c.type) for name, c in fields.items()))
             return tuple(sql.As(c.sql, name, spans.get(name)) for name, c in fields.items()), row
         column = self._storable(self.to_column(value), e)
-        if isinstance(column.type, RecordType) and not column.type.null:
+        if isinstance(column.type, RecordType) and not column.type.nullable:
             return columns((n, sql.Field(column.sql, n)) for n, _ in column.type.fields), column.type
         return (sql.As(column.sql, VALUE),), column.type
 

@@ -24,7 +24,7 @@ from clinker_spark.query.lower.values import (
 from clinker_spark.query.types import (
     ListType,
     MapType,
-    Scalar,
+    Type,
     is_kind,
     is_null,
     is_number,
@@ -104,7 +104,7 @@ class ConditionLowering(LoweringBase):
         """Two sides of a comparison. A written 0.05 beside a decimal is that decimal, not the float next to it."""
         for one, other in ((left, right), (right, left)):
             if is_kind(one.type, Kind.DECIMAL) and isinstance(other.number, float) and math.isfinite(other.number):
-                exact = Column(sql.Literal(Decimal(repr(other.number))), Scalar(Kind.DECIMAL))
+                exact = Column(sql.Literal(Decimal(repr(other.number))), Type(Kind.DECIMAL))
                 return (left, exact) if other is right else (exact, right)
         return left, right
 
@@ -123,7 +123,7 @@ class ConditionLowering(LoweringBase):
             return never_null(call("map_contains_key", column.sql, needle))
         if isinstance(column.type, ListType):
             return has_element(column.sql, needle)
-        self.no_form(e.span, f"'in' over {column.type} has no Spark form")
+        self.no_form(e.span, f"'in' over {column.type:?} has no Spark form")
 
     def _in_list(self, value: Value, wanted: list[Any]) -> sql.Expr:
         needle = self.to_column(value)

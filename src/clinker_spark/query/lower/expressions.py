@@ -39,10 +39,11 @@ from clinker_spark.query.types import (
     MapType,
     QType,
     RecordType,
-    Scalar,
+    Type,
     is_any,
     is_kind,
     is_number,
+    unified,
     unify,
 )
 from clinker_spark.sql import tree as sql
@@ -169,9 +170,7 @@ class ExpressionLowering(ArithmeticLowering):
         if all(isinstance(item, Local) for item in items):
             return Local([item.value for item in items if isinstance(item, Local)])
         columns = [self.to_column(item) for item in items]
-        t: QType = columns[0].type
-        for c in columns[1:]:
-            t = unify(t, c.type)
+        t = unified(c.type for c in columns)
         if is_any(t):
             self.no_form(e.span, "a list of different kinds of values has no Spark form")
         return Column(call("array", *(wide(c) for c in columns)), ListType(widened(t)))
@@ -182,9 +181,7 @@ class ExpressionLowering(ArithmeticLowering):
             return Record({k.value: self.lower(v, scope) for k, v in keyed if isinstance(k, cxl.Literal)})
         keys = [self.column(entry.key, scope) for entry in e.entries]
         values = [self.column(entry.value, scope) for entry in e.entries]
-        t: QType = values[0].type
-        for v in values[1:]:
-            t = unify(t, v.type)
+        t = unified(v.type for v in values)
         parts = [c.sql for pair in zip(keys, values, strict=True) for c in pair]
         return Column(call("map", *parts), MapType(keys[0].type, t))
 
@@ -199,7 +196,7 @@ class ExpressionLowering(ArithmeticLowering):
             return _entry(column, column.type, index)
         if is_kind(column.type, Kind.STRING):
             return Column(call("substring", column.sql, _one_more(sql.Cast(index, INT)), sql.Literal(1)), column.type)
-        self.no_form(e.span, f"an element of {column.type} has no Spark form")
+        self.no_form(e.span, f"an element of {column.type:?} has no Spark form")
 
     def _element(self, e: cxl.Index, array: sql.Expr, index: sql.Expr) -> sql.Expr:
         negative = sql.Binary("<", index, sql.Literal(0))
@@ -227,7 +224,7 @@ class ExpressionLowering(ArithmeticLowering):
         value = self.column(e.value, scope)
         to = self.types.resolve(e.type)
         made = to.as_nullable() if value.type.nullable else to
-        if self.guard is not None and isinstance(to, Scalar) and _may_fail(value.type, to):
+        if self.guard is not None and isinstance(to, Type) and _may_fail(value.type, to):
             return Column(self.guard.converted(value, spark_type(to), self.shown(e.span)), made)
         if is_kind(to, Kind.STRING) and is_kind(value.type, Kind.FLOAT):
             return Column(text_of(value), made)
@@ -336,6 +333,6 @@ def _entry(column: Column, t: MapType, key: sql.Expr) -> Column:
     return Column(call("try_element_at", column.sql, key), t.value.as_nullable())
 
 
-def _may_fail(t: QType, to: Scalar) -> bool:
+def _may_fail(t: QType, to: Type) -> bool:
     """Can a value of this type be no value of the other?"""
     return not (to.kind is Kind.STRING or is_kind(t, to.kind) or (to.kind is Kind.FLOAT and is_number(t)))

@@ -132,7 +132,7 @@ def _paired(
 ) -> Iterator[tuple[OrderTerm | None, OrderTerm | None]]:
     shared = 0
     for a, b in zip(left, right, strict=False):
-        if a.descending != b.descending or a.type.present() != b.type.present() or is_any(a.type):
+        if a.descending != b.descending or a.type.unwrap() != b.type.unwrap() or is_any(a.type):
             break
         yield a, b
         shared += 1

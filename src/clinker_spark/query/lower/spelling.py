@@ -12,7 +12,7 @@ from clinker_spark.query.types import (
     MapType,
     QType,
     RecordType,
-    Scalar,
+    Type,
     is_any,
     type_of_value,
 )
@@ -39,9 +39,11 @@ def spark_type(t: QType) -> sql.Type:
     'ARRAY<STRUCT<`id`: BIGINT, `name`: STRING>>'
     """
     match t:
-        case Scalar(kind=Kind.DECIMAL, scale=scale):
+        case Type(kind=Kind.ANY, dynamic=True):  # elements of a list that has none
+            return sql.Named("VOID")
+        case Type(kind=Kind.DECIMAL, scale=scale):
             return sql.Named(f"DECIMAL(38, {scale if scale is not None else 10})")
-        case Scalar(kind=kind) if kind in _NAMES:
+        case Type(kind=kind) if kind in _NAMES:
             return sql.Named(_NAMES[kind])
         case ListType(element=element):
             return sql.ArrayOf(spark_type(element))
@@ -49,7 +51,7 @@ def spark_type(t: QType) -> sql.Type:
             return sql.StructOf(tuple((n, spark_type(f)) for n, f in fields))
         case MapType(key=key, value=value):
             return sql.MapOf(spark_type(key), spark_type(value))
-    raise Failed(f"{t} has no Spark type", "declare the type, or keep values of one kind in a column", code="E708")
+    raise Failed(f"{t:?} has no Spark type", "declare the type, or keep values of one kind in a column", code="E708")
 
 
 def literal(value: Any) -> tuple[sql.Expr, QType]:
@@ -63,7 +65,7 @@ def literal(value: Any) -> tuple[sql.Expr, QType]:
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise Failed(f"the integer {value} does not fit in 64 bits", code="E708")
     if isinstance(value, list):
-        return (_typed_list(value, t), t) if value else (call("array"), ListType(ANY))
+        return (_typed(value, t) if value else call("array")), t
     if isinstance(value, dict):
         return struct((str(k), literal(v)[0]) for k, v in value.items()), t
     if value is not None and is_any(t):
@@ -71,15 +73,12 @@ def literal(value: Any) -> tuple[sql.Expr, QType]:
     return sql.Literal(value), t
 
 
-def _typed_list(value: list[Any], t: QType) -> sql.Expr:
-    assert isinstance(t, ListType)
-    if is_any(t.element):
-        raise Failed("a list of different kinds of values has no Spark form", code="E708")
-    if isinstance(t.element, RecordType):
-        fields = t.element.fields
-        return call("array", *(struct((n, _typed((item or {}).get(n), f)) for n, f in fields) for item in value))
-    return call("array", *(_typed(item, t.element) for item in value))
-
-
 def _typed(value: Any, t: QType) -> sql.Expr:
+    """A value as one of this type, which it may share with others: in a list all elements have one."""
+    if value and isinstance(value, list) and isinstance(t, ListType):
+        if t.element == ANY:
+            raise Failed("a list of different kinds of values has no Spark form", code="E708")
+        return call("array", *(_typed(item, t.element) for item in value))
+    if isinstance(value, dict) and isinstance(t, RecordType):
+        return struct((name, _typed(value.get(name), field)) for name, field in t.fields)
     return sql.Cast(literal(value)[0], spark_type(t))
