@@ -46,7 +46,7 @@ from clinker_spark.runtime.query.engine import QueryEngine
     ],
 )
 def test_only_what_comes_back_as_it_was_is_a_number(texts: list[str], wanted: str) -> None:
-    assert str(guessed(pa.array(texts))) == wanted
+    assert f"{guessed(pa.array(texts)):?}" == wanted
 
 
 def rows_of(spark: SparkSession, text: str) -> Any:

@@ -14,21 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, FLOAT, INT, STRING, Kind, Type
 from clinker_spark.query import values
 from clinker_spark.query.evaluate import functions as runs
 from clinker_spark.query.types import (
     ANY,
-    BOOL,
-    FLOAT,
-    INT,
-    STRING,
     GroupType,
     ListType,
     MapType,
     QType,
     RecordType,
-    Type,
     element_of,
     is_kind,
     is_number,

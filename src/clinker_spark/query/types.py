@@ -17,10 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from clinker_spark.core import types as core
-from clinker_spark.core.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, Kind, Type
+from clinker_spark.core.types import FLOAT, STRING, Kind, Type
 from clinker_spark.cxl.values import kind_of
-
-__all__ = ["BOOL", "DATE", "DATETIME", "DECIMAL", "FLOAT", "INT", "STRING", "Type"]
 
 ANY = core.ANY.as_nullable()
 NULL = Type(Kind.NULL, nullable=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clinker_spark.core.span import Span
+from clinker_spark.core.types import BOOL
 from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP
 from clinker_spark.cxl.check.overloads import params_for
@@ -17,7 +18,6 @@ from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
     ANY,
-    BOOL,
     NULL,
     FunctionType,
     GroupType,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Source, Span
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, INT, STRING, Kind, Type
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.base import Types
 from clinker_spark.query.check.calls import CallChecker
@@ -15,17 +15,13 @@ from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
     ANY,
-    BOOL,
-    INT,
     NULL,
-    STRING,
     FunctionType,
     GroupType,
     ListType,
     MapType,
     QType,
     RecordType,
-    Type,
     element_of,
     fits,
     is_any,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source
+from clinker_spark.core.types import INT
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.base import Types
 from clinker_spark.query.check.declared import TypeTable
@@ -21,18 +22,7 @@ from clinker_spark.query.check.queries import QueryChecker
 from clinker_spark.query.facts import Facts
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    ANY,
-    INT,
-    FunctionType,
-    ListType,
-    QType,
-    RecordType,
-    element_of,
-    fits,
-    is_number,
-    unify,
-)
+from clinker_spark.query.types import ANY, FunctionType, ListType, QType, RecordType, element_of, fits, is_number, unify
 
 LoadType = Callable[[ast.Load, TypeTable], QType]
 """The type of the rows of a file, or ANY when only reading it would tell."""

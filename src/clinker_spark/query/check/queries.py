@@ -12,16 +12,7 @@ from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.names import key_name, scalar_aggregate
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    ANY,
-    FunctionType,
-    GroupType,
-    ListType,
-    QType,
-    RecordType,
-    element_of,
-    is_kind,
-)
+from clinker_spark.query.types import ANY, FunctionType, GroupType, ListType, QType, RecordType, element_of, is_kind
 
 
 class QueryChecker(ExpressionChecker):

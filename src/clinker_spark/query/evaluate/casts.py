@@ -9,11 +9,11 @@ import datetime as dt
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import Kind, Type
 from clinker_spark.query import values
 from clinker_spark.query.evaluate.functions import plain_number
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.types import ListType, MapType, QType, RecordType, Type
+from clinker_spark.query.types import ListType, MapType, QType, RecordType
 
 
 def cast(value: Any, to: QType) -> Any:

@@ -6,9 +6,10 @@ import csv
 import os
 from typing import Any
 
+from clinker_spark.core.types import STRING, Type
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.files.guesses import guessed, pattern
-from clinker_spark.query.types import STRING, QType, RecordType, Type
+from clinker_spark.query.types import QType, RecordType
 
 WHOLE = 64 * 2**20
 """Files up to this size are looked at as a whole; of larger ones the beginning, and Spark checks the rest."""

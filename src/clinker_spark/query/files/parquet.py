@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, DATE, DATETIME, FLOAT, INT, STRING, decimal
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.files.csv import shown_path
-from clinker_spark.query.types import ANY, STRING, ListType, QType, RecordType, Type
+from clinker_spark.query.types import ANY, ListType, QType, RecordType
 from clinker_spark.sql.render import columns_text
 from clinker_spark.sql.tree import Named
 
@@ -37,17 +38,27 @@ def parquet_row(paths: tuple[str, ...]) -> tuple[RecordType, str | None]:
     return row, columns_text((name, Named(str(text))) for name, text in spelled)
 
 
+_FLAT: dict[str, tuple[QType, str]] = {
+    "bool": (BOOL, "BOOLEAN"),
+    "int8": (replace(INT, narrow=True), "TINYINT"),
+    "int16": (replace(INT, narrow=True), "SMALLINT"),
+    "int32": (replace(INT, narrow=True), "INT"),
+    "int64": (INT, "BIGINT"),
+    "float": (replace(FLOAT, narrow=True), "FLOAT"),
+    "double": (FLOAT, "DOUBLE"),
+    "date32[day]": (DATE, "DATE"),
+    **dict.fromkeys(("string", "large_string", "string_view"), (STRING, "STRING")),
+}
+"""Arrow types with those of queries and of Spark."""
+
+
 def _spark_spelling(t: Any) -> str | None:
     """The Spark type of a flat Parquet column; None for those that Spark should look at itself."""
     import pyarrow as pa
 
     if pa.types.is_decimal(t):
         return f"DECIMAL({t.precision}, {t.scale})"
-    if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t):
-        return "STRING"
-    names = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float": "FLOAT"}
-    names |= {"double": "DOUBLE", "bool": "BOOLEAN", "date32[day]": "DATE"}
-    return names.get(str(t))
+    return _FLAT[str(t)][1] if str(t) in _FLAT else None
 
 
 def _columns_without_nulls(metadata: Any) -> set[str]:
@@ -64,24 +75,16 @@ def _columns_without_nulls(metadata: Any) -> set[str]:
 def _arrow_type(t: Any) -> QType:
     import pyarrow as pa
 
-    if pa.types.is_boolean(t):
-        return Type(Kind.BOOL)
-    if pa.types.is_integer(t):
-        return Type(Kind.INT, narrow=t.bit_width < 64)
-    if pa.types.is_floating(t):
-        return Type(Kind.FLOAT, narrow=t.bit_width < 64)
+    if str(t) in _FLAT:
+        return _FLAT[str(t)][0]
+    if pa.types.is_integer(t) or pa.types.is_floating(t):
+        return replace(INT if pa.types.is_integer(t) else FLOAT, narrow=t.bit_width < 64)
     if pa.types.is_decimal(t):
-        return Type(Kind.DECIMAL, scale=t.scale)
-    if pa.types.is_date(t):
-        return Type(Kind.DATE)
-    if pa.types.is_timestamp(t):
-        return Type(Kind.DATETIME)
+        return decimal(t.scale)
+    if pa.types.is_date(t) or pa.types.is_timestamp(t):
+        return DATE if pa.types.is_date(t) else DATETIME
     if pa.types.is_list(t) or pa.types.is_large_list(t):
         return ListType(_arrow_type(t.value_type).as_nullable())
     if pa.types.is_struct(t):
         return RecordType(tuple((f.name, _arrow_type(f.type).as_nullable()) for f in t)).as_nullable()
-    if pa.types.is_dictionary(t):
-        return _arrow_type(t.value_type)
-    if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t):
-        return STRING
-    return ANY
+    return _arrow_type(t.value_type) if pa.types.is_dictionary(t) else ANY

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from clinker_spark.core import types
 from clinker_spark.core.span import Span
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, FLOAT, INT, Kind, Type
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.floatsums import array_sum, filled, or_stop
 from clinker_spark.query.lower.base import LoweringBase
 from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.lower.values import Column, wide, widened
-from clinker_spark.query.types import (
-    BOOL,
-    FLOAT,
-    INT,
-    ListType,
-    QType,
-    Type,
-    is_kind,
-    is_number,
-)
+from clinker_spark.query.types import ListType, QType, is_kind, is_number
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import BIGINT, DOUBLE, call, equals, long, marked, marks, there
 

@@ -6,24 +6,14 @@ record aside where somebody watches over it.
 
 from __future__ import annotations
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, STRING, Kind, Type
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.lower.base import Env, failing_at
 from clinker_spark.query.lower.conditions import ConditionLowering
 from clinker_spark.query.lower.guards import at_least_one, finite
 from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.lower.values import Column, Local, Value, wide, widened
-from clinker_spark.query.types import (
-    ANY,
-    BOOL,
-    STRING,
-    ListType,
-    Type,
-    is_kind,
-    is_null,
-    is_number,
-    unify,
-)
+from clinker_spark.query.types import ANY, ListType, is_kind, is_null, is_number, unify
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import NULL, all_of, call, negated, or_else, when
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clinker_spark.core.span import Span
+from clinker_spark.core.types import BOOL, INT
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.lower.aggregates import aggregate_of, array_aggregate
@@ -24,13 +25,7 @@ from clinker_spark.query.lower.values import (
 )
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    BOOL,
-    INT,
-    ListType,
-    QType,
-    RecordType,
-)
+from clinker_spark.query.types import ListType, QType, RecordType
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import ROWS, all_of, call, equals, own_columns, struct, there
 

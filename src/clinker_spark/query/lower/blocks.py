@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from clinker_spark.core.types import INT
 from clinker_spark.cxl.hidden import GROUP_KEY_PREFIX
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.declared import TypeTable
@@ -42,7 +43,7 @@ from clinker_spark.query.lower.values import (
 from clinker_spark.query.names import groups_in_order, key_name, scalar_aggregate
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import INT, GroupType, ListType, MapType, QType, RecordType, is_any, is_null
+from clinker_spark.query.types import GroupType, ListType, MapType, QType, RecordType, is_any, is_null
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import NULL, ROWS, STRING, call, columns, own_columns
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from clinker_spark.core.span import Span
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, FLOAT, INT, STRING, Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP
 from clinker_spark.cxl.builtins.text import sql_text
@@ -21,15 +21,10 @@ from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.lower.values import Column, Local, Value, wide
 from clinker_spark.query.methods import choose, method
 from clinker_spark.query.types import (
-    BOOL,
-    FLOAT,
-    INT,
-    STRING,
     ListType,
     MapType,
     QType,
     RecordType,
-    Type,
     from_core,
     is_any,
     is_kind,

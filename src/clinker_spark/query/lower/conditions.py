@@ -10,25 +10,12 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.lower.base import Env, LoweringBase
 from clinker_spark.query.lower.spelling import literal
-from clinker_spark.query.lower.values import (
-    Column,
-    Local,
-    Record,
-    Rows,
-    Value,
-)
-from clinker_spark.query.types import (
-    ListType,
-    MapType,
-    Type,
-    is_kind,
-    is_null,
-    is_number,
-)
+from clinker_spark.query.lower.values import Column, Local, Record, Rows, Value
+from clinker_spark.query.types import ListType, MapType, is_kind, is_null, is_number
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import FALSE, TRUE, all_of, any_of, call, equals, negated, never_null, there
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from clinker_spark.core.span import Span
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, Kind, Type
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.evaluate.expressions import FunctionValue
@@ -19,33 +19,11 @@ from clinker_spark.query.lower.arithmetic import ArithmeticLowering
 from clinker_spark.query.lower.base import Env, local_scope
 from clinker_spark.query.lower.calls import call_method, call_template, text_of
 from clinker_spark.query.lower.spelling import literal, spark_type
-from clinker_spark.query.lower.values import (
-    Column,
-    GroupRef,
-    Local,
-    Record,
-    Rows,
-    SparkDataset,
-    Value,
-    wide,
-    widened,
-)
+from clinker_spark.query.lower.values import Column, GroupRef, Local, Record, Rows, SparkDataset, Value, wide, widened
 from clinker_spark.query.methods import method
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    BOOL,
-    ListType,
-    MapType,
-    QType,
-    RecordType,
-    Type,
-    is_any,
-    is_kind,
-    is_number,
-    unified,
-    unify,
-)
+from clinker_spark.query.types import ListType, MapType, QType, RecordType, is_any, is_kind, is_number, unified, unify
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import INT, TRUE, any_of, call, negated, never_null
 

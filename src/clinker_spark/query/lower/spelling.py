@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import Kind, Type
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.types import (
-    ANY,
-    ListType,
-    MapType,
-    QType,
-    RecordType,
-    Type,
-    is_any,
-    type_of_value,
-)
+from clinker_spark.query.types import ANY, ListType, MapType, QType, RecordType, is_any, type_of_value
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import call, struct
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import Kind, Type
 from clinker_spark.query.hidden import HERE_COLUMN
-from clinker_spark.query.types import ANY, GroupType, ListType, QType, RecordType, Type
+from clinker_spark.query.types import ANY, GroupType, ListType, QType, RecordType
 from clinker_spark.query.values import Dataset
 from clinker_spark.sql import tree
 from clinker_spark.sql.build import BIGINT, DOUBLE, long, own_columns, there, written_number
