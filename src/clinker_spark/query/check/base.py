@@ -15,7 +15,6 @@ from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import ANY, QType
 
 Types = Scope[QType]
-_CLOSURES = ("map", "filter", "find", "any", "flat_map")
 
 
 class CheckerBase:

@@ -11,7 +11,7 @@ from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_H
 from clinker_spark.cxl.check.overloads import params_for
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.base import CheckerBase, Types
-from clinker_spark.query.functions import FUNCTIONS, STATEMENT_FUNCTIONS, Function
+from clinker_spark.query.functions import FUNCTIONS, STATEMENT_FUNCTIONS, Function, function
 from clinker_spark.query.methods import choose, method
 from clinker_spark.query.names import SCALAR_AGGREGATES
 from clinker_spark.query.scopes import Scope
@@ -76,8 +76,8 @@ class CallChecker(CheckerBase):
             return NULL
         if e.function == "reduce":
             return args[2] if len(args) == 3 else ANY
-        row = FUNCTIONS.get(e.function)
-        if row is not None and not (row.name in ("min", "max") and len(args) == 2):
+        row = function(e.function, len(args))
+        if row is not None:
             return self._builtin(row, args, e)
         if args and method(e.function) is not None:
             return self.call_method(args[0], e.function, args[1:], e.name_span)

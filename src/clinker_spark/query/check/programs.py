@@ -206,10 +206,7 @@ class _AnyName(Scope[QType]):
     """The fields of a record whose type is not known: every name may be one."""
 
     def get(self, name: str) -> QType:
-        return super().get(name) if super().__contains__(name) else ANY
-
-    def __contains__(self, name: str) -> bool:
-        return super().__contains__(name)
+        return super().get(name) if name in self else ANY
 
 
 def check(

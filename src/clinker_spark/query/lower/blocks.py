@@ -71,20 +71,7 @@ class QueryLowering(ArrayLowering):
                 return self.array_query(q, array, scope)
         total = scalar_aggregate(q)
         if total is not None and id(q) not in self._per_row and total.function not in scope:
-            rows = ast.Query(
-                q.span,
-                q.sources,
-                q.joins,
-                q.lets,
-                q.wheres,
-                None,
-                q.orders,
-                q.skip,
-                q.take,
-                total.args[0],
-                False,
-                q.unordered,
-            )
+            rows = replace(q, select=total.args[0])
             return self.aggregate_rows(total.function, self.relation(rows, scope), False, total.span)
         return Rows(self.relation(q, scope))
 

@@ -14,7 +14,7 @@ from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.evaluate.expressions import FunctionValue
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.functions import FUNCTIONS
+from clinker_spark.query.functions import function
 from clinker_spark.query.lower.arithmetic import ArithmeticLowering
 from clinker_spark.query.lower.base import Env, local_scope
 from clinker_spark.query.lower.calls import call_method, call_template, text_of
@@ -213,17 +213,16 @@ class ExpressionLowering(ArithmeticLowering):
     def _call(self, e: cxl.Call, scope: Env) -> Value:
         if e.function in scope:
             return self._call_value(scope.get(e.function), e.function, e.args, scope, e)
-        row = FUNCTIONS.get(e.function)
-        of_two = e.function in ("min", "max") and len(e.args) == 2
-        if row is not None and e.args and (row.aggregate or row.name == "len") and not of_two:
+        row = function(e.function, len(e.args))
+        if row is not None and e.args and (row.aggregate or row.name == "len"):
             found = self.aggregate(e, scope)
             if found is not None:
                 return found
         args = [self.lower(a, scope) for a in e.args]
-        if row is not None and not of_two and all(isinstance(a, Local) for a in args):
+        if row is not None and all(isinstance(a, Local) for a in args):
             return Local(row.run(*[a.value for a in args if isinstance(a, Local)]))
         columns = [self.to_column(a) for a in args]
-        if row is not None and not of_two:
+        if row is not None:
             return call_template(row, columns, e.span, self)
         if columns and method(e.function) is not None:
             return call_method(e.function, columns, args, e.span, self)
