@@ -5,37 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 from clinker_spark.core.types import Kind, Type
+from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.types import ANY, ListType, MapType, QType, RecordType, is_any, type_of_value
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import call, struct
 
-_NAMES = {
-    Kind.BOOL: "BOOLEAN",
-    Kind.INT: "BIGINT",
-    Kind.FLOAT: "DOUBLE",
-    Kind.STRING: "STRING",
-    Kind.DATE: "DATE",
-    Kind.DATETIME: "TIMESTAMP_NTZ",
-    Kind.NULL: "VOID",
-}
-
 
 def spark_type(t: QType) -> sql.Type:
     """The Spark type of a query type.
 
-    >>> from clinker_spark.query.types import INT, STRING, record, list_of
+    >>> from clinker_spark.core.types import INT, STRING
+    >>> from clinker_spark.query.types import list_of, record
     >>> from clinker_spark.sql.render import type_text
     >>> type_text(spark_type(list_of(record({"id": INT, "name": STRING}))))
     'ARRAY<STRUCT<`id`: BIGINT, `name`: STRING>>'
     """
     match t:
-        case Type(kind=Kind.ANY, dynamic=True):  # elements of a list that has none
+        case Type(kind=Kind.NULL) | Type(kind=Kind.ANY, dynamic=True):  # the latter: elements of a list that has none
             return sql.Named("VOID")
         case Type(kind=Kind.DECIMAL, scale=scale):
             return sql.Named(f"DECIMAL(38, {scale if scale is not None else 10})")
-        case Type(kind=kind) if kind in _NAMES:
-            return sql.Named(_NAMES[kind])
+        case Type() if not is_any(t):
+            return sql.Named(physical(t))
         case ListType(element=element):
             return sql.ArrayOf(spark_type(element))
         case RecordType(fields=fields):
