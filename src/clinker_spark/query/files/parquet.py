@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from clinker_spark.core.types import BOOL, DATE, DATETIME, FLOAT, INT, STRING, decimal
-from clinker_spark.query.failures import Failed
-from clinker_spark.query.files.csv import shown_path
+from clinker_spark.query.files.csv import check_columns
 from clinker_spark.query.types import ANY, ListType, QType, RecordType
 from clinker_spark.sql.render import columns_text
 from clinker_spark.sql.tree import Named
@@ -21,13 +20,7 @@ def parquet_row(paths: tuple[str, ...]) -> tuple[RecordType, str | None]:
 
     schema = pq.read_schema(paths[0])
     without_nulls = set(schema.names)
-    for path in paths[1:]:
-        others = set(pq.read_schema(path).names) ^ set(schema.names)
-        if others:
-            name = sorted(others)[0]
-            which = shown_path(path if name in schema.names else paths[0])
-            help_text = "load files with different columns one by one"
-            raise Failed(f"'{which}' has no column '{name}', but other files have it", help_text, code="E713")
+    check_columns([(path, pq.read_schema(path).names) for path in paths])
     for path in paths:
         without_nulls &= _columns_without_nulls(pq.read_metadata(path))
     fields = [(f.name, _arrow_type(f.type)) for f in schema]
