@@ -12,6 +12,7 @@ COMMANDS = {
     "query": Lazy("clinker_spark.cli.clinker.query", "Query files, tables and lists."),
     "dlq": Lazy("clinker_spark.cli.clinker.dlq", "Look at dead letters, and run them again."),
     "recover": Lazy("clinker_spark.cli.clinker.recover", "Finish what a crash left half published."),
+    "metrics": Lazy("clinker_spark.cli.clinker.metrics", "Collect the numbers of runs."),
     "explain": Lazy("clinker_spark.cli.clinker.explain", "Explain a diagnostic code, or the plan of a pipeline."),
     "schema": Lazy("clinker_spark.cli.clinker.schema", "Print the JSON Schema of pipeline files, for editors."),
 }

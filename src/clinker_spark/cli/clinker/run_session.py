@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from clinker_spark.cli.clinker.planning import plan_of, show_warnings
+from clinker_spark.cli.clinker.run_report import write_page
 from clinker_spark.cli.clinker.spark_settings import spark_settings
 from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
@@ -49,6 +50,8 @@ def run_on_spark(pipeline: str, plan: Plan | None, run_options: Options, options
         report = run(plan, spark, run_options, listener)
         listener("finished", {"report": report})
     show_warnings(report.warnings)
+    if options["report"] is not None:
+        write_page(Path(options["report"]), plan, report)
     return report.exit_code
 
 
