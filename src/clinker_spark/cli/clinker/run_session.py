@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from clinker_spark.cli.clinker.planning import plan_of, show_warnings
-from clinker_spark.cli.clinker.run_report import write_page
 from clinker_spark.cli.clinker.spark_settings import spark_settings
 from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.plan.graph import Plan
+from clinker_spark.report.page.run_page import write_page
 from clinker_spark.report.progress import reporter
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.sources import discover

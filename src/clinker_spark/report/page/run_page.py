@@ -9,16 +9,34 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
+from clinker_spark.report.explain import explain
 from clinker_spark.report.page.chart import memory_chart
 from clinker_spark.report.page.graph import graph
 from clinker_spark.report.page.html import Html, element, number, section, table
-from clinker_spark.runtime.reject.letter_files import Reason
+from clinker_spark.runtime.commit.small_files import replace_file
+from clinker_spark.runtime.errors import IoError
+from clinker_spark.runtime.reject.letter_files import Reason, read_letters, reasons
 from clinker_spark.runtime.run.report import NodeReport, RunReport
 
 _SHOWN_CELLS = 8
+
+
+def write_page(place: Path, plan: Plan, report: RunReport) -> None:
+    """Write the page of a run whose outputs are published. Raises `IoError`."""
+    found = [reason for path in report.letter_paths for reason in reasons(read_letters(path))]
+    page = RunPage(plan, report, explain(plan, "text"), found)
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(place, page.html().encode())
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        help_text = "the run itself is done, and its outputs are published"
+        raise IoError([Diagnostic("E401", f"cannot write '{place}': {reason}", help=help_text)]) from None
 
 
 @dataclass(frozen=True)
