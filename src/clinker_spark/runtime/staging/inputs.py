@@ -139,7 +139,12 @@ class StagedInputs:
     def _copy_of(self, file: SourceFile) -> SourceFile:
         if self.settings.why_not(file) is not None:
             return file
-        copies = [self.held[places(self.settings.folder, original.path).id].path for original in originals(file)]
-        stamps = tuple(Stamp.of(str(path)) for path in copies)
-        path = str(copies[0]) if stamps and file.stamps[0].path == file.path else file.path
+        copies = [self.held[places(self.settings.folder, original.path).id] for original in originals(file)]
+        stamps = tuple(_stamp(held) for held in copies)
+        path = stamps[0].path if file.stamps[0].path == file.path else file.path
         return replace(file, path=path, uri=file.path, stamps=stamps, staged=True)
+
+
+def _stamp(held: Held) -> Stamp:
+    """The copy when it was made: whatever happens to it from then on is noticed."""
+    return replace(Stamp.of(str(held.path)), size=held.entry.size, modified_ns=held.entry.copy_mtime_ns)
