@@ -152,7 +152,7 @@ def test_explain_is_silent_without_staging(tmp_path: Path) -> None:
     pipeline = workspace(tmp_path, "stage", enabled=False)
     assert "Staging" not in command("run", pipeline, "--explain").output
     found = json.loads(command("run", pipeline, "--explain=json").output)["storage_summary"]
-    assert found == {"staging": {"enabled": False, "sources": []}}
+    assert found["staging"] == {"enabled": False, "sources": []}
 
 
 def test_recover_removes_what_is_left_of_copies(tmp_path: Path, elsewhere: Path) -> None:
