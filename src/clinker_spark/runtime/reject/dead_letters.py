@@ -25,6 +25,7 @@ from clinker_spark.runtime.run.report import LetterReport
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.operators.output import prepare_output
+from clinker_spark.spark.operators.passes import Find, Pass
 from clinker_spark.spark.rejects.letters import (
     LetterCount,
     first_letters,
@@ -74,7 +75,7 @@ class DeadLetters:
 
     def _found(self, suspects: frozenset[str] | None) -> Any:
         """The failures that a second pass finds; None when nothing can fail."""
-        builder = self.state.new_builder(letters=True, suspects=suspects)
+        builder = self.state.new_builder(Pass(Find(suspects)))
         for node in self.state.plan.outputs:
             prepare_output(builder, node)
         return letters(builder)
@@ -130,8 +131,7 @@ class DeadLetters:
         settled = settled_at(self.state, found)
         if settled is None:
             return None
-        names = {name for name in self.state.builder.counts if self.state.builder.counted(name).get("failed")} | settled
-        return frozenset(names)
+        return frozenset(settled.union(self.state.builder.metrics.failed()))
 
     def _check_letters(self, counts: list[LetterCount], first: Callable[[], Any]) -> None:
         if self.state.handling.strategy == "fail_fast" and counts:

@@ -161,7 +161,7 @@ def settled_at(state: RunState, found: SourceLetters) -> set[str] | None:
     for count in found.counts:
         assert count.source is not None
         node: PlanNode = state.plan.sources[count.source]
-        while node.name not in state.builder.settled and node.streams:
+        while node.name not in state.builder.rejects.settled and node.streams:
             readers = state.plan.readers(node.name)
             if len(readers) != 1:
                 return None

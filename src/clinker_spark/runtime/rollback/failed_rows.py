@@ -40,17 +40,17 @@ def _arrive_alone(plan: Plan, ends: Sequence[str]) -> bool:
     return all(plan[name].takes_each_alone for name in above) and all(s.config.type == "csv" for s in sources)
 
 
-def only_for_failures(builder: Builder, ends: Sequence[str]) -> None:
-    """A pass up to some nodes that shows which records fail there, and nothing else of them."""
-    builder.texts = False
-    facts = builder.plan.facts
-    required = {**facts.required, **required_of(builder.plan.up_to(ends), facts.in_order)}
-    builder.plan = replace(builder.plan, facts=replace(facts, required=required))
+def only_for_failures(plan: Plan, ends: Sequence[str]) -> Plan:
+    """The plan of a pass up to some nodes that shows which records fail there, and nothing else of them."""
+    required = {**plan.facts.required, **required_of(plan.up_to(ends), plan.facts.in_order)}
+    return replace(plan, facts=replace(plan.facts, required=required))
 
 
 def choose_failed(builder: Builder, places: Container[str], folder: Path) -> dict[str, Chosen] | None:
     """Run that pass; by source, the records that failed at some places of the plan. None when they are not few."""
-    found = save(failed_places([place for place in builder.failures if place.name in places]), folder / "places")
+    found = save(
+        failed_places([place for place in builder.rejects.failures if place.name in places]), folder / "places"
+    )
     if found.rows() > FEW:
         return None
     chosen: dict[str, Chosen] = {}

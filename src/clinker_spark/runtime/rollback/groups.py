@@ -34,9 +34,10 @@ from clinker_spark.runtime.rollback import few_letters
 from clinker_spark.runtime.rollback.failed_rows import can_read_alone, choose_failed, only_for_failures
 from clinker_spark.runtime.rollback.retracted import Retracted
 from clinker_spark.runtime.run.progress import FINDING
-from clinker_spark.spark.operators.build import SetAside
 from clinker_spark.spark.operators.output import prepare_output
+from clinker_spark.spark.operators.passes import Find, Pass, Retraction
 from clinker_spark.spark.rejects import correlated as ops
+from clinker_spark.spark.rejects.collected import SetAside
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, dirty_groups, own_groups
 from clinker_spark.spark.rejects.letters import letters
 from clinker_spark.spark.scan.row_filter import Chosen
@@ -94,7 +95,7 @@ class Groups:
                 if not self.outputs.complete:
                     raise self._lost()
                 return self._all_letters()
-            if self.outputs.write_again(self._prepared) == 0 and not self.state.unsure and not self.oversize:
+            if self.outputs.write_again(*self._without()) == 0 and not self.state.unsure and not self.oversize:
                 return self._all_letters()
         raise DataError([self.plan.outputs[0].diagnostic("E411", f"records keep failing after {MOST_TURNS} turns")])
 
@@ -110,16 +111,19 @@ class Groups:
 
     # ------------------------------------------------------------ builders
 
-    def _prepared(self, builder: Builder, *, later: bool = False) -> None:
-        """A builder that leaves out what was retracted, and withholds groups with a failure."""
-        self.retracted.leave_out(builder, later=later)
-        builder.few = self.few
-        builder.indexes = self.indexes
+    def _without(self, *, dirty: bool = True, later: bool = False) -> tuple[Retraction, dict[str, Chosen]]:
+        """What a pass does without: what was retracted, and, if `dirty`, groups with a failure at outputs."""
+        retraction, chosen = self.retracted.left_out(later=later)
         self.state.again = "removed"
-        if self.triggers:
-            builder.dirty = self._groups(as_failed=self.triggers, as_read=self.taken)
-            if self.handling.retraction_scope == "group":
-                builder.left_out = self._groups(as_failed=(), as_read=[*self.triggers, *self.taken])
+        withheld = left_out = None
+        if self.triggers and dirty:
+            withheld = self._groups(as_failed=self.triggers, as_read=self.taken)
+        if self.triggers and self.handling.retraction_scope == "group":
+            left_out = self._groups(as_failed=(), as_read=[*self.triggers, *self.taken])
+        retraction = replace(
+            retraction, withheld=withheld, left_out=left_out, broadcastable=self.few, numbers=self.indexes
+        )
+        return retraction, chosen
 
     def _letters_builder(
         self,
@@ -133,15 +137,13 @@ class Groups:
         """A pass that keeps what is set aside on the way to some outputs, or up to some nodes, or, `later`, of
         everything that reaches outputs, when more was retracted. Without `texts` it only shows which records these are.
         """
-        builder = self.state.new_builder(letters=True)
-        self._prepared(builder, later=later)
-        builder.all_held = builder.repeats = later
-        if not texts:
-            only_for_failures(builder, ends)
-        if chosen is not None:
-            builder.choose(chosen)
-        if not dirty:
-            builder.dirty = None
+        retraction, left_out = self._without(dirty=dirty, later=later)
+        asked = Pass(
+            Find(texts=texts, all_held=later, repeats=later),
+            chosen=left_out if chosen is None else chosen,
+            retraction=retraction,
+        )
+        builder = self.state.new_builder(asked, None if texts else only_for_failures(self.plan, ends))
         for name in ends:
             if not self.plan[name].streams:
                 prepare_output(builder, self.plan.output(name))
@@ -189,7 +191,7 @@ class Groups:
     def _failures(self, builder: Builder, turn: int) -> Saved | None:
         """The failures at suspected places, with their strata. None: no record can fail there."""
         suspected = self._suspected(builder, turn)
-        places = {place.name: place.node.name for place in builder.failures if suspected(place)}
+        places = {place.name: place.node.name for place in builder.rejects.failures if suspected(place)}
         ends = list(dict.fromkeys(places.values()))
         kept = 0 if turn or self.kept_bad is None else sum(count.count for count in self.kept_bad.counts)
         chosen = None
@@ -199,17 +201,17 @@ class Groups:
         found = letters(reading, lambda place: place.name in places)
         saved = None if found is None else self._save(self._with_strata(found), f"failures-{turn}")
         if chosen is not None:
-            reading.let_go()
+            reading.memo.let_go()
         return saved
 
     def _ends(self, turn: int) -> list[str]:
         """How far a pass must go that looks for failures: to the nodes at which the last one counted some, and to the
         outputs that it did not write."""
-        counted = self.state.builder
+        counted = self.state.builder.metrics
         outputs = [node.name for node in self.plan.outputs]
         if self.state.unsure or self.oversize or (turn == 0 and self.kept_bad is None):
             return outputs
-        found = {name for name in counted.counts if counted.counted(name).get("failed")}
+        found = set(counted.failed())
         if turn == 0 and self.kept_bad is not None:
             settled = settled_at(self.state, self.kept_bad)
             if settled is None:
@@ -222,17 +224,17 @@ class Groups:
     def _suspected(self, builder: Builder, turn: int) -> Callable[[SetAside], bool]:
         """Where failures are looked for: not where the last pass counted none, and not behind totals that are made
         again because of failures before them."""
-        counted = self.state.builder
+        counted = self.state.builder.metrics
         bad = {node.name for node in self.plan.sources} if self.kept_bad is None else set()
         if self.kept_bad is not None:
             bad = {self.plan.sources[n.source].name for n in self.kept_bad.counts if n.source is not None}
         kept = bad if turn == 0 else set()
         known = {
             place.name: counted.counted(place.name).get("failed", 0)
-            for place in builder.failures
+            for place in builder.rejects.failures
             if place.name in counted.counts and not self.state.unsure
         }
-        certain = [self._range(place)[1] for place in builder.failures if known.get(place.name)]
+        certain = [self._range(place)[1] for place in builder.rejects.failures if known.get(place.name)]
         last = min(certain, default=None)
 
         def suspected(place: SetAside) -> bool:

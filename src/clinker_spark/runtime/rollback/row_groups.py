@@ -21,6 +21,7 @@ from clinker_spark.runtime.reject.source_letters import SourceLetters
 from clinker_spark.runtime.run.progress import FINDING
 from clinker_spark.spark.columns.python_calls import arrow_type
 from clinker_spark.spark.operators.output import prepare_output
+from clinker_spark.spark.operators.passes import Find, Pass, Retraction
 from clinker_spark.spark.rejects import correlated as ops
 from clinker_spark.spark.rejects.letters import letters
 from clinker_spark.spark.scan.row_filter import Chosen, save_chosen
@@ -64,7 +65,7 @@ class RowGroups:
         self.counters.update(turns=1, output_rows_retracted_total=places.num_rows)
         found = self._letters()
         self.state.again = "cut" if self._cut(found) else "groups"
-        if self.state.again == "groups" and self.outputs.write_again(self._without):
+        if self.state.again == "groups" and self.outputs.write_again(Retraction(), self._chosen(keep=False)):
             raise DataError([self.plan.outputs[0].diagnostic("E411", "records fail that did not fail before")])
         return found
 
@@ -80,7 +81,7 @@ class RowGroups:
         builder = self._letters_builder(texts=False)
         self.offsets = builder.scans[self.source.name].row_offsets
         with self.state.passing(FINDING):
-            saved = save(ops.failed_places(builder.failures, self.source.key_columns), self.folder / "failures")
+            saved = save(ops.failed_places(builder.rejects.failures, self.source.key_columns), self.folder / "failures")
         fields = [("file", pa.int32()), ("row", pa.int64())]
         fields += [(f"k{i}", kind) for i, kind in enumerate(self._key_types())]
         schema = pa.schema(fields)
@@ -97,24 +98,18 @@ class RowGroups:
             with self.state.passing("finding what is withheld"):
                 return save(triggers.unionByName(held), self.folder / "letters")
         finally:
-            builder.let_go()
+            builder.memo.let_go()
 
     def _letters_builder(self, *, texts: bool, chosen: bool = False) -> Builder:
-        builder = self.state.new_builder(letters=True)
-        builder.texts = texts
-        if chosen:
-            builder.all_held = True
-            self._choose(builder, keep=True)
+        task = Find(texts=texts, all_held=chosen)
+        builder = self.state.new_builder(Pass(task, chosen=self._chosen(keep=True) if chosen else {}))
         for node in self.plan.outputs:
             prepare_output(builder, node)
         return builder
 
-    def _without(self, builder: Builder) -> None:
-        self._choose(builder, keep=False)
-
-    def _choose(self, builder: Builder, *, keep: bool) -> None:
+    def _chosen(self, *, keep: bool) -> dict[str, Chosen]:
         names = tuple(name.removeprefix(CK_PREFIX) for name in self.source.key_columns)
-        builder.choose({self.source.name: Chosen(str(self.folder / "chosen"), names, keep)})
+        return {self.source.name: Chosen(str(self.folder / "chosen"), names, keep)}
 
     def _key_types(self) -> list[pa.DataType]:
         types = {column.name: column.data_type for column in self.source.columns}

@@ -72,7 +72,7 @@ class SmallGroups(Groups):
                 self.counters["turns"] = max(turn, 1)
                 break
             self._retract([failed], self._made_of(failed, turn))
-        if not self.triggers or self.found.failures.num_rows or self.outputs.write_again(self._prepared):
+        if not self.triggers or self.found.failures.num_rows or self.outputs.write_again(*self._without()):
             raise self._lost()
         return self._all_letters()
 
@@ -81,8 +81,7 @@ class SmallGroups(Groups):
         scoped = self.handling.retraction_scope == "group" and bool(self.triggers)
         fixed = self.table is not None and not scoped and self.retracted.by_readers() and is_repeatable(self.table)
         if self.looking is not None and fixed:
-            for rows in self.looking.shared_rows:
-                rows.forget()
+            self.looking.memo.forget()
         else:
             self._forget()
             self.looking = self._letters_builder([node.name for node in self.plan.outputs], later=True)
@@ -95,7 +94,7 @@ class SmallGroups(Groups):
 
     def _forget(self) -> None:
         if self.looking is not None:
-            self.looking.let_go()
+            self.looking.memo.let_go()
 
     def _first_failures(self, turn: int) -> Saved | None:
         """The failures that are judged first."""

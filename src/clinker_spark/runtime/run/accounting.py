@@ -52,7 +52,7 @@ class Accounts:
         have. The next read of these files would say it anew."""
         builder = self.state.builder
         if parts:
-            builder.facts[f"{output}: in files"] = sum(pq.read_metadata(part).num_rows for part in parts)
+            builder.metrics.facts[f"{output}: in files"] = sum(pq.read_metadata(part).num_rows for part in parts)
             rows, there = count(f"{output}: rows"), count(f"{output}: in files")
             builder.ledger.law(output, "wrote {left} records, and its files have {right}", rows, there)
         aside = None
@@ -60,23 +60,25 @@ class Accounts:
             scan = builder.scans[name]
             if scan.rows is not None:
                 self.read[name] = scan.rows
-            if scan.splits is not None and builder.progress is not None and builder.keeps_progress:
-                given = final_count(Path(builder.progress), name, scan.splits)
+            if scan.splits is not None and builder.progress is not None and builder.run.local:
+                given = final_count(builder.progress, name, scan.splits)
                 if given is not None:
-                    builder.facts[f"{name}: given"] = given
+                    builder.metrics.facts[f"{name}: given"] = given
             if scan.split_files is not None:
                 aside = aside or kept_by_readers(self.state)
                 if aside is not None:
                     index = self.state.source(name).index
                     self.read[name] = aside.records[name]
-                    builder.facts[f"{name}: kept aside"] = sum(c.count for c in aside.counts if c.source == index)
+                    builder.metrics.facts[f"{name}: kept aside"] = sum(
+                        c.count for c in aside.counts if c.source == index
+                    )
 
     def numbers(self) -> dict[str, int]:
         """What is known of the last pass."""
         builder = self.state.builder
-        known = {f"{name}: read": count for name, count in self.read.items()} | builder.facts
-        for name in builder.counts:
-            for metric, value in builder.counted(name).items():
+        known = {f"{name}: read": count for name, count in self.read.items()} | builder.metrics.facts
+        for name in builder.metrics.counts:
+            for metric, value in builder.metrics.counted(name).items():
                 if isinstance(value, int):
                     known[f"{name}: {metric}"] = value
         return known
@@ -120,8 +122,12 @@ class Accounts:
         in_part = {before.name for node in early for before in plan.upstream(node.name)}
         found = []
         for name, scan in builder.scans.items():
-            said = f"{name}: given" in builder.facts or scan.rows is not None or f"{name}.source" in builder.counts
-            said = said and (scan.split_files is None or f"{name}: kept aside" in builder.facts)
+            said = (
+                f"{name}: given" in builder.metrics.facts
+                or scan.rows is not None
+                or f"{name}.source" in builder.metrics.counts
+            )
+            said = said and (scan.split_files is None or f"{name}: kept aside" in builder.metrics.facts)
             if name not in in_part and not said and builder.progress is not None:
                 found.append(name)
         return found
@@ -134,12 +140,12 @@ class Accounts:
             term for law in builder.ledger.laws.values() for side in (law.left, law.right) for term, _ in side.terms
         }
         mentioned |= {term for term, _ in builder.ledger.failed.terms}
-        for name, (_, metrics) in list(builder.observed.items()):
-            if any(f"{name}: {metric}" in mentioned for metric in metrics):
-                builder.recount(name)
+        for name, counted in builder.metrics.counts.items():
+            if any(f"{name}: {metric}" in mentioned for metric in counted.metrics):
+                builder.metrics.recount(name)
         for node, report in zip(self.state.plan.outputs, self.state.report.outputs, strict=False):
             if self.state.again != "cut" and node.output_name == report.name:
-                report.records = builder.counted(node.name).get("rows", report.records)
+                report.records = builder.metrics.counted(node.name).get("rows", report.records)
 
     def check(self) -> None:
         """Before anything is published: all laws of the last pass, and a dead letter for each record that failed."""

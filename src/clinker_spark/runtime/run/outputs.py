@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,6 @@ from clinker_spark.runtime.run.parquet_files import SeveralParquet, one_parquet
 from clinker_spark.runtime.run.progress import writing
 from clinker_spark.runtime.run.report import OutputReport
 from clinker_spark.runtime.run.state import RunState
-from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.output import (
     Prepared,
     prepare_output,
@@ -40,6 +39,8 @@ from clinker_spark.spark.operators.output import (
     write_parts,
     write_parts_together,
 )
+from clinker_spark.spark.operators.passes import Pass, Retraction, Write
+from clinker_spark.spark.scan.row_filter import Chosen
 
 
 @dataclass(frozen=True)
@@ -139,16 +140,16 @@ class Outputs:
         place = self.targets[node.name]
         folder = self._folder(node, place)
         report = OutputReport(node.output_name)
-        counts = builder.counted(node.name, patience=120)
+        counts = builder.metrics.counted(node.name, patience=120)
         if "rows" not in counts:  # without them nobody knows whether records failed
             raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
-        builder.heard(node)
+        builder.metrics.heard(node)
         report.records = counts["rows"]
         self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
         if not self._parts:
             builder.job_done()
         plan = self.state.plan
-        thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}.pairs").get("pairs", 0))
+        thresholds.check_output_rows(plan, lambda name: builder.metrics.counted(f"{name}.pairs").get("pairs", 0))
         if self.state.failed():
             self.state.expects_failures()
         report.dropped = counts.get("dropped", 0)
@@ -325,15 +326,14 @@ class Outputs:
         self.finish(node.name)
         return True
 
-    def write_again(self, prepare: Callable[[Builder], None]) -> int:
-        """All outputs once more; gives the number of records that failed. When some did, those that are not written
-        yet wait for the next time."""
+    def write_again(self, retraction: Retraction, chosen: Mapping[str, Chosen]) -> int:
+        """All outputs once more, without what was retracted or is not `chosen`; gives the number of records that
+        failed. When some did, those that are not written yet wait for the next time."""
         self.again = True
         self.state.attempt.forget()
         self.state.report.outputs.clear()
-        builder = self.state.pass_without()
-        builder.keeps = self.state.plan.facts.materialized
-        prepare(builder)
+        materialized = Write(materialized=self.state.plan.facts.materialized)
+        builder = self.state.write_again(Pass(materialized, chosen=chosen, retraction=retraction))
         self._parts.clear()
         self._prepared.clear()
         try:
@@ -347,7 +347,7 @@ class Outputs:
             self.complete = len(self.state.report.outputs) == len(self.state.plan.outputs)
             return self.state.failed()
         finally:
-            builder.let_go()
+            builder.memo.let_go()
 
 
 def _alike(one: OutputPlan, other: OutputPlan) -> bool:

@@ -26,6 +26,7 @@ from clinker_spark.runtime.run.report import RunReport, SourceReport
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.runtime.run.variables import find_values
 from clinker_spark.spark.joins.sides import key_sketches
+from clinker_spark.spark.operators.passes import Pass, Show
 from clinker_spark.spark.operators.record_log import record_lines
 from clinker_spark.spark.scan.request import SourceFile
 from clinker_spark.spark.session import small_inputs
@@ -98,14 +99,14 @@ class _Run:
             case CheckOrder():
                 name = f"order of {stage.source}"
                 with self.state.timed(name), self.state.passing(f"checking the {name}", [stage.source]):
-                    self.state.plan, found = settle_order(self.state.new_builder(letters=False), stage.source)
+                    self.state.plan, found = settle_order(self.state.new_builder(), stage.source)
                     if found is not None:
                         self.state.unsorted[stage.source] = found.points
                         self.state.report.warnings.append(found.warning)
             case Values():
                 with self.state.timed(stage.transform), self.state.passing(f"values of {stage.transform}"):
-                    node = self.state.plan[stage.transform]
-                    find_values(self.state.new_builder(letters=False), node, self.state.values)
+                    asked = Pass(Show(values_of=stage.transform))
+                    find_values(self.state.new_builder(asked), self.state.values)
             case Write():
                 self.outputs.write(stage.output)
             case LogRecords():
@@ -141,7 +142,7 @@ class _Run:
         """Validations that only warn, in numbers."""
         for node in self.state.plan.nodes:
             for i, check in enumerate(node.checks):
-                count = self.state.builder.counted(f"{node.name}.check {i}").get("warned", 0)
+                count = self.state.builder.metrics.counted(f"{node.name}.check {i}").get("warned", 0)
                 if count:
                     message = f"{count} record(s) fail '{check.name}': {check.message}"
                     self.state.report.warnings.append(node.diagnostic("W017", message, "config", "validations", i))
@@ -169,7 +170,7 @@ class _Run:
     def _log_records(self, name: str) -> None:
         node = self.state.plan[name]
         for log in node.record_logs:
-            lines = record_lines(self.state.new_builder(letters=False), node, log)
+            lines = record_lines(self.state.new_builder(), node, log)
             event = {"level": log.rule.level, "name": log.rule.name or node.name, "message": log.rule.message}
             for fields in lines.shown:
                 self.state.tell("log", {**event, "fields": fields})

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from clinker_spark.runtime.run.progress import FINDING, Passes, Watch, records_r
 from clinker_spark.runtime.run.report import RunReport
 from clinker_spark.runtime.run.variables import Values, with_values
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.passes import Pass, RunContext, Write
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.remote_files import RemoteFiles
 from clinker_spark.spark.scan.request import SourceFile
@@ -70,39 +72,43 @@ class RunState:
 
     @cached_property
     def builder(self) -> Builder:
-        """The first pass."""
-        builder = self.new_builder(letters=False)
-        builder.writes = True
-        builder.sets_aside = builder.keeps_progress = is_local(self.spark)
-        return builder
+        """The last pass that wrote outputs."""
+        return self.new_builder(Pass(Write(sets_aside=is_local(self.spark))))
 
-    def pass_without(self) -> Builder:
-        """A first pass once more; whoever asks says what it leaves out."""
-        builder = self.builder = self.new_builder(letters=False)
-        builder.writes = True
-        builder.keeps_progress = is_local(self.spark)
-        return builder
+    def context(self) -> RunContext:
+        """What passes that begin now have in common."""
+        return with_values(
+            RunContext(
+                spark=self.spark,
+                plan=self.plan,
+                contexts=contexts(self.plan, self.options),
+                files=self.files,
+                unsorted=self.unsorted,
+                small=self.small,
+                folder=self.progress,
+                local=is_local(self.spark),
+                measured=self.measured,
+            ),
+            self.values,
+        )
 
-    def new_builder(self, *, letters: bool, suspects: frozenset[str] | None = None) -> Builder:
-        """A pass over the data; one with `letters` looks for failures, at `suspects` only if these are known."""
-        known = {
-            name: with_values(context, self.values.pipeline)
-            for name, context in contexts(self.plan, self.options).items()
-        }
-        builder = Builder(self.spark, self.plan, known, self.files, letters, suspects)
-        builder.file_values = self.values.files
-        builder.progress = builder.meter = self.progress
-        builder.measured = self.measured
-        builder.unsorted = self.unsorted
-        builder.small = self.small
+    def new_builder(self, asked: Pass | None = None, plan: Plan | None = None) -> Builder:
+        """A pass over the data, by the plan of the run or one that was made for it."""
+        context = self.context()
+        builder = Builder(context if plan is None else replace(context, plan=plan), asked or Pass())
         self._builders.append(builder)
         return builder
+
+    def write_again(self, asked: Pass) -> Builder:
+        """A pass that writes all outputs once more."""
+        self.builder = self.new_builder(asked)
+        return self.builder
 
     def let_go(self) -> None:
         """Of everything that passes keep in memory."""
         with while_it_lives():
             for builder in self._builders:
-                builder.let_go()
+                builder.memo.let_go()
 
     @property
     def unsure(self) -> bool:
@@ -112,7 +118,7 @@ class RunState:
 
     def failed(self) -> int:
         """How many records failed in the jobs that wrote outputs, apart from those that readers kept."""
-        return sum(self.builder.counted(name).get("failed", 0) for name in self.builder.counts)
+        return sum(self.builder.metrics.failed().values())
 
     def source(self, name: str) -> SourcePlan:
         return next(node for node in self.plan.sources if node.name == name)

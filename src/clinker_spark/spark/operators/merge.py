@@ -36,7 +36,7 @@ def build_merge(builder: Builder, node: MergePlan) -> Stream:
     typed = any(map(has_types, kinds))
     frames = [_aligned(stream, node, names, hidden, i, typed) for i, stream in enumerate(streams)]
     union = reduce(DataFrame.unionByName, frames)
-    if builder.small:  # one partition, in order: what follows needs no exchange
+    if builder.run.small:  # one partition, in order: what follows needs no exchange
         union = union.coalesce(1)
     routes = {stream.route for stream in streams}
     in_place = node.in_order([stream.in_place for stream in streams])

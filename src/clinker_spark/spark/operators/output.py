@@ -34,6 +34,7 @@ from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.operators.stream import Stream, direction, failed
 from clinker_spark.spark.parts import part_writer
+from clinker_spark.spark.rejects.collected import Held
 from clinker_spark.spark.rejects.withheld import with_held
 from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
 
@@ -90,10 +91,10 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     Lines are made before records are counted: counting ends Spark's generated code, and a line is the shortest form
     in which a record can get over that.
     """
-    if builder.letters:
+    if builder.finds:
         fine = builder.settle(node, stream)
         if HELD_COLUMN in fine.frame.columns:
-            builder.held.append((fine.frame.where(F.col(quote(HELD_COLUMN))), node, fine))
+            builder.rejects.held.append(Held(fine.frame.where(F.col(quote(HELD_COLUMN))), node, fine.frame))
         return stream.frame
     withheld = HELD_COLUMN in stream.frame.columns
     sorting = node.config.sort_order
@@ -133,7 +134,7 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
         metrics["dropped"] = left - counts.get(FAILED_COLUMN, F.lit(0)) - counts.get(WITHHELD_COLUMN, F.lit(0))
     _write_down(builder, node, stream, metrics)
     kept = frame.columns[: len(columns)]
-    frame = builder.count(node.name, frame, **metrics)
+    frame = builder.metrics.count(node.name, frame, **metrics)
     if good:
         frame = frame.where(F.col(quote(GOOD_COLUMN)).isNotNull())
     if needs_sort or apart:

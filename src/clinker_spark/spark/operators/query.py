@@ -50,7 +50,7 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
 
     register_patterns(builder.spark, node.functions)
     frame = builder.spark.sql(query.text(view))
-    if builder.letters:
+    if builder.finds:
         pairs: list[Any] = [item for n, t in node.schema.items() for item in (F.lit(n), F.expr(sql_text(quote(n), t)))]
         letter = F.create_map(*pairs).cast(LETTER_TYPE)
         frame = frame.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: letter})

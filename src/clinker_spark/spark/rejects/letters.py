@@ -30,9 +30,10 @@ from clinker_spark.plan.columns import (
 )
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
-from clinker_spark.spark.operators.build import Builder, SetAside
+from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.parts import part_writer
+from clinker_spark.spark.rejects.collected import SetAside
 from clinker_spark.spark.rejects.correlated import text_map
 from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.scan.lines import BASE64, TEXT
@@ -57,7 +58,7 @@ class LetterCount:
 def letters(builder: Builder, suspected: Callable[[SetAside], bool] = lambda place: True) -> DataFrame | None:
     """All failures at suspected places; None when no record can fail there. Columns: source, file, row, stage, route,
     category, field, value, message, letter, tie, keys, groups, trigger, built."""
-    frames = [_letters(builder.plan, found) for found in builder.failures if suspected(found)]
+    frames = [_letters(builder.plan, found) for found in builder.rejects.failures if suspected(found)]
     return reduce(DataFrame.unionByName, frames) if frames else None
 
 

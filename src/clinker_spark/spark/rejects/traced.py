@@ -46,13 +46,15 @@ def traced(builder: Builder, most: int) -> DataFrame:
     `what`. A node that makes more than one record of another gives no more than `most` rows, to be safe."""
     failures = letters(builder)
     found = [] if failures is None else [failures.withColumn(WHAT, F.lit(FAILED))]
-    found += [_records(frame, builder.plan[name], MADE_OF, builder) for name, frame in builder.contributions.items()]
     found += [
-        _records(fine.frame, node, REACHED, builder)
-        for _, node, fine in builder.held
-        if builder.plan.facts.keys[node.inputs[0].node].own
+        _records(frame, builder.plan[name], MADE_OF, builder) for name, frame in builder.rejects.contributions.items()
     ]
-    found += [_records(frame, node, LEFT_OUT, builder) for frame, node in builder.without]
+    found += [
+        _records(held.reached, held.node, REACHED, builder)
+        for held in builder.rejects.held
+        if builder.plan.facts.keys[held.node.inputs[0].node].own
+    ]
+    found += [_records(frame, node, LEFT_OUT, builder) for frame, node in builder.rejects.left_out]
     if any(node.multiplies for node in builder.plan.nodes):
         found = [frame.limit(most) for frame in found]
     return reduce(DataFrame.unionByName, found)

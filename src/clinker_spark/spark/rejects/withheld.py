@@ -33,26 +33,26 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
     its keys are those of the failure, `primary` only if the first one is. A record that was read from one source is
     spared when only another source failed."""
     keys = builder.plan.facts.keys[node.inputs[0].node]
-    if builder.all_held:
+    if builder.asked.all_held:
         return stream.over(stream.frame.withColumn(HELD_COLUMN, F.lit(True)))
-    if builder.dirty is None or not keys.own:
+    if builder.asked.retraction.withheld is None or not keys.own:
         return stream
     frame, names = stream.frame, stream.frame.columns
     held: list[Column] = []
     for source, own in concerned(builder.plan, keys):
-        frame, mark = builder.dirty.marked(frame, source, own, also_compared(builder.plan, node))
+        frame, mark = builder.asked.retraction.withheld.marked(frame, source, own, also_compared(builder.plan, node))
         if mark is not None and keys.single and len(keys.sources) > 1:
             mark = mark & (F.col(quote(FROM_COLUMN)) == source.index)
         held += [] if mark is None else [mark]
     marked = frame.withColumn(HELD_COLUMN, F.coalesce(reduce(Column.__or__, held, F.lit(False)), F.lit(False)))
     marked = marked.select(*[F.col(quote(name)) for name in (*names, HELD_COLUMN)])
-    return replace(stream.over(marked), in_place=stream.in_place and builder.few)
+    return replace(stream.over(marked), in_place=stream.in_place and builder.asked.retraction.broadcastable)
 
 
 def without_left_out(builder: Builder, node: AggregatePlan, stream: Stream) -> Stream:
     """What a relaxed aggregate is made of, with `retraction_scope: group`: not of the other records of a group with a
     failure, as far as they come from the failed record's source."""
-    groups, keys = builder.left_out, builder.plan.facts.keys[node.inputs[0].node]
+    groups, keys = builder.asked.retraction.left_out, builder.plan.facts.keys[node.inputs[0].node]
     if groups is None or not keys.own:
         return stream
     frame, names = stream.frame, stream.frame.columns
@@ -67,11 +67,11 @@ def without_left_out(builder: Builder, node: AggregatePlan, stream: Stream) -> S
     flag = F.when(reduce(Column.__or__, gone), True)
     frame = frame.withColumn(LEFT_OUT_COLUMN, flag).select(*[F.col(quote(name)) for name in (*names, LEFT_OUT_COLUMN)])
     flow = stream.flow
-    if builder.letters:
-        builder.without.append((frame.where(F.col(quote(LEFT_OUT_COLUMN)).isNotNull()), node))
+    if builder.finds:
+        builder.rejects.left_out.append((frame.where(F.col(quote(LEFT_OUT_COLUMN)).isNotNull()), node))
     else:
         name = f"{node.name}.left out"
-        frame = builder.count(name, frame, rows=F.count(F.lit(1)), gone=F.count(quote(LEFT_OUT_COLUMN)))
+        frame = builder.metrics.count(name, frame, rows=F.count(F.lit(1)), gone=F.count(quote(LEFT_OUT_COLUMN)))
         rows, left = count(f"{name}: rows"), count(f"{name}: gone")
         what = "takes {left} records, and {right} were looked at for their groups"
         builder.ledger.law(node.name, what, flow, rows)
