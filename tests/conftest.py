@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.support.workbench import Workbench
 
 
 LONGEST = (
@@ -48,7 +51,8 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The Spark of this process, as users have it."""
     from clinker_spark.spark.session.sessions import (
         session,  # most tests need no Java, and should not wait for the import
     )
@@ -58,6 +62,28 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
-    started = session("local[2]", app_name="tests", conf=settings, java_options=QUICK_JVM)
-    yield started
-    started.stop()
+    spark = session("local[2]", app_name="tests", conf=settings, java_options=QUICK_JVM)
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture(scope="session")
+def quick(started: SparkSession) -> SparkSession:
+    """The same Spark with the settings for a few rows."""
+    from tests.support import sessions
+
+    return sessions.quick(started)
+
+
+@pytest.fixture(scope="session")
+def spark(started: SparkSession) -> SparkSession:
+    """What tests of a folder ask for: its `conftest.py` may say that `quick` is meant."""
+    return started
+
+
+@pytest.fixture
+def bench(tmp_path: Path, quick: SparkSession) -> Workbench:
+    """A folder for the files and pipelines of one test."""
+    from tests.support.workbench import Workbench
+
+    return Workbench(tmp_path, quick)

@@ -1,55 +1,15 @@
-"""Pipelines in a temporary folder, run in the one session of the process."""
+"""Whole runs over a few records: Spark compiles nothing."""
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.run.options import Options
-from clinker_spark.runtime.run.pipeline import run
-from clinker_spark.runtime.run.report import RunReport
-from tests.support.sessions import quick
-
-
-class Workbench:
-    """Files and pipelines of one test."""
-
-    def __init__(self, folder: Path, spark: Any) -> None:
-        self.folder = folder
-        self.spark = spark
-
-    def file(self, name: str, text: str | bytes) -> Path:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    def run(self, pipeline: str, **options: Any) -> RunReport:
-        self.file("pipeline.yaml", pipeline)
-        return run(prepare(self.folder / "pipeline.yaml"), self.spark, Options(**options))
-
-    def text(self, name: str) -> str:
-        return (self.folder / name).read_text()
-
-    def letters(self, name: str = "dead.csv") -> list[dict[str, str]]:
-        with open(self.folder / name, newline="") as file:
-            return list(csv.DictReader(file))
-
-    def left_over(self) -> list[str]:
-        """Attempts and locks that should be gone. Manifests stay."""
-        return [str(p) for p in self.folder.rglob(".clinker-*") if not p.name.startswith(".clinker-manifest-")]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
-def spark(spark: Any) -> Any:
-    return quick(spark)
-
-
-@pytest.fixture
-def bench(tmp_path: Path, spark: Any) -> Callable[[], Workbench] | Workbench:
-    return Workbench(tmp_path, spark)
+def spark(quick: SparkSession) -> SparkSession:
+    return quick

@@ -167,13 +167,9 @@ class Accounts:
             return [Difference("", f"{failed:,} records failed, and there are {letters:,} dead letters")]
         for component in self.state.plan.facts.components:
             balance = self._balance(component, values)
-            if balance is not None and balance.missing and not self._hidden(balance):
+            if balance is not None and balance.missing:
                 found.append(Difference(balance.sources[0], f"and what follows it: {balance}"))
         return found
-
-    def _hidden(self, balance: Balance) -> bool:
-        """Were records taken back that are not to be shown among the dead letters?"""
-        return self.state.holds_groups and not self.state.handling.dlq.include_retracted and balance.missing > 0
 
     def _balance(self, component: Component, values: Mapping[str, int]) -> Balance | None:
         """Where the records of some sources went, if each of them went to one place and all numbers are known.

@@ -10,7 +10,7 @@ import pytest
 
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.render.rendering import render
-from tests.spark.output_tools import framed, out_columns, output, write
+from tests.spark.render.output_tools import framed, out_columns, output, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,8 +19,7 @@ from clinker_spark.query.program import compile_query, located, run
 from clinker_spark.query.types import ListType
 from clinker_spark.query.values import Dataset
 from clinker_spark.runtime.query.engine import QueryEngine
-
-from .programs import CASES, ORDERS, PEOPLE
+from tests.query.programs import CASES, ORDERS, PEOPLE
 
 Runner = Callable[..., Any]
 

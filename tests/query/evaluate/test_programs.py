@@ -11,8 +11,7 @@ from clinker_spark.query.failures import QueryError
 from clinker_spark.query.program import compile_query, run
 from clinker_spark.query.types import type_of_value
 from clinker_spark.query.values import show
-
-from .programs import CASES, ORDERS, PEOPLE
+from tests.query.programs import CASES, ORDERS, PEOPLE
 
 NAMES = {"people": PEOPLE, "orders": ORDERS}
 

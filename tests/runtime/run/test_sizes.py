@@ -8,7 +8,7 @@ from typing import Any
 
 from clinker_spark.cxl.errors import EvalError
 from clinker_spark.cxl.program import compile
-from tests.runtime.conftest import Workbench
+from tests.support.workbench import Workbench
 
 EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
 N = 1000

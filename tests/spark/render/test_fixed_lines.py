@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clinker_spark.spark.render.rendering import render
-from tests.spark.output_tools import framed, out_columns, output, write
+from tests.spark.render.output_tools import framed, out_columns, output, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import read_split
 from clinker_spark.spark.scan.lines import line_text, shown_line
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile
-from tests.spark.test_csv_unclosed import texts
+from tests.spark.scan.csv.test_unclosed import texts
 
 SOURCE = """
   - type: source
