@@ -230,7 +230,7 @@ def run_cases(spark: SparkSession, folder: Path, cases: list[tuple[Shape, str, s
         if key not in plans:
             plans[key] = plan_of(folder, shape, match, on_miss, number)
         plan: Any = plans[key]
-        needs = plan.facts.required
+        needs = plan.facts.columns.required
         streams = {
             name: made.select(*sorted(needs[name].columns), ARRIVAL_COLUMN)
             for name, made in (("a", left), ("b", right))

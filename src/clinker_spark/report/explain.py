@@ -103,11 +103,11 @@ def _properties(plan: Plan) -> list[str]:
     lines = []
     facts = plan.facts
     for node in plan.nodes:
-        need, sorting = facts.required[node.name], facts.sorting[node.name]
+        need, sorting = facts.columns.required[node.name], facts.order.sorting[node.name]
         lines.append(f"{node.kind}.{node.name}:")
         lines.append(f"  columns: {', '.join(f'{name}: {t}' for name, t in node.schema.items())}")
         if node.streams:
-            lines.append(f"  ordering: {'in place' if node.name in facts.in_order else 'by arrival'}")
+            lines.append(f"  ordering: {'in place' if node.name in facts.order.in_order else 'by arrival'}")
             if sorting:
                 lines.append(f"  sorted by: {', '.join(map(sort_words, sorting))}, file by file")
             hidden = [*([ARRIVAL_COLUMN] if need.arrival else []), *([DOCUMENT_COLUMN] if need.document else [])]
@@ -117,7 +117,7 @@ def _properties(plan: Plan) -> list[str]:
         reasons = facts.python.get(node.name, ())
         why = f" (Arrow batches): {', '.join(reasons)}" if reasons else ""
         lines.append(f"  engine: {engine(plan, node)}{why}")
-        lines.append(f"  buffer: {'materialized' if node.name in facts.exchanges else 'streaming'}")
+        lines.append(f"  buffer: {'materialized' if node.name in facts.order.exchanges else 'streaming'}")
         lines.append(f"  can fail: {'yes' if node.name in facts.fallible else 'no'}")
     return lines
 
@@ -204,9 +204,9 @@ def _estimated(found: Any) -> dict[str, Any] | None:
 
 def _node_properties(plan: Plan, node: PlanNode) -> dict[str, Any]:
     facts = plan.facts
-    need = facts.required[node.name]
+    need = facts.columns.required[node.name]
     return {
-        "ordering": {"in_place": node.name in facts.in_order, "arrival": need.arrival},
+        "ordering": {"in_place": node.name in facts.order.in_order, "arrival": need.arrival},
         "columns_used": sorted(need.columns),
         "fallible": node.name in facts.fallible,
         "engine": engine(plan, node),

@@ -13,4 +13,5 @@ def find_order(plan: Plan, facts: Facts) -> Facts:
     for node in plan.nodes:
         before = [found[ref.node] for ref in node.inputs]
         found[node.name] = node.in_order(before) and not (plan.moved and not node.inputs)
-    return replace(facts, in_order=frozenset(name for name, here in found.items() if here))
+    in_order = frozenset(name for name, here in found.items() if here)
+    return replace(facts, order=replace(facts.order, in_order=in_order))

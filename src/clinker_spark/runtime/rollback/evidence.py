@@ -149,7 +149,7 @@ class Withheld:
     @staticmethod
     def at(plan: Plan, node: OutputPlan, dirty: DirtyGroups) -> Withheld:
         """Those of an output; see `withheld.with_held`."""
-        keys, also = plan.facts.keys[node.inputs[0].node], also_compared(plan, node)
+        keys, also = plan.facts.correlation.keys[node.inputs[0].node], also_compared(plan, node)
         tests = [(source, dirty.texts(source, own, also)) for source, own in concerned(plan, keys)]
         return Withheld(tests, keys.single and len(keys.sources) > 1)
 
@@ -163,7 +163,7 @@ class Withheld:
 
 
 def _writes_records_of(plan: Plan, end: OutputPlan, source: SourcePlan) -> bool:
-    keys = plan.facts.keys[end.inputs[0].node]
+    keys = plan.facts.correlation.keys[end.inputs[0].node]
     return bool(keys.own) and keys.single and source.name in keys.sources
 
 

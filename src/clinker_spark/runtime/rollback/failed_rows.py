@@ -42,8 +42,9 @@ def _arrive_alone(plan: Plan, ends: Sequence[str]) -> bool:
 
 def only_for_failures(plan: Plan, ends: Sequence[str]) -> Plan:
     """The plan of a pass up to some nodes that shows which records fail there, and nothing else of them."""
-    required = {**plan.facts.required, **required_of(plan.up_to(ends), plan.facts.in_order)}
-    return replace(plan, facts=replace(plan.facts, required=required))
+    facts = plan.facts
+    required = {**facts.columns.required, **required_of(plan.up_to(ends), facts.order.in_order)}
+    return replace(plan, facts=replace(facts, columns=replace(facts.columns, required=required)))
 
 
 def choose_failed(builder: Builder, places: Container[str], folder: Path) -> dict[str, Chosen] | None:

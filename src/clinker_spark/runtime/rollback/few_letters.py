@@ -18,7 +18,7 @@ def failed_groups(plan: Plan, failed: Sequence[Saved]) -> Iterator[tuple[int, Ke
     for found in failed:
         table = found.table("source", "stage", "keys")
         for source, stage, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            blame = plan.facts.blamed[stage]
+            blame = plan.facts.correlation.blamed[stage]
             for index in [source] if blame.traced and source is not None else blame.others:
                 yield index, dict(pairs or ())
 

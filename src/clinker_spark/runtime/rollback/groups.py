@@ -250,7 +250,9 @@ class Groups:
         for name in place.stream.carried:
             # The records that a total cannot be made of are set aside before it; what goes on from there are totals.
             total = self.plan[name].totals and place.name != f"{name}.rows"
-            found.append((self.plan.facts.made_strata if total else self.plan.facts.strata)[name])
+            found.append(
+                (self.plan.facts.correlation.made_strata if total else self.plan.facts.correlation.strata)[name]
+            )
         return min(found), max(found)
 
     def _with_strata(self, found: Any) -> Any:
@@ -258,7 +260,10 @@ class Groups:
         records which it was made of. What nothing can be retracted for has none, -1."""
         cases = []
         for i, node in enumerate(self.plan.nodes):
-            low, high = self.plan.facts.strata[node.name], self.plan.facts.made_strata[node.name]
+            low, high = (
+                self.plan.facts.correlation.strata[node.name],
+                self.plan.facts.correlation.made_strata[node.name],
+            )
             made = f"CASE WHEN map_contains_key(groups, {sql_string(node.name)}) THEN {high} ELSE {low} END"
             cases.append(f"WHEN {i} THEN {made if high > low else low}")
         judged = f"CASE stage {' '.join(cases)} END"
@@ -317,7 +322,7 @@ class Groups:
     def _keep_numbers(self, builder: Builder) -> None:
         if not self.plan.shows_keys:
             return
-        for name in self.plan.facts.relaxed:
+        for name in self.plan.facts.correlation.relaxed:
             frame = builder.stream(StreamRef(name)).frame
             numbers = frame.select(f"`{GROUP_PREFIX}{name}`", f"`{CK_AGGREGATE_PREFIX}{name}`").toDF("id", "number")
             self.indexes[name] = self._save(numbers, f"numbers-{name.replace('/', '~')}").frame
@@ -362,11 +367,13 @@ class Groups:
         return DataError([self.plan.outputs[0].diagnostic("E411", "records failed that are not found again")])
 
     def _held(self) -> Saved | None:
-        scoped = self.handling.retraction_scope == "group" and self.plan.facts.relaxed
-        if not scoped and not any(self.plan.facts.keys[node.inputs[0].node].own for node in self.plan.outputs):
+        scoped = self.handling.retraction_scope == "group" and self.plan.facts.correlation.relaxed
+        if not scoped and not any(
+            self.plan.facts.correlation.keys[node.inputs[0].node].own for node in self.plan.outputs
+        ):
             return None
-        ends = [node.name for node in self.plan.outputs if self.plan.facts.keys[node.inputs[0].node].own]
-        ends += self.plan.facts.relaxed if scoped else []
+        ends = [node.name for node in self.plan.outputs if self.plan.facts.correlation.keys[node.inputs[0].node].own]
+        ends += self.plan.facts.correlation.relaxed if scoped else []
         builder = self._letters_builder(ends, dirty=True)
         found = ops.held_records(builder)
         if found is None:

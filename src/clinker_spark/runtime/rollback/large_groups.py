@@ -21,7 +21,7 @@ def has_large_groups(state: RunState) -> bool:
     for node in plan.sources:
         if node.name in seen or not node.config.correlation_key:
             continue
-        family = [plan.source(name) for name in plan.facts.families[node.name]]
+        family = [plan.source(name) for name in plan.facts.correlation.families[node.name]]
         seen |= {other.name for other in family}
         shown = Pass(Show(keys=True))
         if _may_exceed(state, family, most) and ops.has_large_group(state.new_builder(shown), family, most):

@@ -39,7 +39,7 @@ MOST_LINES = 4_000_000
 
 def can_settle_rows(state: RunState, kept_bad: SourceLetters | None) -> bool:
     """Is this the simple case? The readers must have seen all bad records, and be able to choose records."""
-    if kept_bad is None or not state.plan.facts.by_rows or not is_local(state.spark):
+    if kept_bad is None or not state.plan.facts.correlation.by_rows or not is_local(state.spark):
         return False
     if state.unsorted:  # the lines of the output do not stand as the records do in the file
         return False
@@ -119,7 +119,7 @@ class RowGroups:
 
     def _cut(self, found: Saved) -> bool:
         """Cut the lines of the groups out of the output; False when that cannot be done."""
-        if not self.plan.facts.writes_every_record:
+        if not self.plan.facts.correlation.writes_every_record:
             return False
         failed, held = self._marked(found)
         if len(held) > MOST_LINES:

@@ -38,7 +38,9 @@ def are_small(state: RunState, kept_bad: SourceLetters | None, *, oversize: bool
     """Can it be tried here?"""
     if not state.small or oversize or state.unsure or not all(node.traceable for node in state.plan.nodes):
         return False
-    if state.plan.shows_keys and state.plan.facts.relaxed:  # the numbers that totals had at first are kept there
+    if (
+        state.plan.shows_keys and state.plan.facts.correlation.relaxed
+    ):  # the numbers that totals had at first are kept there
         return False
     kept = 0 if kept_bad is None else sum(count.count for count in kept_bad.counts)
     return state.failed() + kept <= MOST_FAILED
@@ -110,7 +112,7 @@ class SmallGroups(Groups):
         if source is None and not groups:
             return -1
         name = self.plan.nodes[stage].name
-        return (self.plan.facts.made_strata if name in groups else self.plan.facts.strata)[name]
+        return (self.plan.facts.correlation.made_strata if name in groups else self.plan.facts.correlation.strata)[name]
 
     def _made_of(self, failed: Saved, turn: int) -> list[Saved]:
         """The records that failed totals were made of."""

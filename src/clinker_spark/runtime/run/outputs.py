@@ -332,7 +332,7 @@ class Outputs:
         self.again = True
         self.state.attempt.forget()
         self.state.report.outputs.clear()
-        materialized = Write(materialized=self.state.plan.facts.materialized)
+        materialized = Write(materialized=self.state.plan.facts.order.materialized)
         builder = self.state.write_again(Pass(materialized, chosen=chosen, retraction=retraction))
         self._parts.clear()
         self._prepared.clear()

@@ -68,7 +68,7 @@ class RunState:
     @property
     def holds_groups(self) -> bool:
         """Are groups with a failure held back? A run that stops at the first failure does not."""
-        return self.plan.facts.correlated and self.handling.strategy == "continue"
+        return self.plan.facts.correlation.correlated and self.handling.strategy == "continue"
 
     @cached_property
     def builder(self) -> Builder:

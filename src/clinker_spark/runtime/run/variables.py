@@ -23,7 +23,7 @@ class Values:
 def with_defaults(plan: Plan, context: Context) -> Context:
     """The context with the declared variables as they are before anybody writes them."""
     scopes: dict[str, dict[str, Any]] = {"pipeline": {}, "source": {}, "record": {}}
-    for (scope, name), value in plan.facts.variable_defaults.items():
+    for (scope, name), value in plan.facts.variables.defaults.items():
         scopes[scope][name] = value
     return replace(
         context,
@@ -46,7 +46,7 @@ def with_found_values(context: RunContext, limit: int | None = None) -> RunConte
     """The same with the values of all variables, for those who run no stages. They are found in at most `limit` records
     of each source."""
     values = Values()
-    for name in context.plan.facts.variable_writers:
+    for name in context.plan.facts.variables.writers:
         find_values(Builder(with_values(context, values), Pass(Show(values_of=name), limit)), values)
     return with_values(context, values)
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     """The groups; rows that cannot be grouped are set aside as failures of this node."""
     [stream] = builder.inputs(node)
-    if node.name in builder.plan.facts.relaxed:
+    if node.name in builder.plan.facts.correlation.relaxed:
         stream = without_left_out(builder, node, stream)
     stream = builder.absorb(node, stream, "all")
     stream = stream.over(builder.with_file_values(node, stream.frame))
@@ -46,7 +46,7 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
         refine = lambda rows, keys: with_windows(rows, window, keys, apart)  # noqa: E731
         also.append(WINDOW_COLUMN)
     context = builder.context(node)
-    keys = builder.plan.facts.keys[node.name]
+    keys = builder.plan.facts.correlation.keys[node.name]
     name = f"{GROUP_PREFIX}{node.name}"
     identity = None
     if builder.traces or builder.asked.retraction.numbers.get(node.name) is not None:
@@ -65,7 +65,7 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     )
     if window is not None:
         groups = in_window_order(groups, node)
-    if node.name in builder.plan.facts.relaxed and builder.plan.shows_keys:
+    if node.name in builder.plan.facts.correlation.relaxed and builder.plan.shows_keys:
         groups = _numbered(builder, node, groups, node.index_column)
     if builder.finds:
         groups = groups.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: _letter(node)})

@@ -84,7 +84,7 @@ class Builder:
     @property
     def traces(self) -> bool:
         """Must failures be traced back through aggregates?"""
-        return self.finds and self.plan.facts.correlated
+        return self.finds and self.plan.facts.correlation.correlated
 
     @property
     def stamps(self) -> bool:
@@ -219,9 +219,9 @@ class Builder:
             known = self.run.file_values.get(path[-1]) if namespace == "source" and path else None
             if known is None or name in frame.columns:
                 continue
-            default = F.lit(self.plan.facts.variable_defaults["source", path[-1]])
+            default = F.lit(self.plan.facts.variables.defaults["source", path[-1]])
             if len(path) == 2:  # that of the named source's last file, whatever the record is
-                source = self.plan.source(self.plan.facts.named_sources[node.name][path[0]])
+                source = self.plan.source(self.plan.facts.variables.named_sources[node.name][path[0]])
                 own = [document for document in known if document >> DOCUMENT_BITS == source.index]
                 value = F.lit(known[max(own)]) if own else default
             elif known:

@@ -88,7 +88,7 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
 
 def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
     """The correlation columns that the result carries: those of the driver, or else of the matched record."""
-    wanted = builder.plan.facts.keys[node.name].columns
+    wanted = builder.plan.facts.correlation.keys[node.name].columns
     names = [n for n in frame.columns if not n.startswith((CK_PREFIX, MATCHED_PREFIX, BUILT_COLUMN)) or n in wanted]
     columns = [F.col(quote(name)) for name in names]
     for name in wanted:

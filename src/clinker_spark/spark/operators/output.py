@@ -187,7 +187,7 @@ def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[
 
 def _with_cells(builder: Builder, node: OutputPlan, stream: Stream, columns: list[OutColumn]) -> None:
     """Note where the reader has given finished cells."""
-    for cells in builder.plan.facts.cells.get(node.name, ()):
+    for cells in builder.plan.facts.columns.cells.get(node.name, ()):
         name = f"{CELLS_PREFIX}{cells.number}"
         if name in stream.frame.columns:
             for i in range(cells.at, cells.at + len(cells.run.columns)):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def build_query(builder: Builder, node: QueryPlan) -> Stream:
     """The rows of the query, each a new record: it has no place in a file of its own."""
     streams = [_settled(builder, node, i, stream) for i, stream in enumerate(builder.inputs(node))]
-    query = node.ordered if builder.plan.facts.required[node.name].arrival else node.query
+    query = node.ordered if builder.plan.facts.columns.required[node.name].arrival else node.query
     tag = f"{id(builder)}_{builder.plan.nodes.index(node)}"
     made: set[str] = set()
 

@@ -39,7 +39,7 @@ from clinker_spark.spark.operators.time_windows import event_time
 from clinker_spark.spark.rejects.dirty_groups import key_text
 from clinker_spark.spark.scan.formats import read
 from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
-from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
+from clinker_spark.spark.scan.request import Conventions, CsvExtras, Readers, ReadRequest, Scan, SourceFile
 from clinker_spark.spark.scan.scans import meter_path, progress_path
 
 LEAST_SAMPLED = 20_000
@@ -59,14 +59,15 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     removed = builder.asked.retraction.removed.get(node.name)
     if removed is not None:
         scan = replace(scan, frame=_without(scan.frame, removed, builder.asked.retraction))
-    if request.chosen is not None and request.chosen.keep:
+    chosen = request.csv.chosen
+    if chosen is not None and chosen.keep:
         # Failures and what is withheld are two readers of few records.
         scan = replace(scan, frame=builder.memo.store(scan.frame))
     builder.memo.scans[node.name] = scan
     assert scan.in_python == (node.name in builder.plan.facts.python), node.name
     frame = _counted(builder, node, scan)
     unsorted = builder.run.unsorted.get(node.name)
-    if unsorted is not None and builder.plan.facts.required[node.name].arrival:
+    if unsorted is not None and builder.plan.facts.columns.required[node.name].arrival:
         frame = repaired(frame, node, unsorted)
     columns = [F.col(quote(name)) for name in frame.columns if name not in _ENGINE]
     columns += [F.lit(None).cast(kind).alias(name) for name, kind in unread.items()]
@@ -76,7 +77,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     stream = Stream(
         frame.select(*columns),
         in_place=unsorted is None and (removed is None or builder.asked.retraction.broadcastable),
-        flow=_flow(builder, node, removed=removed is not None, chosen=request.chosen is not None),
+        flow=_flow(builder, node, removed=removed is not None, chosen=chosen is not None),
         pushes=not scan.in_python and not scan.fallible,
     )
     return builder.mark(node, stream)
@@ -85,19 +86,19 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
 def _unread(builder: Builder, node: SourcePlan) -> dict[str, str]:
     """The columns that are null instead of what stands in the files, with their types. When only failures are looked
     for, what goes to an output as it is cannot fail, and is not even sent."""
-    passed = builder.plan.facts.pass_through.get(node.name)
+    passed = builder.plan.facts.columns.pass_through.get(node.name)
     if not builder.finds or builder.asked.texts or passed is None:
         return {}
     keys = set(node.config.correlation_key or ())
-    wanted = builder.plan.facts.required[node.name].columns & set(node.schema)
+    wanted = builder.plan.facts.columns.required[node.name].columns & set(node.schema)
     return {name: physical(node.schema[name]) for name in wanted - passed.columns - keys}
 
 
 def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> ReadRequest:
     """What the reader is asked for."""
-    asked, run, need = builder.asked, builder.run, builder.plan.facts.required[node.name]
+    asked, run, need = builder.asked, builder.run, builder.plan.facts.columns.required[node.name]
     key = tuple(node.config.correlation_key or ())
-    passed = builder.plan.facts.pass_through.get(node.name)
+    passed = builder.plan.facts.columns.pass_through.get(node.name)
     cells = passed.runs if passed is not None and builder.writes else ()
     wanted = passed.columns if passed is not None and cells else need.columns & set(node.schema)
     wanted = wanted - set(unread)
@@ -115,24 +116,28 @@ def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> Rea
         files=run.files[node.name],
         columns=node.columns,
         options=node.config.options,
-        compression=node.config.compression,
-        on_unmapped=node.config.on_unmapped.mode,
-        date_formats=tuple(builder.plan.file.settings.date_formats),
+        conventions=Conventions(
+            node.config.compression, node.config.on_unmapped.mode, tuple(builder.plan.file.settings.date_formats)
+        ),
         wanted=wanted,
         arrival=need.arrival or (watched and not by_readers),
         positions=builder.finds or placed or unsorted,
         record=builder.finds and asked.texts,
         limit=asked.limit,
-        progress=progress,
-        meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
-        cells=cells,
-        only_flags=builder.writes or (builder.finds and not asked.texts),
-        aside=progress if asked.sets_aside else None,
-        watched=key if by_readers else (),
-        known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
-        chosen=asked.chosen.get(node.name),
-        keys=key if builder.stamps else (),
-        here=run.small and not asked.repeats,
+        readers=Readers(
+            progress=progress,
+            meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
+            known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
+            here=run.small and not asked.repeats,
+        ),
+        csv=CsvExtras(
+            cells=cells,
+            only_flags=builder.writes or (builder.finds and not asked.texts),
+            aside=progress if asked.sets_aside else None,
+            watched=key if by_readers else (),
+            chosen=asked.chosen.get(node.name),
+            keys=key if builder.stamps else (),
+        ),
     )
 
 
@@ -229,7 +234,7 @@ def _without(frame: DataFrame, removed: DataFrame | Sequence[tuple[int, int]], r
 
 def _hidden(builder: Builder, node: SourcePlan, scan: Scan) -> dict[str, Column]:
     """The hidden columns that somebody downstream needs."""
-    need = builder.plan.facts.required[node.name]
+    need = builder.plan.facts.columns.required[node.name]
     file = F.col(quote(FILE_COLUMN))
     found: dict[str, Column] = {}
     if need.arrival:
@@ -261,7 +266,7 @@ def _members(builder: Builder, node: SourcePlan, scan: Scan) -> dict[str, Column
         "count": lambda: F.lit(builder.source_count(node)).cast("long"),
         "name": lambda: F.lit(node.source_name),
     }
-    members = builder.plan.facts.required[node.name].members
+    members = builder.plan.facts.columns.required[node.name].members
     return {variable_column("source", name): column() for name, column in made.items() if name in members}
 
 

@@ -189,7 +189,9 @@ def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
         ends = [
             end
             for end in plan.outputs
-            if (keys := plan.facts.keys[end.inputs[0].node]).own and keys.single and source.name in keys.sources
+            if (keys := plan.facts.correlation.keys[end.inputs[0].node]).own
+            and keys.single
+            and source.name in keys.sources
         ]
         if not ends:
             continue
@@ -263,7 +265,9 @@ def oversize_letters(builder: Builder, most: int) -> DataFrame | None:
         .withColumn(RANK_COLUMN, F.row_number().over(first))
         .where(F.col(RANK_COLUMN) == 1)
     )
-    families = {plan.source(name).index: plan.source(found[0]).index for name, found in plan.facts.families.items()}
+    families = {
+        plan.source(name).index: plan.source(found[0]).index for name, found in plan.facts.correlation.families.items()
+    }
     if not families:
         return None
     family = reduce(

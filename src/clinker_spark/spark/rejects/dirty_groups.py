@@ -103,7 +103,7 @@ def _shapes(
 ) -> Iterator[tuple[Sequence[str], list[str], list[str]]]:
     """The fields of a source's key that a failed record can have, those that it shares with records which have `own`,
     and everything that is compared."""
-    for fields in plan.facts.carried_keys[source.name]:
+    for fields in plan.facts.correlation.carried_keys[source.name]:
         if shared := [name for name in own if name in fields]:
             yield fields, shared, list(dict.fromkeys((*shared, *also)))
 
@@ -127,7 +127,7 @@ def dirty_groups(plan: Plan, letters: DataFrame) -> DataFrame:
     """The groups of failed records: `source` and `keys`. What was made of several sources stands once for each."""
     own = F.array(F.col("source"))
     several: list[Column] = []
-    for blame in plan.facts.blamed:
+    for blame in plan.facts.correlation.blamed:
         rest = F.array(*[F.lit(index) for index in blame.others]).cast("array<int>")
         several.append(F.when(F.col("source").isNotNull(), own).otherwise(rest) if blame.traced else rest)
     sources = F.element_at(F.array(*several), F.col("stage") + 1)

@@ -52,7 +52,7 @@ def traced(builder: Builder, most: int) -> DataFrame:
     found += [
         _records(held.reached, held.node, REACHED, builder)
         for held in builder.rejects.held
-        if builder.plan.facts.keys[held.node.inputs[0].node].own
+        if builder.plan.facts.correlation.keys[held.node.inputs[0].node].own
     ]
     found += [_records(frame, node, LEFT_OUT, builder) for frame, node in builder.rejects.left_out]
     if any(node.multiplies for node in builder.plan.nodes):

@@ -22,7 +22,7 @@ from clinker_spark.spark.rejects.dirty_groups import concerned
 def also_compared(plan: Plan, node: OutputPlan) -> tuple[str, ...]:
     """The keys that must be those of the failed record, for one of an output to be withheld: by its policy."""
     policy = node.config.correlation_fanout_policy or plan.file.error_handling.correlation_fanout_policy
-    own = plan.facts.keys[node.inputs[0].node].own
+    own = plan.facts.correlation.keys[node.inputs[0].node].own
     return {"any": (), "all": own, "primary": own[:1]}[policy]
 
 
@@ -32,7 +32,7 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
     A record belongs to the group of each source it was made of. `any` withholds it for each of them, `all` only if all
     its keys are those of the failure, `primary` only if the first one is. A record that was read from one source is
     spared when only another source failed."""
-    keys = builder.plan.facts.keys[node.inputs[0].node]
+    keys = builder.plan.facts.correlation.keys[node.inputs[0].node]
     if builder.asked.all_held:
         return stream.over(stream.frame.withColumn(HELD_COLUMN, F.lit(True)))
     if builder.asked.retraction.withheld is None or not keys.own:
@@ -52,7 +52,7 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
 def without_left_out(builder: Builder, node: AggregatePlan, stream: Stream) -> Stream:
     """What a relaxed aggregate is made of, with `retraction_scope: group`: not of the other records of a group with a
     failure, as far as they come from the failed record's source."""
-    groups, keys = builder.asked.retraction.left_out, builder.plan.facts.keys[node.inputs[0].node]
+    groups, keys = builder.asked.retraction.left_out, builder.plan.facts.correlation.keys[node.inputs[0].node]
     if groups is None or not keys.own:
         return stream
     frame, names = stream.frame, stream.frame.columns
