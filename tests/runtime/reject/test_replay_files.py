@@ -12,7 +12,7 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.reject.letter_files import Letter
 from clinker_spark.runtime.reject.replay import replay_plan
 from clinker_spark.runtime.reject.replay_files import Feed, replay_files
-from clinker_spark.spark.rejects.letters import source_hash
+from clinker_spark.spark.rejects.letter_lines import source_hash
 from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import read_split
 from clinker_spark.spark.scan.lines import line_text, shown_line

@@ -178,7 +178,7 @@ def test_what_fails_after_the_totals_takes_back_what_they_were_made_of(
     assert kinds(letters) == {("type_coercion_failure", "true"): 3, ("correlated", "false"): 3}
     assert {r["order_id"] for r in letters if r["_cxl_dlq_trigger"] == "false"} == {"O1", 'O2, "x"', "O6"}
     written = [line.split(",", 2)[2] for line in bench.text("dead.csv").splitlines()]
-    monkeypatch.setattr("clinker_spark.runtime.reject.dead_letters.FEW_LETTERS", 0)  # more are written by Spark
+    monkeypatch.setattr("clinker_spark.runtime.reject.letter_writer.FEW_LETTERS", 0)  # more are written by Spark
     bench.run(text + handling())
     assert [line.split(",", 2)[2] for line in bench.text("dead.csv").splitlines()] == written
 

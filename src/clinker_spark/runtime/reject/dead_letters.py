@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from clinker_spark.runtime.commit.manifest import Round
 from clinker_spark.runtime.errors import DataError
-from clinker_spark.runtime.paths.reservations import letter_key, letter_place, letter_places, located
+from clinker_spark.runtime.paths.reservations import letter_key, letter_places
 from clinker_spark.runtime.reject import thresholds
-from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, count_saved, save
+from clinker_spark.runtime.reject.letter_writer import write_letters
+from clinker_spark.runtime.reject.saved_letters import Saved, count_saved, save
 from clinker_spark.runtime.reject.source_letters import SourceLetters, kept_by_readers, settled_at
 from clinker_spark.runtime.reject.unreadable_keys import check_keys
 from clinker_spark.runtime.rollback.groups import Groups
 from clinker_spark.runtime.rollback.large_groups import has_large_groups
 from clinker_spark.runtime.rollback.row_groups import RowGroups, can_settle_rows
 from clinker_spark.runtime.rollback.small_groups import SmallGroups, TooMuch, are_small
-from clinker_spark.runtime.run import assemble
 from clinker_spark.runtime.run.outputs import Outputs
 from clinker_spark.runtime.run.progress import FINDING
 from clinker_spark.runtime.run.report import LetterReport
@@ -26,15 +26,7 @@ from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.operators.passes import Find, Pass
-from clinker_spark.spark.rejects.letters import (
-    LetterCount,
-    first_letters,
-    layout,
-    letter_lines,
-    letters,
-    of_sources,
-    write_letters,
-)
+from clinker_spark.spark.rejects.letters import LetterCount, letters
 
 
 class DeadLetters:
@@ -43,7 +35,7 @@ class DeadLetters:
     def __init__(self, state: RunState, outputs: Outputs) -> None:
         self.state = state
         self.outputs = outputs
-        self.delivered: SourceLetters | Saved | None = None
+        self.delivered: Saved | None = None
 
     def settle(self) -> None:
         """Find and write them, after the outputs were written."""
@@ -60,18 +52,18 @@ class DeadLetters:
         with self.state.timed("dead letters"):
             self.state.tell("dead_letters_started", {})
             if found is not None and not failed and not self.state.unsure:
-                self.delivered = found
-                self._note(list(found.counts))
-                self._check_letters(list(found.counts), found.first)
-                self._write_letters(found, list(found.counts))
+                self._deliver(found.save(self._folder() / "kept", self.state.spark))
                 return
             frame = self._found(self._suspects(found))
             if frame is None:  # nothing can fail, and only for want of counts it was looked for
                 return
-            place = self.outputs.targets[self.state.plan.outputs[0].name].path
             with self.state.passing(FINDING):
-                found_letters = save(frame, self.state.attempt.folder(place, "dead-letters") / "found")
-            self._deliver(found_letters)
+                saved = save(frame, self._folder() / "found")
+            self._deliver(saved)
+
+    def _folder(self) -> Path:
+        place = self.outputs.targets[self.state.plan.outputs[0].name].path
+        return self.state.attempt.folder(place, "dead-letters")
 
     def _found(self, suspects: frozenset[str] | None) -> Any:
         """The failures that a second pass finds; None when nothing can fail."""
@@ -85,11 +77,12 @@ class DeadLetters:
         self.delivered = stored
         counts = count_saved(stored)
         self._note(counts)
-        misses = [c.stage for c in counts if c.category == MISS]
-        thresholds.check_combines(self.state.plan, stored.frame, self.state.files, misses)
-        self._check_letters(counts, lambda: first_letters(stored.frame, 1)[0])
-        if counts:
-            self._write_letters(stored, counts)
+        if any(count.category == MISS for count in counts):
+            raise DataError([thresholds.first_miss(self.state.plan, stored.first(MISS), self.state.files)])
+        if self.state.handling.strategy == "fail_fast" and counts:
+            raise DataError([thresholds.first_failure(self.state.plan, stored.first(), self.state.files, counts)])
+        thresholds.check(self.state.plan, counts, self.state.records)
+        write_letters(self.state, stored, counts)
 
     def _hold_back(self) -> None:
         """Groups with a failure are held back, and totals are made without what failed."""
@@ -133,11 +126,6 @@ class DeadLetters:
             return None
         return frozenset(settled.union(self.state.builder.metrics.failed()))
 
-    def _check_letters(self, counts: list[LetterCount], first: Callable[[], Any]) -> None:
-        if self.state.handling.strategy == "fail_fast" and counts:
-            raise DataError([thresholds.first_failure(self.state.plan, first(), self.state.files, counts)])
-        thresholds.check(self.state.plan, counts, self.state.records)
-
     def _note(self, counts: list[LetterCount]) -> None:
         for count in counts:
             source = "<merged>" if count.source is None else self.state.plan.sources[count.source].name
@@ -147,53 +135,6 @@ class DeadLetters:
             self.state.report.letters.append(LetterReport(source, stage, count.category, count.count))
             if count.source is not None:
                 self.state.report.sources[count.source].dead_letters += count.count
-
-    def _write_letters(self, found: SourceLetters | Saved, counts: list[LetterCount]) -> None:
-        dlq = self.state.handling.dlq
-        own = {name: setting.path for name, setting in dlq.per_source.items() if setting.path is not None}
-        places: list[tuple[str, list[int], list[LetterCount]]] = []
-        positions = {node.name: node.index for node in self.state.plan.sources}
-        for name, path in own.items():
-            mine = [c for c in counts if c.source == positions[name]]
-            if mine:
-                places.append((path, [positions[name]], mine))
-        apart = [positions[name] for name in own]
-        others = [i for i in positions.values() if i not in apart]
-        rest = [c for c in counts if c.source not in apart]
-        if dlq.path is not None and rest:
-            places.append((dlq.path, others, rest))
-        for i, (path, sources, mine) in enumerate(places):
-            place = letter_place(self.state, path)
-            folder = self.state.attempt.folder(place, f"dead-letters-{i}")
-            columns, now = layout(self.state.plan, mine), self.state.options.now
-            feed = self.state.options.feed
-            headers = {name: scan.headers for name, scan in self.state.builder.scans.items()}
-            # Letters of no source, those of groups, are in the common file.
-            common = path == dlq.path and mine is rest
-            chosen = apart if common else sources
-            if isinstance(found, SourceLetters):
-                made = found.write(folder / "final", sources, columns, self.state.files, headers, now, dlq, feed)
-            elif feed is not None or found.rows() <= FEW_LETTERS:
-                made = found.write(
-                    folder / "final",
-                    self.state.plan,
-                    chosen,
-                    columns,
-                    self.state.files,
-                    headers,
-                    now,
-                    dlq,
-                    feed,
-                    others=common,
-                )
-            else:
-                frame = of_sources(found.frame, chosen, others=common)
-                lines, rendering = letter_lines(self.state.plan, frame, columns, self.state.files, headers, now, dlq)
-                write_letters(lines, str(folder / "parts"))
-                made = assemble.one_file(assemble.part_files(folder / "parts"), rendering, folder / "final")
-            with located(self.state):
-                self.state.attempt.put(made.path, place, letter_key(path))
-            self.state.report.letter_paths.append(str(place))
 
     def remove_old(self) -> None:
         """Dead letters belong to one run: those of an earlier one would be taken for this one's."""

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
-from clinker_spark.spark.rejects.letters import source_hash
+from clinker_spark.spark.rejects.letter_lines import PREFIX, source_hash
 from clinker_spark.spark.scan.lines import line_bytes
 
-PREFIX = "_cxl_dlq_"
 REQUIRED = ("source_file", "source_name", "source_row", "stage")
 _SAMPLES = 3
 
