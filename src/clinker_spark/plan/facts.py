@@ -14,6 +14,7 @@ from clinker_spark.config.model.order import SortField
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.types import Type
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX
+from clinker_spark.plan.memory import Holder
 from clinker_spark.plan.stages import Stage
 
 FILE_METADATA, EXEC_SKETCH = "file metadata", "exec sketch"
@@ -138,6 +139,31 @@ class PassThrough:
 
 
 @dataclass(frozen=True)
+class BufferEdge:
+    """Records that wait between two nodes, as a whole."""
+
+    producer: str
+    port: str | None
+    consumer: str
+    slot: int
+    """The number of the place where they wait."""
+    how: str
+    """What Spark does: `shuffle` or `broadcast`."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Bytes that a node is expected to hold, by the sizes of files; 0 where no size is known."""
+
+    peak: int = 0
+    """What goes through it."""
+    freed: int = 0
+    """What it gives back when it is done."""
+    subtree_reclaim: int = 0
+    """The most that it, or a node of the chain that it begins, gives back."""
+
+
+@dataclass(frozen=True)
 class OrderFacts:
     """How records lie, and where they are moved."""
 
@@ -146,6 +172,9 @@ class OrderFacts:
     in_order: frozenset[str] = frozenset()
     """The nodes whose records lie in their order, partition by partition, row by row. Those of all others are ordered
     only by a column, and must be sorted where order counts. `passes.order`"""
+    sorts: frozenset[str] = frozenset()
+    """The nodes that sort what they take: outputs whose records do not lie in the order that they ask for.
+    `passes.order`"""
     sorting: Mapping[str, Sorting] = field(default_factory=dict)
     """By which columns the records of each node are known to be sorted. `passes.sorting`"""
     materialized: tuple[str, ...] = ()
@@ -208,6 +237,37 @@ class CorrelationFacts:
 
 
 @dataclass(frozen=True)
+class ResourceFacts:
+    """What nodes hold while they run, and in which order jobs start because of that."""
+
+    holders: Mapping[str, Holder] = field(default_factory=dict)
+    """What each node does with memory. `passes.buffers`"""
+    edges: tuple[BufferEdge, ...] = ()
+    """Where records wait between two nodes, by their slots. `passes.buffers`"""
+    buffers: Mapping[str, str] = field(default_factory=dict)
+    """`streaming` where the records of a node go on as they come, `materialized` where all of them wait, in it or after
+    it. `passes.buffers`"""
+    predicted: Mapping[str, Predicted] = field(default_factory=dict)
+    """How much each node will hold. `passes.predictions`"""
+    input_bytes: int | None = None
+    """How much there is to read, in all; None where some file is not known before the run. `passes.predictions`"""
+    launch_order: tuple[str, ...] = ()
+    """The outputs in the order in which their jobs start. `passes.scheduling`"""
+    alike: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By output: those after it, in that order, that the same job can write. `passes.scheduling`"""
+
+
+@dataclass(frozen=True)
+class FlowFacts:
+    """Where records go."""
+
+    components: tuple[Component, ...] = ()
+    """Where the numbers of records add up. `passes.balance`"""
+    sides: Mapping[str, Sides] = field(default_factory=dict)
+    """By source: how its records get to outputs. `passes.sides`"""
+
+
+@dataclass(frozen=True)
 class VariableFacts:
     """Variables that nodes declare for others."""
 
@@ -230,15 +290,13 @@ class Facts:
     """The nodes whose records Python touches, in Arrow batches, and why. `passes.python_rows`"""
     estimates: Mapping[str, Estimate | None] = field(default_factory=dict)
     """At most how many records leave each node; None where nobody knows. `passes.estimates`"""
-    components: tuple[Component, ...] = ()
-    """Where the numbers of records add up. `passes.balance`"""
-    sides: Mapping[str, Sides] = field(default_factory=dict)
-    """By source: how its records get to outputs. `passes.sides`"""
+    flow: FlowFacts = FlowFacts()
     order: OrderFacts = OrderFacts()
     columns: ColumnFacts = ColumnFacts()
     files: FileFacts = FileFacts()
     correlation: CorrelationFacts = CorrelationFacts()
     variables: VariableFacts = VariableFacts()
+    resources: ResourceFacts = ResourceFacts()
     warnings: tuple[Diagnostic, ...] = ()
     """Keys that have no effect in this graph. `passes.effects`"""
     stages: tuple[Stage, ...] = ()

@@ -100,8 +100,7 @@ class Accounts:
                 self.read[name] = values[f"{name}: read"]
         for report in self.state.report.sources:
             report.records = self.read.get(report.name, report.records)
-        written = {report.name for report in self.state.report.outputs}
-        if all(node.output_name in written for node in self.state.plan.outputs):
+        if all(node.name in self.state.written for node in self.state.plan.outputs):
             self.first = values
 
     def _trusted(self) -> bool:
@@ -143,9 +142,8 @@ class Accounts:
         for name, counted in builder.metrics.counts.items():
             if any(f"{name}: {metric}" in mentioned for metric in counted.metrics):
                 builder.metrics.recount(name)
-        for node, report in zip(self.state.plan.outputs, self.state.report.outputs, strict=False):
-            if self.state.again != "cut" and node.output_name == report.name:
-                report.records = builder.metrics.counted(node.name).get("rows", report.records)
+        for name, report in self.state.written.items() if self.state.again != "cut" else ():
+            report.records = builder.metrics.counted(name).get("rows", report.records)
 
     def check(self) -> None:
         """Before anything is published: all laws of the last pass, and a dead letter for each record that failed."""
@@ -165,7 +163,7 @@ class Accounts:
         failed = None if self.state.holds_groups else self.state.builder.ledger.failed.value(values)
         if failed is not None and letters != failed and not (self.state.unsure and letters > failed):
             return [Difference("", f"{failed:,} records failed, and there are {letters:,} dead letters")]
-        for component in self.state.plan.facts.components:
+        for component in self.state.plan.facts.flow.components:
             balance = self._balance(component, values)
             if balance is not None and balance.missing:
                 found.append(Difference(balance.sources[0], f"and what follows it: {balance}"))
@@ -207,8 +205,7 @@ class Accounts:
 
     @property
     def _written(self) -> dict[str, int]:
-        outputs = zip(self.state.plan.outputs, self.state.report.outputs, strict=True)
-        return {node.name: report.records for node, report in outputs}
+        return {node.name: self.state.written[node.name].records for node in self.state.plan.outputs}
 
     def _error(self, found: list[Difference]) -> AccountingError:
         diagnostics = []
@@ -234,7 +231,7 @@ class Accounts:
                 report.nodes.append(self._node(node, entry, values, failed))
         for source in report.sources:
             source.records = self.read.get(source.name, values.get(f"{source.name}: read"))
-        for component in plan.facts.components:
+        for component in plan.facts.flow.components:
             balance = self._balance(component, values)
             if balance is not None and not balance.missing:
                 report.balances.append(balance)

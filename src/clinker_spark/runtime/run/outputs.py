@@ -111,13 +111,13 @@ class Outputs:
         others: list[Prepared] = []
         mark = separator(first)
         if self.state.small and mark is not None:  # what costs time is each single job, and each plan
-            for output in self.state.plan.outputs[self.state.plan.outputs.index(node) + 1 :]:
-                if output.name not in self._parts and _alike(output, node):
-                    made = self._prepare(output)
+            for name in self.state.plan.facts.resources.alike[node.name]:
+                if name not in self._parts:
+                    made = self._prepare(self.state.plan.output(name))
                     if separator(made) == mark:
                         others.append(made)
                     else:
-                        self._prepared[output.name] = made
+                        self._prepared[name] = made
         together = [first, *others]
         for each in together:
             self.accounts.job_starts(each.node.name)
@@ -153,7 +153,7 @@ class Outputs:
         if self.state.failed():
             self.state.expects_failures()
         report.dropped = counts.get("dropped", 0)
-        self.state.report.outputs.append(report)
+        self.state.note_output(node.name, report)
         self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
         if self.again or not self.state.holds_groups:  # else lines may be cut out, or it is written again
             self.finish(node.name)
@@ -331,7 +331,7 @@ class Outputs:
         failed. When some did, those that are not written yet wait for the next time."""
         self.again = True
         self.state.attempt.forget()
-        self.state.report.outputs.clear()
+        self.state.forget_outputs()
         materialized = Write(materialized=self.state.plan.facts.order.materialized)
         builder = self.state.write_again(Pass(materialized, chosen=chosen, retraction=retraction))
         self._parts.clear()
@@ -339,8 +339,8 @@ class Outputs:
         try:
             for node in self.state.plan.outputs:
                 self.state.attempt.discard(self._folder(node, self.targets[node.name]))
-            for node in self.state.plan.outputs:
-                self.write(node.name)
+            for name in self.state.plan.facts.resources.launch_order:
+                self.write(name)
                 if self.state.failed() and all(node.traceable for node in self.state.plan.nodes):
                     # What fails after a query fails each time, and is left out: all outputs are written then.
                     break
@@ -348,12 +348,6 @@ class Outputs:
             return self.state.failed()
         finally:
             builder.memo.let_go()
-
-
-def _alike(one: OutputPlan, other: OutputPlan) -> bool:
-    """Are the lines of two outputs of one kind? Only then they can be written by one job."""
-    kinds = [(node.config.type, node.config.options, node.config.split is None, node.per_file) for node in (one, other)]
-    return kinds[0] == kinds[1]
 
 
 def _path_of(numbered: Callable[[int], Target], named: Callable[[Target], Path] | None = None) -> Callable[[int], Path]:

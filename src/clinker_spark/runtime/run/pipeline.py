@@ -8,7 +8,6 @@ import time
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
-from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write
 from clinker_spark.runtime.commit.small_files import replace_file
@@ -28,13 +27,8 @@ from clinker_spark.runtime.run.variables import find_values
 from clinker_spark.spark.joins.sides import key_sketches
 from clinker_spark.spark.operators.passes import Pass, Show
 from clinker_spark.spark.operators.record_log import record_lines
-from clinker_spark.spark.scan.request import SourceFile
 from clinker_spark.spark.session import small_inputs
 from clinker_spark.spark.session.sessions import SparkSession, is_local, working_session
-
-_PACKED = 10
-"""Compressed files may hold so many times their size."""
-_PACKED_NAMES = (".gz", ".zst", ".bz2", ".lz4", ".snappy", ".xz", ".zip")
 
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
@@ -84,7 +78,8 @@ class _Run:
 
     def _suit_small_inputs(self, meanwhile: contextlib.ExitStack) -> None:
         """All files are known: is it so little that it should be planned for one task?"""
-        size = sum(_unpacked(node, file) for node in self.state.plan.sources for file in self.state.files[node.name])
+        files = [(node, file) for node in self.state.plan.sources for file in self.state.files[node.name]]
+        size = sum(node.unpacked(file.path, file.size) for node, file in files)
         if is_local(self.state.spark) and small_inputs.is_small(self.state.spark, size):
             self.state.small = True
             meanwhile.enter_context(small_inputs.settings(self.state.spark, size))
@@ -193,9 +188,3 @@ class _Run:
         self.state.tell("files_found", {node.name: [f.name for f in found]})
         if len(self.state.files) == len(self.state.plan.sources):
             self.state.report.warnings += check_paths(self.state.plan, self.state.options, self.state.files)
-
-
-def _unpacked(node: SourcePlan, file: SourceFile) -> int:
-    """About how much there is to read of a file."""
-    packed = node.config.type == "parquet" or node.config.compression not in ("auto", "none")
-    return file.size * (_PACKED if packed or file.path.endswith(_PACKED_NAMES) else 1)
