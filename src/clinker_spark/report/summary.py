@@ -45,7 +45,7 @@ def print_summary(report: RunReport, console: Console, seconds: float) -> None:
         console.print(f"  removed: {path}   (an earlier run wrote it, this one does not)", markup=False)
     verdict = "done with dead letters" if report.dead_letters else "done"
     console.print(
-        f"{report.pipeline}: {verdict} in {seconds:.1f} s",
+        f"{report.identity.pipeline}: {verdict} in {seconds:.1f} s",
         style="bold yellow" if report.dead_letters else "bold green",
     )
 

@@ -25,7 +25,7 @@ from clinker_spark.runtime.run.state import RunState
 
 def reserve(state: RunState, targets: Mapping[str, Target]) -> None:
     """Lock everything that the run writes, and make sure that it may. Raises `IoError` before the first job."""
-    state.attempt.inputs = _inputs(state)
+    state.attempt.provenance.inputs = _inputs(state)
     outputs = [output_claim(state, node, targets[node.name]) for node in state.plan.outputs]
     with located(state):
         state.attempt.claim([*outputs, *letter_claims(state)], _protected(state))

@@ -131,7 +131,7 @@ class DeadLetters:
             source = "<merged>" if count.source is None else self.state.plan.sources[count.source].name
             node = self.state.plan.nodes[count.stage]
             stage = node.stage
-            self.state.failed_at[node.name] += count.count
+            self.state.outcome.failed_at[node.name] += count.count
             self.state.report.letters.append(LetterReport(source, stage, count.category, count.count))
             if count.source is not None:
                 self.state.report.sources[count.source].dead_letters += count.count
@@ -151,12 +151,12 @@ class DeadLetters:
         feed = self.state.options.feed
         if feed is None:
             return
-        self.state.attempt.replayed = []
+        self.state.attempt.provenance.replayed = []
         letters = "" if feed.path is None else os.path.realpath(feed.path)
         added = self.state.options.replay == "append"
         has_files = not added or bool(self.state.report.letter_paths)
         made_of = Round(letters, sorted(feed.ids) if has_files else [])
-        self.state.attempt.round = (self.state.options.round, made_of)
+        self.state.attempt.provenance.round = (self.state.options.round, made_of)
         if not added:
             return
         again: set[str] = set()
@@ -166,4 +166,4 @@ class DeadLetters:
             for file, row in zip(places["file"].to_pylist(), places["row"].to_pylist(), strict=True):
                 fed = feed.of(node.name, file, row)
                 again |= set() if fed is None else fed.ids
-        self.state.attempt.replayed = sorted(feed.ids - again)
+        self.state.attempt.provenance.replayed = sorted(feed.ids - again)

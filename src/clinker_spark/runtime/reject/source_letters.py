@@ -81,7 +81,7 @@ def kept_by_readers(state: RunState) -> SourceLetters | None:
     if found is not None:
         for report in state.report.sources:
             report.records = found.records.get(report.name, report.records)
-        state.measured.setdefault(RECORD_COUNTS, {}).update(found.split_records)
+        state.inputs.measured.setdefault(RECORD_COUNTS, {}).update(found.split_records)
     return found
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def can_read_alone(state: RunState, ends: Sequence[str], kept: int) -> bool:
     """Can the failures up to some nodes be read by themselves, and are they few, as far as is known? `kept` are those
     that readers kept."""
-    if state.small or state.unsorted or not is_local(state.spark) or state.failed() + kept > FEW:
+    if state.inputs.small or state.inputs.unsorted or not is_local(state.spark) or state.failed() + kept > FEW:
         return False
     return _arrive_alone(state.plan, ends)
 

@@ -114,7 +114,7 @@ class Groups:
     def _without(self, *, dirty: bool = True, later: bool = False) -> tuple[Retraction, dict[str, Chosen]]:
         """What a pass does without: what was retracted, and, if `dirty`, groups with a failure at outputs."""
         retraction, chosen = self.retracted.left_out(later=later)
-        self.state.again = "removed"
+        self.state.outcome.again = "removed"
         withheld = left_out = None
         if self.triggers and dirty:
             withheld = self._groups(as_failed=self.triggers, as_read=self.taken)

@@ -41,7 +41,7 @@ def can_settle_rows(state: RunState, kept_bad: SourceLetters | None) -> bool:
     """Is this the simple case? The readers must have seen all bad records, and be able to choose records."""
     if kept_bad is None or not state.plan.facts.correlation.by_rows or not is_local(state.spark):
         return False
-    if state.unsorted:  # the lines of the output do not stand as the records do in the file
+    if state.inputs.unsorted:  # the lines of the output do not stand as the records do in the file
         return False
     return state.failed() + sum(count.count for count in kept_bad.counts) <= MOST_FAILURES
 
@@ -64,8 +64,8 @@ class RowGroups:
         places = failed.select(["file", "row"]).group_by(["file", "row"]).aggregate([])
         self.counters.update(turns=1, output_rows_retracted_total=places.num_rows)
         found = self._letters()
-        self.state.again = "cut" if self._cut(found) else "groups"
-        if self.state.again == "groups" and self.outputs.write_again(Retraction(), self._chosen(keep=False)):
+        self.state.outcome.again = "cut" if self._cut(found) else "groups"
+        if self.state.outcome.again == "groups" and self.outputs.write_again(Retraction(), self._chosen(keep=False)):
             raise DataError([self.plan.outputs[0].diagnostic("E411", "records fail that did not fail before")])
         return found
 

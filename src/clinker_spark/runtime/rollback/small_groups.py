@@ -36,7 +36,7 @@ class TooMuch(Exception):
 
 def are_small(state: RunState, kept_bad: SourceLetters | None, *, oversize: bool) -> bool:
     """Can it be tried here?"""
-    if not state.small or oversize or state.unsure or not all(node.traceable for node in state.plan.nodes):
+    if not state.inputs.small or oversize or state.unsure or not all(node.traceable for node in state.plan.nodes):
         return False
     if (
         state.plan.shows_keys and state.plan.facts.correlation.relaxed

@@ -100,7 +100,7 @@ class Accounts:
                 self.read[name] = values[f"{name}: read"]
         for report in self.state.report.sources:
             report.records = self.read.get(report.name, report.records)
-        if all(node.name in self.state.written for node in self.state.plan.outputs):
+        if all(node.name in self.state.outcome.written for node in self.state.plan.outputs):
             self.first = values
 
     def _trusted(self) -> bool:
@@ -142,7 +142,7 @@ class Accounts:
         for name, counted in builder.metrics.counts.items():
             if any(f"{name}: {metric}" in mentioned for metric in counted.metrics):
                 builder.metrics.recount(name)
-        for name, report in self.state.written.items() if self.state.again != "cut" else ():
+        for name, report in self.state.outcome.written.items() if self.state.outcome.again != "cut" else ():
             report.records = builder.metrics.counted(name).get("rows", report.records)
 
     def check(self) -> None:
@@ -176,7 +176,7 @@ class Accounts:
         have been left out of them was counted by the first pass."""
         if not component.conserves or not component.sources:
             return None
-        last = values if self.state.again != "groups" else self.first
+        last = values if self.state.outcome.again != "groups" else self.first
         read = [self.read.get(name) for name in component.sources]
         if last is None or None in read:
             return None
@@ -205,7 +205,7 @@ class Accounts:
 
     @property
     def _written(self) -> dict[str, int]:
-        return {node.name: self.state.written[node.name].records for node in self.state.plan.outputs}
+        return {node.name: self.state.outcome.written[node.name].records for node in self.state.plan.outputs}
 
     def _error(self, found: list[Difference]) -> AccountingError:
         diagnostics = []
@@ -244,7 +244,7 @@ class Accounts:
             for name, entry in self.state.builder.ledger.entries.items():
                 found[name] += sum(flow.value(values) or 0 for flow in entry.failed.values())
         else:
-            found.update(self.state.failed_at)
+            found.update(self.state.outcome.failed_at)
         return dict(found)
 
     def _node(self, node: PlanNode, entry: Entry, values: Mapping[str, int], failed: Mapping[str, int]) -> NodeReport:

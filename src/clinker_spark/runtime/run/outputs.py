@@ -110,7 +110,7 @@ class Outputs:
         first = self._prepare(node)
         others: list[Prepared] = []
         mark = separator(first)
-        if self.state.small and mark is not None:  # what costs time is each single job, and each plan
+        if self.state.inputs.small and mark is not None:  # what costs time is each single job, and each plan
             for name in self.state.plan.facts.resources.alike[node.name]:
                 if name not in self._parts:
                     made = self._prepare(self.state.plan.output(name))
@@ -300,10 +300,10 @@ class Outputs:
             mine = {name: [source] for name, found in mine.items() if source in found}
         data = {
             "output": node.output_name,
-            "pipeline": self.state.report.pipeline,
-            "execution_id": self.state.report.execution_id,
+            "pipeline": self.state.report.identity.pipeline,
+            "execution_id": self.state.report.identity.execution_id,
             "batch_id": self.state.batch_id,
-            "written_at": self.state.report.started,
+            "written_at": self.state.report.identity.started,
             "records": made.records,
             "bytes": made.size,
             "columns": [name for name, _ in node.columns],

@@ -73,7 +73,7 @@ class _Run:
         finally:
             self.state.let_go()
             self.state.attempt.clean()
-            self.state.report.seconds = time.monotonic() - began
+            self.state.report.timing.seconds = time.monotonic() - began
         return self.state.report
 
     def _suit_small_inputs(self, meanwhile: contextlib.ExitStack) -> None:
@@ -81,7 +81,7 @@ class _Run:
         files = [(node, file) for node in self.state.plan.sources for file in self.state.files[node.name]]
         size = sum(node.unpacked(file.path, file.size) for node, file in files)
         if is_local(self.state.spark) and small_inputs.is_small(self.state.spark, size):
-            self.state.small = True
+            self.state.inputs.small = True
             meanwhile.enter_context(small_inputs.settings(self.state.spark, size))
 
     def _is_published(self) -> bool:
@@ -96,7 +96,7 @@ class _Run:
                 with self.state.timed(name), self.state.passing(f"checking the {name}", [stage.source]):
                     self.state.plan, found = settle_order(self.state.new_builder(), stage.source)
                     if found is not None:
-                        self.state.unsorted[stage.source] = found.points
+                        self.state.inputs.unsorted[stage.source] = found.points
                         self.state.report.warnings.append(found.warning)
             case Values():
                 with self.state.timed(stage.transform), self.state.passing(f"values of {stage.transform}"):
@@ -178,8 +178,8 @@ class _Run:
         if replayed is not None and node.name in replayed:
             found = replayed[node.name]
         else:
-            self.state.storage = self.state.storage or remote_files(self.state.spark)
-            result = discover(node, self.state.base, self.state.options.now, self.state.storage)
+            self.state.inputs.storage = self.state.inputs.storage or remote_files(self.state.spark)
+            result = discover(node, self.state.base, self.state.options.now, self.state.inputs.storage)
             self.state.report.warnings += result.warnings
             assert self.state.progress is not None
             found = with_copies(self.state.spark, node, result.files, self.state.progress)

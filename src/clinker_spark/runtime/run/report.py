@@ -88,15 +88,30 @@ class Balance:
         return {**asdict(self), "dropped": dropped}
 
 
-@dataclass
-class RunReport:
-    """The whole run. `exit_code` is 0, or 2 when records failed and the pipeline goes on."""
+@dataclass(frozen=True)
+class RunIdentity:
+    """Which run it was."""
 
     pipeline: str
     execution_id: str
     batch_id: str
     started: str
+
+
+@dataclass
+class Timing:
+    """How long the run took, and each of its stages."""
+
     seconds: float = 0.0
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class RunReport:
+    """The whole run. `exit_code` is 0, or 2 when records failed and the pipeline goes on."""
+
+    identity: RunIdentity
+    timing: Timing = field(default_factory=Timing)
     sources: list[SourceReport] = field(default_factory=list)
     outputs: list[OutputReport] = field(default_factory=list)
     letters: list[LetterReport] = field(default_factory=list)
@@ -111,7 +126,6 @@ class RunReport:
     """What each node took, passed and left out."""
     balances: list[Balance] = field(default_factory=list)
     """Where records went, for parts of the graph in which each goes to one place."""
-    stage_seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
 
     @property
@@ -123,7 +137,9 @@ class RunReport:
         return 2 if self.dead_letters else 0
 
     def as_dict(self) -> dict[str, Any]:
+        """For machines; warnings are told apart."""
         data = asdict(self)
+        data = data.pop("identity") | data.pop("timing") | data
         data.pop("warnings")
         data["balances"] = [balance.as_dict() for balance in self.balances]
         return {**data, "dead_letters": self.dead_letters, "exit_code": self.exit_code}
