@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from clinker_spark.config.model.pipeline import ErrorHandling
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, GROUP_PREFIX
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.passes.correlation import FEW
@@ -66,10 +68,6 @@ class Groups:
         """What the readers of the first pass kept aside."""
         self.oversize = oversize
         """May groups be too large, and has nobody looked yet?"""
-        self.plan = state.plan
-        self.handling = state.handling
-        first = self.plan.outputs[0]
-        self.folder = Path(state.attempt.folder(outputs.targets[first.name].path, "correlation"))
         self.triggers: list[Saved] = []
         self.untraced: Saved | None = None
         """Failures of the last turn that nothing can be retracted for."""
@@ -77,12 +75,24 @@ class Groups:
         """Source records that were retracted with a total, or with a group that is too large."""
         self.overflown: list[Saved] = []
         """Those of them that belong to a group that is too large: dead letters in any case."""
-        self.retracted = Retracted(state, self.folder)
-        self.indexes: dict[str, Any] = {}
+        place = outputs.targets[state.plan.outputs[0].name].path
+        self.retracted = Retracted(state, state.attempt.folder(place, "correlation"))
         self.few = True
         self.offsets: dict[str, tuple[int, ...]] = {}
         self.counters: Counter[str] = Counter()
         """What happened, in numbers, for the report."""
+
+    @property
+    def plan(self) -> Plan:
+        return self.state.plan
+
+    @property
+    def handling(self) -> ErrorHandling:
+        return self.state.handling
+
+    @property
+    def folder(self) -> Path:
+        return self.retracted.folder
 
     def settle(self) -> Saved:
         """Withhold what must be; gives all dead letters."""
@@ -121,7 +131,7 @@ class Groups:
         if self.triggers and self.handling.retraction_scope == "group":
             left_out = self._groups(as_failed=(), as_read=[*self.triggers, *self.taken])
         retraction = replace(
-            retraction, withheld=withheld, left_out=left_out, broadcastable=self.few, numbers=self.indexes
+            retraction, withheld=withheld, left_out=left_out, broadcastable=self.few, numbers=self.retracted.numbers
         )
         return retraction, chosen
 
@@ -325,7 +335,7 @@ class Groups:
         for name in self.plan.facts.correlation.relaxed:
             frame = builder.stream(StreamRef(name)).frame
             numbers = frame.select(f"`{GROUP_PREFIX}{name}`", f"`{CK_AGGREGATE_PREFIX}{name}`").toDF("id", "number")
-            self.indexes[name] = self._save(numbers, f"numbers-{name.replace('/', '~')}").frame
+            self.retracted.numbers[name] = self._save(numbers, f"numbers-{name.replace('/', '~')}").frame
 
     def _retract(self, triggers: list[Saved], taken: list[Saved]) -> None:
         self.triggers += triggers
@@ -337,7 +347,7 @@ class Groups:
         if self.few and (dirty > FEW or max(counts.values(), default=0) > FEW):
             # Records no longer stay where they were read: outputs sort them.
             self.few = False
-            self.state.plan = self.plan = with_facts(replace(self.plan, moved=True))
+            self.state.plan = with_facts(replace(self.plan, moved=True))
 
     # ------------------------------------------------------------ at the end
 

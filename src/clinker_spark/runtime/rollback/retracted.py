@@ -36,6 +36,8 @@ class Retracted:
         self.folder = folder
         self.counts: Counter[int] = Counter()
         """By source."""
+        self.numbers: dict[str, Any] = {}
+        """By relaxed aggregate: the numbers that its groups had when nothing was retracted."""
         self.turn = 0
         self._told = -1
         """The turn up to which readers know them."""
