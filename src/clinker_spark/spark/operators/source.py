@@ -97,48 +97,58 @@ def _unread(builder: Builder, node: SourcePlan) -> dict[str, str]:
 def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> ReadRequest:
     """What the reader is asked for."""
     asked, run, need = builder.asked, builder.run, builder.plan.facts.columns.required[node.name]
-    key = tuple(node.config.correlation_key or ())
-    passed = builder.plan.facts.columns.pass_through.get(node.name)
-    cells = passed.runs if passed is not None and builder.writes else ()
-    wanted = passed.columns if passed is not None and cells else need.columns & set(node.schema)
-    wanted = wanted - set(unread)
-    watched = watches_groups(builder, node)
-    by_readers = watched and _readers_watch(builder, node)
-    if builder.stamps or (watched and not by_readers):
-        wanted |= set(key)
-    unsorted = node.name in run.unsorted
-    if unsorted:
-        wanted |= {item.field for item in node.config.sort_order}
+    formats = tuple(builder.plan.file.settings.date_formats)
     placed = need.document or bool(need.members & set(PER_FILE)) or node.name in asked.retraction.removed
-    progress = None if builder.progress is None else progress_path(builder.progress, node.name)
     return ReadRequest(
         source=node.name,
         files=run.files[node.name],
         columns=node.columns,
         options=node.config.options,
-        conventions=Conventions(
-            node.config.compression, node.config.on_unmapped.mode, tuple(builder.plan.file.settings.date_formats)
-        ),
-        wanted=wanted,
-        arrival=need.arrival or (watched and not by_readers),
-        positions=builder.finds or placed or unsorted,
+        conventions=Conventions(node.config.compression, node.config.on_unmapped.mode, formats),
+        wanted=_wanted(builder, node) - set(unread),
+        arrival=need.arrival or _counts_groups(builder, node),
+        positions=builder.finds or placed or node.name in run.unsorted,
         record=builder.finds and asked.texts,
         limit=asked.limit,
         readers=Readers(
-            progress=progress,
+            progress=_progress(builder, node),
             meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
             known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
             here=run.small and not asked.repeats,
         ),
-        csv=CsvExtras(
-            cells=cells,
-            only_flags=builder.writes or (builder.finds and not asked.texts),
-            aside=progress if asked.sets_aside else None,
-            watched=key if by_readers else (),
-            chosen=asked.chosen.get(node.name),
-            keys=key if builder.stamps else (),
-        ),
+        csv=_csv_extras(builder, node),
     )
+
+
+def _wanted(builder: Builder, node: SourcePlan) -> frozenset[str]:
+    """The columns whose values somebody reads."""
+    passed = builder.plan.facts.columns.pass_through.get(node.name)
+    wanted = builder.plan.facts.columns.required[node.name].columns & set(node.schema)
+    if passed is not None and passed.runs and builder.writes:
+        wanted = passed.columns
+    if builder.stamps or _counts_groups(builder, node):
+        wanted |= set(node.config.correlation_key or ())
+    if node.name in builder.run.unsorted:
+        wanted |= {item.field for item in node.config.sort_order}
+    return wanted
+
+
+def _csv_extras(builder: Builder, node: SourcePlan) -> CsvExtras:
+    asked, key = builder.asked, tuple(node.config.correlation_key or ())
+    passed = builder.plan.facts.columns.pass_through.get(node.name)
+    return CsvExtras(
+        cells=passed.runs if passed is not None and builder.writes else (),
+        only_flags=builder.writes or (builder.finds and not asked.texts),
+        aside=_progress(builder, node) if asked.sets_aside else None,
+        watched=key if watches_groups(builder, node) and not _counts_groups(builder, node) else (),
+        chosen=asked.chosen.get(node.name),
+        keys=key if builder.stamps else (),
+    )
+
+
+def _progress(builder: Builder, node: SourcePlan) -> str | None:
+    """Where readers write how far they are."""
+    return None if builder.progress is None else progress_path(builder.progress, node.name)
 
 
 def _placed(builder: Builder, scan: Scan) -> Scan:
@@ -155,7 +165,7 @@ def _counted(builder: Builder, node: SourcePlan, scan: Scan) -> DataFrame:
     frame = scan.frame
     if builder.writes and not builder.run.local and scan.rows is None:
         frame = builder.metrics.count(f"{node.name}.source", frame, rows=F.count(F.lit(1)))
-    if watches_groups(builder, node) and not _readers_watch(builder, node):
+    if _counts_groups(builder, node):
         builder.memo.watching.add(node.name)
         frame = _watch_groups(builder, node, frame)
     return frame
@@ -192,9 +202,9 @@ def watches_groups(builder: Builder, node: SourcePlan) -> bool:
     return bool(node.config.correlation_key) and first and most >= LEAST_SAMPLED and possible > most
 
 
-def _readers_watch(builder: Builder, node: SourcePlan) -> bool:
-    """Do readers guess the sizes of groups themselves?"""
-    return builder.asked.sets_aside and node.config.type == "csv"
+def _counts_groups(builder: Builder, node: SourcePlan) -> bool:
+    """Are groups watched after the reader? Readers of CSV that keep records guess their sizes themselves."""
+    return watches_groups(builder, node) and not (builder.asked.sets_aside and node.config.type == "csv")
 
 
 def _watch_groups(builder: Builder, node: SourcePlan, frame: DataFrame) -> DataFrame:
