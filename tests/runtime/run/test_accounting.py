@@ -248,7 +248,7 @@ def test_a_filter_after_parquet_is_still_left_to_the_files(bench: Any) -> None:
     assert numbers(report)["few"] == (3, 1, {"filter": 2}, 0)
     assert str(report.balances[0]) == "3 read = 1 written + 2 filtered out by 'few'"
     found = RunState(prepare(bench.folder / "pipeline.yaml"), bench.spark, Options(), lambda *_: None)
-    found.files = {"orders": (SourceFile(str(bench.folder / "in.parquet"), "in.parquet"),)}
+    found.inputs.files = {"orders": (SourceFile(str(bench.folder / "in.parquet"), "in.parquet"),)}
     plan = found.builder.stream(StreamRef("few")).frame._jdf.queryExecution().executedPlan().toString()
     assert "GreaterThan(q,2)" in plan
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.runtime.measure.used import Used
 
 
 @dataclass
@@ -18,6 +19,7 @@ class SourceReport:
     records: int | None = None
     """Known when readers count, or when records failed."""
     dead_letters: int = 0
+    paths: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -57,6 +59,9 @@ class NodeReport:
     """What it took, when it has several inputs."""
     ports: dict[str, int | None] = field(default_factory=dict)
     """What it passed, when it has several ports."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @dataclass
@@ -127,6 +132,8 @@ class RunReport:
     balances: list[Balance] = field(default_factory=list)
     """Where records went, for parts of the graph in which each goes to one place."""
     warnings: list[Diagnostic] = field(default_factory=list)
+    used: Used | None = None
+    """Memory, time and spill, where the options ask for them."""
 
     @property
     def dead_letters(self) -> int:
@@ -141,5 +148,9 @@ class RunReport:
         data = asdict(self)
         data = data.pop("identity") | data.pop("timing") | data
         data.pop("warnings")
+        data.pop("used")
+        data["retraction"] = dict(self.retraction)  # `asdict` makes nonsense of counters
         data["balances"] = [balance.as_dict() for balance in self.balances]
+        if self.used is not None:
+            data["used"] = self.used.as_dict()
         return {**data, "dead_letters": self.dead_letters, "exit_code": self.exit_code}

@@ -47,3 +47,10 @@ def parquet_parts(folder: str) -> list[str]:
     """The files of a folder of Parquet files, in order."""
     names = sorted(name for name in os.listdir(folder) if name.endswith(".parquet") and name[0] not in "._")
     return [os.path.join(folder, name) for name in names]
+
+
+def hadoop_path(path: str) -> str:
+    """A path that Hadoop does not take for a pattern, and that is local whatever the default file system is."""
+    absolute = os.path.abspath(path)
+    escaped = "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in absolute)
+    return f"file://{escaped}"
