@@ -14,7 +14,7 @@ def read_request(
     files: SourceFile | Sequence[SourceFile], columns: tuple[Column, ...], options: Any, **more: Any
 ) -> ReadRequest:
     """A request; what belongs to one of its parts is given by its own name."""
-    parts = {
+    parts: dict[str, Any] = {
         name: kind(**{f.name: more.pop(f.name) for f in fields(kind) if f.name in more})
         for name, kind in (("conventions", Conventions), ("csv", CsvExtras))
     }

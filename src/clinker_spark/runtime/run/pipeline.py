@@ -80,7 +80,7 @@ class _Run:
         finally:
             self.state.let_go()
             self.state.attempt.clean()
-            self.state.report.timing.seconds = time.monotonic() - began
+            self.state.report.cost.seconds = time.monotonic() - began
         return self.state.report
 
     def _measured(self) -> contextlib.AbstractContextManager[None]:

@@ -104,11 +104,12 @@ class RunIdentity:
 
 
 @dataclass
-class Timing:
-    """How long the run took, and each of its stages."""
+class Cost:
+    """What the run took: time, in all and for each stage, and, where the options ask for them, memory and spill."""
 
     seconds: float = 0.0
     stage_seconds: dict[str, float] = field(default_factory=dict)
+    used: Used | None = None
 
 
 @dataclass
@@ -116,7 +117,7 @@ class RunReport:
     """The whole run. `exit_code` is 0, or 2 when records failed and the pipeline goes on."""
 
     identity: RunIdentity
-    timing: Timing = field(default_factory=Timing)
+    cost: Cost = field(default_factory=Cost)
     sources: list[SourceReport] = field(default_factory=list)
     outputs: list[OutputReport] = field(default_factory=list)
     letters: list[LetterReport] = field(default_factory=list)
@@ -132,8 +133,6 @@ class RunReport:
     balances: list[Balance] = field(default_factory=list)
     """Where records went, for parts of the graph in which each goes to one place."""
     warnings: list[Diagnostic] = field(default_factory=list)
-    used: Used | None = None
-    """Memory, time and spill, where the options ask for them."""
 
     @property
     def dead_letters(self) -> int:
@@ -146,11 +145,11 @@ class RunReport:
     def as_dict(self) -> dict[str, Any]:
         """For machines; warnings are told apart."""
         data = asdict(self)
-        data = data.pop("identity") | data.pop("timing") | data
+        data = data.pop("identity") | data.pop("cost") | data
         data.pop("warnings")
         data.pop("used")
         data["retraction"] = dict(self.retraction)  # `asdict` makes nonsense of counters
         data["balances"] = [balance.as_dict() for balance in self.balances]
-        if self.used is not None:
-            data["used"] = self.used.as_dict()
+        if self.cost.used is not None:
+            data["used"] = self.cost.used.as_dict()
         return {**data, "dead_letters": self.dead_letters, "exit_code": self.exit_code}

@@ -222,4 +222,4 @@ class RunState:
         """Note in the report how long something took."""
         began = time.monotonic()
         yield
-        self.report.timing.stage_seconds[name] = round(time.monotonic() - began, 3)
+        self.report.cost.stage_seconds[name] = round(time.monotonic() - began, 3)
