@@ -326,9 +326,10 @@ class Outputs:
         self.finish(node.name)
         return True
 
-    def write_again(self, retraction: Retraction, chosen: Mapping[str, Chosen]) -> int:
+    def write_again(self, retraction: Retraction, chosen: Mapping[str, Chosen], *, whole: bool = False) -> int:
         """All outputs once more, without what was retracted or is not `chosen`; gives the number of records that
-        failed. When some did, those that are not written yet wait for the next time."""
+        failed. When some did, those that are not written yet wait for the next time, unless all must be written, as the
+        `whole`: what fails will fail again."""
         self.again = True
         self.state.attempt.forget()
         self.state.forget_outputs()
@@ -341,8 +342,7 @@ class Outputs:
                 self.state.attempt.discard(self._folder(node, self.targets[node.name]))
             for name in self.state.plan.facts.resources.launch_order:
                 self.write(name)
-                if self.state.failed() and all(node.traceable for node in self.state.plan.nodes):
-                    # What fails after a query fails each time, and is left out: all outputs are written then.
+                if self.state.failed() and not whole:
                     break
             self.complete = len(self.state.report.outputs) == len(self.state.plan.outputs)
             return self.state.failed()

@@ -15,8 +15,10 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import BUILT_TYPE, CK_PREFIX, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.spark.rejects.correlated import text_map
+from clinker_spark.spark.rejects.dirty_groups import writes_records_of
 from clinker_spark.spark.rejects.letters import letters
 
 if TYPE_CHECKING:
@@ -52,12 +54,21 @@ def traced(builder: Builder, most: int) -> DataFrame:
     found += [
         _records(held.reached, held.node, REACHED, builder)
         for held in builder.rejects.held
-        if builder.plan.facts.correlation.keys[held.node.inputs[0].node].own
+        if _looked_at(builder.plan, held.node)
     ]
     found += [_records(frame, node, LEFT_OUT, builder) for frame, node in builder.rejects.left_out]
     if any(node.multiplies for node in builder.plan.nodes):
         found = [frame.limit(most) for frame in found]
     return reduce(DataFrame.unionByName, found)
+
+
+def _looked_at(plan: Plan, end: PlanNode) -> bool:
+    """Must it be known what reaches an output? Where records can be withheld, and where those of sources without a key
+    are written, which are no dead letters then."""
+    free = [source for source in plan.sources if not source.key_columns]
+    return bool(plan.facts.correlation.keys[end.inputs[0].node].own) or any(
+        writes_records_of(plan, end, node) for node in free
+    )
 
 
 def _records(frame: DataFrame, node: PlanNode, what: int, builder: Builder) -> DataFrame:
