@@ -87,5 +87,5 @@ def test_a_run_that_was_not_measured_has_a_page() -> None:
 
 
 def test_counters_of_a_retraction_are_plain_numbers_for_programs() -> None:
-    report = RunReport("a", "b", "c", "d", retraction=Counter(turns=2))
+    report = RunReport(RunIdentity("a", "b", "c", "d"), retraction=Counter(turns=2))
     assert json.loads(json.dumps(report.as_dict()))["retraction"] == {"turns": 2}
