@@ -11,10 +11,17 @@ import pytest
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.reject.letter_writer import letter_files
-from clinker_spark.runtime.reject.saved_letters import Saved, count_saved, save_table
-from clinker_spark.runtime.reject.source_letters import SCHEMA
+from clinker_spark.runtime.reject.saved_letters import Saved, save_table
 from clinker_spark.spark.rejects.letters import LetterCount
 
+SCHEMA = pa.schema(
+    [
+        *(("source", pa.int32()), ("file", pa.int32()), ("row", pa.int64()), ("stage", pa.int32())),
+        *((name, pa.string()) for name in ("category", "field", "message")),
+        ("tie", pa.list_(pa.int64())),
+        ("trigger", pa.bool_()),
+    ]
+)
 PIPELINE = """
 pipeline: {{ name: p }}
 nodes:
@@ -73,7 +80,7 @@ def test_the_first_letter_of_a_category(tmp_path: Path) -> None:
     rows = [made, {"source": 0, "file": 0, "row": 1}, {"source": 0, "file": 0, "row": 2, "category": "miss"}]
     letters = saved(tmp_path, *rows)
     assert letters.first("miss")["row"] == 2
-    assert [(c.source, c.category, c.count) for c in count_saved(letters)] == [
+    assert [(c.source, c.category, c.count) for c in letters.counts()] == [
         (0, "c", 1),
         (0, "miss", 1),
         (None, "miss", 1),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from pathlib import Path
 from typing import Any
 
 from clinker_spark.runtime.commit.manifest import Round
@@ -12,7 +11,7 @@ from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.paths.reservations import letter_key, letter_places
 from clinker_spark.runtime.reject import thresholds
 from clinker_spark.runtime.reject.letter_writer import write_letters
-from clinker_spark.runtime.reject.saved_letters import Saved, count_saved, save
+from clinker_spark.runtime.reject.saved_letters import Letters, Saved, save
 from clinker_spark.runtime.reject.source_letters import SourceLetters, kept_by_readers, settled_at
 from clinker_spark.runtime.reject.unreadable_keys import check_keys
 from clinker_spark.runtime.rollback.groups import Groups
@@ -35,7 +34,7 @@ class DeadLetters:
     def __init__(self, state: RunState, outputs: Outputs) -> None:
         self.state = state
         self.outputs = outputs
-        self.delivered: Saved | None = None
+        self.delivered: Letters | None = None
 
     def settle(self) -> None:
         """Find and write them, after the outputs were written."""
@@ -47,23 +46,20 @@ class DeadLetters:
     def _collect(self) -> None:
         found = kept_by_readers(self.state)
         failed = self.state.failed()
-        if found is not None and not found.counts and not failed and not self.state.unsure:
+        if found is not None and not found.kept and not failed and not self.state.unsure:
             return
         with self.state.timed("dead letters"):
             self.state.tell("dead_letters_started", {})
             if found is not None and not failed and not self.state.unsure:
-                self._deliver(found.save(self._folder() / "kept", self.state.spark))
+                self._deliver(found)
                 return
             frame = self._found(self._suspects(found))
             if frame is None:  # nothing can fail, and only for want of counts it was looked for
                 return
             with self.state.passing(FINDING):
-                saved = save(frame, self._folder() / "found")
+                place = self.outputs.targets[self.state.plan.outputs[0].name].path
+                saved = save(frame, self.state.attempt.folder(place, "dead-letters") / "found")
             self._deliver(saved)
-
-    def _folder(self) -> Path:
-        place = self.outputs.targets[self.state.plan.outputs[0].name].path
-        return self.state.attempt.folder(place, "dead-letters")
 
     def _found(self, suspects: frozenset[str] | None) -> Any:
         """The failures that a second pass finds; None when nothing can fail."""
@@ -72,10 +68,10 @@ class DeadLetters:
             prepare_output(builder, node)
         return letters(builder)
 
-    def _deliver(self, stored: Saved) -> None:
+    def _deliver(self, stored: Letters) -> None:
         """Dead letters: compared with the limits, and written."""
         self.delivered = stored
-        counts = count_saved(stored)
+        counts = stored.counts()
         self._note(counts)
         if any(count.category == MISS for count in counts):
             raise DataError([thresholds.first_miss(self.state.plan, stored.first(MISS), self.state.files)])
@@ -90,7 +86,7 @@ class DeadLetters:
         for report in self.state.report.sources:
             report.records = self.state.source_records(report.name)
         oversize = has_large_groups(self.state)
-        clean = kept_bad is not None and not kept_bad.counts and not self.state.failed() and not oversize
+        clean = kept_bad is not None and not kept_bad.kept and not self.state.failed() and not oversize
         if clean and (not self.state.unsure or self._found(None) is None):
             counts = {node.name: self.state.source_records(node.name) for node in self.state.plan.sources}
             self.state.report.rollback_cursors = {name: count for name, count in counts.items() if count}

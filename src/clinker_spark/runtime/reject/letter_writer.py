@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.paths.reservations import letter_key, letter_place, located
 from clinker_spark.runtime.reject.replay_files import Feed
-from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved
+from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Letters, Saved
 from clinker_spark.runtime.run import assemble
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.parts import part_writer
@@ -47,7 +47,7 @@ def letter_files(plan: Plan, counts: Sequence[LetterCount]) -> list[LetterFile]:
     return found
 
 
-def write_letters(state: RunState, letters: Saved, counts: Sequence[LetterCount]) -> None:
+def write_letters(state: RunState, letters: Letters, counts: Sequence[LetterCount]) -> None:
     """Make the files of all letters, ready to be published."""
     headers = {name: scan.headers for name, scan in state.builder.scans.items()}
     sources = tuple(
@@ -69,20 +69,20 @@ def write_letters(state: RunState, letters: Saved, counts: Sequence[LetterCount]
         made = folder / "final"
         with open(made, "wb") as out:
             out.write(lines.header)
-            if letters.ordered or state.options.feed is not None or letters.rows() <= FEW_LETTERS:
-                for batch in _batches(letters, file):
-                    fed = None if state.options.feed is None else _fed(state.plan, state.options.feed, batch)
-                    out.write("".join(f"{line}\n" for line in lines.lines(batch, fed).to_pylist()).encode())
-            else:
+            if isinstance(letters, Saved) and letters.rows() > FEW_LETTERS and state.options.feed is None:
                 for part in _by_spark(letters, file, lines, folder / "parts"):
                     with open(part, "rb") as source:
                         shutil.copyfileobj(source, out, 1 << 20)
+            else:
+                for batch in _batches(letters, file):
+                    fed = None if state.options.feed is None else _fed(state.plan, state.options.feed, batch)
+                    out.write("".join(f"{line}\n" for line in lines.lines(batch, fed).to_pylist()).encode())
         with located(state):
             state.attempt.put(made, place, letter_key(file.path))
         state.report.letter_paths.append(str(place))
 
 
-def _batches(letters: Saved, file: LetterFile) -> Iterator[pa.RecordBatch]:
+def _batches(letters: Letters, file: LetterFile) -> Iterator[pa.RecordBatch]:
     """The letters of a file in source and row order, what was made of several records last."""
     batches: Iterable[pa.RecordBatch] = letters.batches(*SHOWN)
     if not letters.ordered:

@@ -31,39 +31,16 @@ _MOST_OF_ONE = 1_000
 """So many letters of one record at most: it can fail in many ways, but hardly in so many."""
 
 
-@dataclass(frozen=True)
-class Saved:
-    """Letters that lie in files."""
+class Letters:
+    """The store of failed records, and of those that are withheld with them. Whoever found them says where they are;
+    their columns are those of `spark.rejects.letters.letters`."""
 
-    place: Path
-    spark: SparkSession
-    ordered: bool = False
-    """Do they lie in source and row order?"""
-
-    @cached_property
-    def frame(self) -> DataFrame:
-        """The same as a DataFrame; its schema is that of the files, which costs no job."""
-        return read_parts(self.spark, str(self.place), pads.dataset(self.place, format="parquet").schema)
-
-    @property
-    def columns(self) -> list[str]:
-        return list(pads.dataset(self.place, format="parquet").schema.names)
+    ordered = False
+    """Do they come in source and row order?"""
 
     def batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
-        yield from pads.dataset(self.place, format="parquet").to_batches(columns=list(columns))
-
-    def rows(self) -> int:
-        return int(pads.dataset(self.place, format="parquet").count_rows())
-
-    def table(self, *columns: str) -> pa.Table:
-        """All of it: for letters that are few."""
-        return pads.dataset(self.place, format="parquet").to_table(columns=list(columns) or None)
-
-    def only(self, condition: pc.Expression, place: Path) -> Saved:
-        """Those that fulfil a condition, in files of their own; without a Spark job, batch by batch."""
-        found = pads.dataset(self.place, format="parquet")
-        pads.write_dataset(found.scanner(filter=condition, use_threads=False), place, format="parquet")
-        return Saved(place, self.spark)
+        """Some columns of them."""
+        raise NotImplementedError
 
     def tally(self, *columns: str) -> Counter[tuple[Any, ...]]:
         """How often each combination of values occurs: for columns that have few."""
@@ -103,7 +80,7 @@ class Saved:
 
     def in_order(self, *columns: str) -> pa.Table:
         """All of it in source and row order, what was made of several records last: for letters that are few."""
-        table = self.table(*dict.fromkeys((*ORDER, *columns)))
+        table = pa.Table.from_batches(self.batches(*dict.fromkeys((*ORDER, *columns))))
         keys = _sort_keys(table)
         return table.take(pa.array(sorted(range(len(keys)), key=keys.__getitem__), pa.int64()))
 
@@ -120,6 +97,45 @@ class Saved:
                     best = key, row
         assert best is not None
         return best[1]
+
+    def counts(self) -> list[LetterCount]:
+        """How many there are, by source, stage and category."""
+        counts = self.tally("source", "stage", "category")
+        found = [LetterCount(source, stage, category, n) for (source, stage, category), n in counts.items()]
+        return sorted(found, key=lambda c: (c.source is None, c.source or 0, c.stage, c.category))
+
+
+@dataclass(frozen=True)
+class Saved(Letters):
+    """Letters that a pass wrote into files."""
+
+    place: Path
+    spark: SparkSession
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The same as a DataFrame; its schema is that of the files, which costs no job."""
+        return read_parts(self.spark, str(self.place), pads.dataset(self.place, format="parquet").schema)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(pads.dataset(self.place, format="parquet").schema.names)
+
+    def batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
+        yield from pads.dataset(self.place, format="parquet").to_batches(columns=list(columns))
+
+    def rows(self) -> int:
+        return int(pads.dataset(self.place, format="parquet").count_rows())
+
+    def table(self, *columns: str) -> pa.Table:
+        """All of it: for letters that are few."""
+        return pads.dataset(self.place, format="parquet").to_table(columns=list(columns) or None)
+
+    def only(self, condition: pc.Expression, place: Path) -> Saved:
+        """Those that fulfil a condition, in files of their own; without a Spark job, batch by batch."""
+        found = pads.dataset(self.place, format="parquet")
+        pads.write_dataset(found.scanner(filter=condition, use_threads=False), place, format="parquet")
+        return Saved(place, self.spark)
 
 
 def _sortable(values: list[Any]) -> list[Any]:
@@ -146,13 +162,6 @@ def save(frame: DataFrame, place: Path) -> Saved:
     """Run the job."""
     part_writer(frame, str(place)).parquet(str(place))
     return Saved(place, frame.sparkSession)
-
-
-def count_saved(letters: Saved) -> list[LetterCount]:
-    """The counts by source, stage and category."""
-    counts = letters.tally("source", "stage", "category")
-    found = [LetterCount(source, stage, category, n) for (source, stage, category), n in counts.items()]
-    return sorted(found, key=lambda c: (c.source is None, c.source or 0, c.stage, c.category))
 
 
 def last_clean_row(letters: Saved, source: int, offsets: Sequence[int], records: int) -> int:

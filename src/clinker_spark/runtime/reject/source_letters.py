@@ -4,7 +4,7 @@ Spark job is compiled for them (`benchmarks/bench_pipeline.py --dirty 0.01` show
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,34 +12,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from clinker_spark.plan.columns import LINE_COLUMN
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.source import SourcePlan
-from clinker_spark.runtime.reject.saved_letters import Saved
+from clinker_spark.runtime.reject.saved_letters import Letters
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.operators.source import RECORD_COUNTS
 from clinker_spark.spark.rejects.letters import LetterCount
 from clinker_spark.spark.scan.kept_rejects import first_rows, kept_files, read_kept
 from clinker_spark.spark.scan.request import Scan
 from clinker_spark.spark.scan.scans import progress_path
-from clinker_spark.spark.session.sessions import SparkSession
-
-SCHEMA = pa.schema(
-    [
-        ("source", pa.int32()),
-        ("file", pa.int32()),
-        ("row", pa.int64()),
-        ("stage", pa.int32()),
-        *((name, pa.string()) for name in ("route", "category", "field", "value", "message")),
-        ("letter", pa.map_(pa.string(), pa.string())),
-        ("tie", pa.list_(pa.int64())),
-        ("trigger", pa.bool_()),
-    ]
-)
-"""Those columns of letters that records have which failed when they were read."""
 
 
 @dataclass(frozen=True)
@@ -52,26 +36,28 @@ class KeptSplit:
 
 
 @dataclass(frozen=True)
-class SourceLetters:
+class SourceLetters(Letters):
     """The kept records of all sources, in source and row order."""
 
+    ordered = True
     plan: Plan
     splits: tuple[tuple[SourcePlan, KeptSplit], ...]
-    counts: tuple[LetterCount, ...]
+    kept: tuple[LetterCount, ...]
+    """How many there are of each kind."""
     records: Mapping[str, int]
     """How many records the sources have that keep their letters, good and bad."""
     split_records: Mapping[Any, int]
     """The same for each part of their files: a later pass need not count them to number its records."""
 
-    def save(self, place: Path, spark: SparkSession) -> Saved:
-        """As letters like those that a pass finds, in their order."""
-        place.mkdir(parents=True, exist_ok=True)
-        with pq.ParquetWriter(place / "part-0.parquet", SCHEMA) as out:
-            for source, split in self.splits:
-                batch = read_kept(split.path)
-                if batch.num_rows:
-                    out.write_batch(_letters(self.plan.nodes.index(source), source, split, batch))
-        return Saved(place, spark, ordered=True)
+    def batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
+        for source, split in self.splits:
+            batch = read_kept(split.path)
+            if batch.num_rows:
+                made = _letters(self.plan.nodes.index(source), source, split, batch)
+                yield pa.RecordBatch.from_arrays([made[name]() for name in columns], list(columns))
+
+    def counts(self) -> list[LetterCount]:
+        return list(self.kept)
 
 
 def kept_by_readers(state: RunState) -> SourceLetters | None:
@@ -110,26 +96,27 @@ def kept_letters(plan: Plan, scans: Mapping[str, Scan], progress: Path) -> Sourc
     return SourceLetters(plan, tuple(splits), tuple(listed), records, split_records)
 
 
-def _letters(stage: int, source: SourcePlan, split: KeptSplit, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The bad records of a split as letters."""
+def _letters(
+    stage: int, source: SourcePlan, split: KeptSplit, batch: pa.RecordBatch
+) -> dict[str, Callable[[], pa.Array]]:
+    """The bad records of a split as letters: how each column is made."""
     rows = batch.num_rows
     own = pc.fill_null(pc.starts_with(batch["field"], "$"), False)  # not our own columns
     texts = {column.name: batch[f"c{i}"] for i, column in enumerate(source.columns)} | {LINE_COLUMN: batch["line"]}
-    columns = {
-        "source": pa.repeat(pa.scalar(source.index, pa.int32()), rows),
-        "file": pa.repeat(pa.scalar(split.file, pa.int32()), rows),
-        "row": pc.add(batch["place"], split.first_row),
-        "stage": pa.repeat(pa.scalar(stage, pa.int32()), rows),
-        "route": pa.nulls(rows, pa.string()),
-        "category": batch["kind"],
-        "field": pc.if_else(own, pa.scalar(None, pa.string()), batch["field"]),
-        "value": batch["value"],
-        "message": batch["message"],
-        "letter": _maps(texts, rows),
-        "tie": pa.repeat(pa.scalar([], pa.list_(pa.int64())), rows),
-        "trigger": pa.repeat(pa.scalar(True), rows),
+    return {
+        "source": lambda: pa.repeat(pa.scalar(source.index, pa.int32()), rows),
+        "file": lambda: pa.repeat(pa.scalar(split.file, pa.int32()), rows),
+        "row": lambda: pc.add(batch["place"], split.first_row),
+        "stage": lambda: pa.repeat(pa.scalar(stage, pa.int32()), rows),
+        "route": lambda: pa.nulls(rows, pa.string()),
+        "category": lambda: batch["kind"],
+        "field": lambda: pc.if_else(own, pa.scalar(None, pa.string()), batch["field"]),
+        "value": lambda: batch["value"],
+        "message": lambda: batch["message"],
+        "letter": lambda: _maps(texts, rows),
+        "tie": lambda: pa.repeat(pa.scalar([], pa.list_(pa.int64())), rows),
+        "trigger": lambda: pa.repeat(pa.scalar(True), rows),
     }
-    return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
 def _maps(columns: Mapping[str, pa.Array], rows: int) -> pa.MapArray:
@@ -148,7 +135,7 @@ def _maps(columns: Mapping[str, pa.Array], rows: int) -> pa.MapArray:
 def settled_at(state: RunState, found: SourceLetters) -> set[str] | None:
     """The nodes at which a pass sets aside the records that readers of the first one kept; None: nobody knows."""
     names: set[str] = set()
-    for count in found.counts:
+    for count in found.kept:
         assert count.source is not None
         node: PlanNode = state.plan.sources[count.source]
         while node.name not in state.builder.rejects.settled and node.streams:

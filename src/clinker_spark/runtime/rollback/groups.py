@@ -216,7 +216,7 @@ class Groups:
         looked = f"{turn}-everywhere" if everywhere else str(turn)
         places = {place.name: place.node.name for place in builder.rejects.failures if suspected(place)}
         ends = list(dict.fromkeys(places.values()))
-        kept = 0 if turn or self.kept_bad is None else sum(count.count for count in self.kept_bad.counts)
+        kept = 0 if turn or self.kept_bad is None else sum(count.count for count in self.kept_bad.kept)
         chosen = None
         if places and self.few and can_read_alone(self.state, ends, kept):
             chosen = choose_failed(self._letters_builder(ends, texts=False), places, self.folder / f"failed-{looked}")
@@ -250,7 +250,7 @@ class Groups:
         counted = self.state.builder.metrics
         bad = {node.name for node in self.plan.sources} if self.kept_bad is None else set()
         if self.kept_bad is not None:
-            bad = {self.plan.sources[n.source].name for n in self.kept_bad.counts if n.source is not None}
+            bad = {self.plan.sources[n.source].name for n in self.kept_bad.kept if n.source is not None}
         kept = bad if turn == 0 else set()
         known = {
             place.name: counted.counted(place.name).get("failed", 0)

@@ -43,7 +43,7 @@ def can_settle_rows(state: RunState, kept_bad: SourceLetters | None) -> bool:
         return False
     if state.inputs.unsorted:  # the lines of the output do not stand as the records do in the file
         return False
-    return state.failed() + sum(count.count for count in kept_bad.counts) <= MOST_FAILURES
+    return state.failed() + sum(count.count for count in kept_bad.kept) <= MOST_FAILURES
 
 
 class RowGroups:

@@ -42,7 +42,7 @@ def are_small(state: RunState, kept_bad: SourceLetters | None, *, oversize: bool
         state.plan.shows_keys and state.plan.facts.correlation.relaxed
     ):  # the numbers that totals had at first are kept there
         return False
-    kept = 0 if kept_bad is None else sum(count.count for count in kept_bad.counts)
+    kept = 0 if kept_bad is None else sum(count.count for count in kept_bad.kept)
     return state.failed() + kept <= MOST_FAILED
 
 

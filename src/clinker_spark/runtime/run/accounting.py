@@ -69,9 +69,7 @@ class Accounts:
                 if aside is not None:
                     index = self.state.source(name).index
                     self.read[name] = aside.records[name]
-                    builder.metrics.facts[f"{name}: kept aside"] = sum(
-                        c.count for c in aside.counts if c.source == index
-                    )
+                    builder.metrics.facts[f"{name}: kept aside"] = sum(c.count for c in aside.kept if c.source == index)
 
     def numbers(self) -> dict[str, int]:
         """What is known of the last pass."""

@@ -167,7 +167,7 @@ class Outputs:
         if not read.issuperset(self.state.sources_of(node.name)):
             return False
         kept_bad = kept_by_readers(self.state)
-        return self.state.failed() > 0 or (kept_bad is not None and bool(kept_bad.counts))
+        return self.state.failed() > 0 or (kept_bad is not None and bool(kept_bad.kept))
 
     def finish(self, output: str) -> None:
         """Make the files of an output of its parts."""
