@@ -7,7 +7,7 @@ bit for each record of a source.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -131,10 +131,13 @@ class Saved(Letters):
         """All of it: for letters that are few."""
         return pads.dataset(self.place, format="parquet").to_table(columns=list(columns) or None)
 
-    def only(self, condition: pc.Expression, place: Path) -> Saved:
-        """Those that fulfil a condition, in files of their own; without a Spark job, batch by batch."""
+    def only(self, chosen: Callable[[pa.RecordBatch], pa.Array], place: Path) -> Saved:
+        """Those that are `chosen` of each batch, in files of their own; without a Spark job, batch by batch."""
+        place.mkdir(parents=True, exist_ok=True)
         found = pads.dataset(self.place, format="parquet")
-        pads.write_dataset(found.scanner(filter=condition, use_threads=False), place, format="parquet")
+        with pq.ParquetWriter(place / "part-0.parquet", found.schema) as out:
+            for batch in found.to_batches():
+                out.write_batch(batch.filter(chosen(batch)))
         return Saved(place, self.spark)
 
 

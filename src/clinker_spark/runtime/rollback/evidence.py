@@ -4,7 +4,7 @@ Nothing here needs Spark: these are the rules of `spark.rejects.correlated`, for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -187,10 +187,3 @@ def group_text(keys: Iterable[tuple[str, str | None]]) -> str:
     'line=2, order_id=O1'
     """
     return ", ".join(sorted(f"{name.removeprefix(CK_PREFIX)}={text}" for name, text in keys if text is not None))
-
-
-def strata_of(failures: pa.Table) -> Iterator[tuple[int, int | None, dict[str, str]]]:
-    """Of each failure: the node, the source, and the totals that it was made of."""
-    columns = (failures[name].to_pylist() for name in ("stage", "source", "groups"))
-    for stage, source, groups in zip(*columns, strict=True):
-        yield stage, source, dict(groups)

@@ -21,11 +21,13 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.config.model.pipeline import ErrorHandling
-from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, GROUP_PREFIX, UNTRACED
+from clinker_spark.plan import columns
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, GROUP_PREFIX
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.passes.all import with_facts
@@ -36,6 +38,7 @@ from clinker_spark.runtime.reject.source_letters import SourceLetters, settled_a
 from clinker_spark.runtime.rollback import few_letters
 from clinker_spark.runtime.rollback.failed_rows import can_read_alone, choose_failed, only_for_failures
 from clinker_spark.runtime.rollback.retracted import Retracted
+from clinker_spark.runtime.rollback.strata import UNTRACED, failed_totals, strata
 from clinker_spark.runtime.run.progress import FINDING
 from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.operators.passes import Find, Pass, Retraction
@@ -56,11 +59,15 @@ LISTED_GROUPS = 2_000
 """Up to so many groups with a failure, a condition names them."""
 LISTED_TOTALS = 1_000
 """Up to so many totals that failed, a filter names them."""
-STRATUM = "stratum"
+_JUDGED = ("stage", "source", "groups")
+"""What decides about the stratum of a failure."""
 
 
 class Groups:
     """The groups of one run."""
+
+    most_totals = LISTED_TOTALS
+    """Of so many totals that failed, the names are wanted."""
 
     def __init__(self, state: RunState, outputs: Outputs, kept_bad: SourceLetters | None, *, oversize: bool) -> None:
         self.state = state
@@ -205,12 +212,13 @@ class Groups:
                 return True
         if first is None:
             return False
-        taken = self._behind(builder, first[1], turn)
-        self._retract([first[1]], taken)
+        failed = first[1]
+        taken = self._behind(failed, turn, lambda totals, name: self._contributions(builder, failed, totals, name))
+        self._retract([failed], taken)
         return True
 
     def _failures(self, builder: Builder, turn: int, *, everywhere: bool = False) -> Saved | None:
-        """The failures at suspected places, with their strata. None: no record can fail there. Only `everywhere` they
+        """The failures at suspected places. None: no record can fail there. Only `everywhere` they
         are looked for behind totals that may have to be made again."""
         suspected = self._suspected(builder, turn, everywhere=everywhere)
         looked = f"{turn}-everywhere" if everywhere else str(turn)
@@ -222,7 +230,7 @@ class Groups:
             chosen = choose_failed(self._letters_builder(ends, texts=False), places, self.folder / f"failed-{looked}")
         reading = builder if chosen is None else self._letters_builder(ends, chosen=chosen)
         found = letters(reading, lambda place: place.name in places)
-        saved = None if found is None else self._save(self._with_strata(found), f"failures-{looked}")
+        saved = None if found is None else self._save(found, f"failures-{looked}")
         if chosen is not None:
             reading.memo.let_go()
         return saved
@@ -278,55 +286,42 @@ class Groups:
             )
         return min(found), max(found)
 
-    def _with_strata(self, found: Any) -> Any:
-        """Failures with the stratum in which they are judged; that of a failed total is one higher than that of the
-        records which it was made of. What nothing can be retracted for has none, -1."""
-        cases = []
-        for i, node in enumerate(self.plan.nodes):
-            low, high = (
-                self.plan.facts.correlation.strata[node.name],
-                self.plan.facts.correlation.made_strata[node.name],
-            )
-            made = f"CASE WHEN map_contains_key(groups, {sql_string(node.name)}) THEN {high} ELSE {low} END"
-            cases.append(f"WHEN {i} THEN {made if high > low else low}")
-        judged = f"CASE stage {' '.join(cases)} END"
-        traced = "source IS NOT NULL OR cardinality(groups) > 0"
-        return found.selectExpr("*", f"CASE WHEN {traced} THEN {judged} ELSE -1 END AS {STRATUM}")
-
     def _first(self, saved: Saved, turn: int) -> tuple[int, Saved] | None:
         """The failures of the lowest stratum, with it; None when nothing can be retracted for any of them."""
-        counts = {stratum: count for (stratum,), count in saved.tally(STRATUM).items()}
-        parts = {
-            stratum: saved if len(counts) == 1 else saved.only(pc.field(STRATUM) == stratum, self.folder / name)
-            for stratum in (-1, min((s for s in counts if s >= 0), default=None))
-            if stratum is not None and stratum in counts
-            for name in [f"failures-{turn}-{'untraced' if stratum < 0 else 'first'}"]
-        }
-        self.untraced = parts.pop(-1, None) if counts else saved  # it has the columns of letters, if nothing else
-        return next(iter(parts.items()), None)
+        there = {int(n) for batch in saved.batches(*_JUDGED) for n in np.unique(strata(self.plan, batch))}
 
-    def _behind(self, builder: Builder, failed: Saved, turn: int) -> list[Saved]:
-        """The records that failed totals were made of."""
-        totals: dict[str, set[str]] = {}
-        counts: Counter[str] = Counter()
-        for batch in failed.batches("source", "groups"):
-            made = batch["groups"].filter(pc.is_null(batch["source"]))
-            counts.update(made.keys.to_pylist())
-            for name, group in zip(made.keys.to_pylist(), made.items.to_pylist(), strict=True):
-                if len(known := totals.setdefault(name, set())) <= LISTED_TOTALS:
-                    known.add(group)
-        if not totals:
+        def only(stratum: int, name: str) -> Saved:
+            place = self.folder / f"failures-{turn}-{name}"
+            return saved.only(lambda batch: pa.array(strata(self.plan, batch) == stratum), place)
+
+        if len(there) < 2:  # what is empty has the columns of letters, if nothing else
+            traced = bool(there) and UNTRACED not in there
+            self.untraced = None if traced else saved
+            return (there.pop(), saved) if traced else None
+        self.untraced = only(UNTRACED, "untraced") if UNTRACED in there else None
+        lowest = min(there - {UNTRACED})
+        return lowest, only(lowest, "first")
+
+    def _behind(
+        self, failed: Saved, turn: int, made_of: Callable[[dict[str, set[str]], str], Saved | None]
+    ) -> list[Saved]:
+        """The records that failed totals were `made_of`, which is given these totals and a name for what it finds."""
+        totals, count = failed_totals(failed, self.most_totals)
+        behind = made_of(totals, f"taken-{turn}") if totals else None
+        if behind is None:
             return []
+        self.counters["synthetic_ck_fanout_lookups_total"] += count
+        self.counters["synthetic_ck_fanout_rows_expanded_total"] += behind.rows()
+        self.counters["groups_recomputed"] += count
+        return [behind]
+
+    def _contributions(self, builder: Builder, failed: Saved, totals: dict[str, set[str]], name: str) -> Saved | None:
         made = failed.frame.where("source IS NULL").select("groups")
-        wanted = {name: sorted(ids) if len(ids) <= LISTED_TOTALS else made for name, ids in totals.items()}
+        wanted = {n: sorted(ids) if len(ids) <= LISTED_TOTALS else made for n, ids in totals.items()}
         groups = ops.contributions(builder, wanted)
         if groups is None:
-            return []
-        behind = self._save(ops.correlated_letters(groups, ops.retracted_message(self.plan)), f"taken-{turn}")
-        self.counters["synthetic_ck_fanout_lookups_total"] += counts.total()
-        self.counters["synthetic_ck_fanout_rows_expanded_total"] += behind.rows()
-        self.counters["groups_recomputed"] += counts.total()
-        return [behind]
+            return None
+        return self._save(ops.correlated_letters(groups, ops.retracted_message(self.plan)), name)
 
     def _take_large_groups(self, builder: Builder, turn: int) -> bool:
         """Groups with more records than `max_group_buffer` are dead letters as a whole. Are there any?"""
@@ -336,8 +331,8 @@ class Groups:
         saved = self._save(rows, f"oversize-{turn}")
         if not saved.rows():
             return False
-        first = saved.only(pc.field("trigger"), self.folder / f"oversize-{turn}-first")
-        rest = saved.only(~pc.field("trigger"), self.folder / f"oversize-{turn}-rest")
+        first = saved.only(lambda batch: batch["trigger"], self.folder / f"oversize-{turn}-first")
+        rest = saved.only(lambda batch: pc.invert(batch["trigger"]), self.folder / f"oversize-{turn}-rest")
         self._retract([first], [rest])
         self.overflown.append(rest)
         return True
@@ -348,7 +343,7 @@ class Groups:
         for name in self.plan.facts.correlation.relaxed:
             frame = builder.stream(StreamRef(name)).frame
             numbers = frame.selectExpr(
-                f"ltrim('{UNTRACED}', `{GROUP_PREFIX}{name}`) AS id", f"`{CK_AGGREGATE_PREFIX}{name}` AS number"
+                f"ltrim('{columns.UNTRACED}', `{GROUP_PREFIX}{name}`) AS id", f"`{CK_AGGREGATE_PREFIX}{name}` AS number"
             )
             self.retracted.numbers[name] = self._save(numbers, f"numbers-{name.replace('/', '~')}").frame
 
@@ -374,7 +369,7 @@ class Groups:
         others += [] if held is None else [held]
         if not triggers:
             raise self._lost()
-        names = [name for name in triggers[0].columns if name != STRATUM]
+        names = triggers[0].columns
         if sum(found.rows() for found in (*triggers, *others)) <= FEW_LETTERS:
             failed = few_letters.together([found.table(*names) for found in triggers])
             rest = (

@@ -7,14 +7,14 @@ meanwhile. Outputs are written once more when nothing fails any longer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from clinker_spark.runtime.reject.saved_letters import Saved, save_table
-from clinker_spark.runtime.rollback.evidence import Evidence, correlated_letters, group_text, strata_of
+from clinker_spark.runtime.rollback.evidence import Evidence, correlated_letters, group_text
 from clinker_spark.runtime.rollback.groups import MOST_TURNS, Groups
+from clinker_spark.runtime.rollback.strata import UNTRACED, strata
 from clinker_spark.runtime.run.progress import FINDING
 from clinker_spark.spark.plan_cuts import is_repeatable
 from clinker_spark.spark.rejects.correlated import HELD_MESSAGE, TAKEN_MESSAGE
@@ -49,6 +49,7 @@ def are_small(state: RunState, kept_bad: SourceLetters | None, *, oversize: bool
 class SmallGroups(Groups):
     """The groups of one run."""
 
+    most_totals = MOST_ROWS
     table: Any = None
     """The pass, as a DataFrame that runs again and again."""
     looking: Builder | None = None
@@ -73,7 +74,7 @@ class SmallGroups(Groups):
                 # The last turn is that in which outputs are written.
                 self.counters["turns"] = max(turn, 1)
                 break
-            self._retract([failed], self._made_of(failed, turn))
+            self._retract([failed], self._behind(failed, turn, self._made_of))
         else:
             raise self._endless()
         rest = self.found.failures.num_rows  # nothing can be retracted for these: they fail again
@@ -105,36 +106,19 @@ class SmallGroups(Groups):
 
     def _first_failures(self, turn: int) -> Saved | None:
         """The failures that are judged first."""
-        strata = [self._stratum(*failure) for failure in strata_of(self.found.failures)]
-        lowest = min((stratum for stratum in strata if stratum is not None), default=None)
-        first = [i for i, stratum in enumerate(strata) if stratum is not None and stratum == lowest]
-        rows = self.found.failures.take(pa.array(first, pa.int64()))
-        return save_table(rows, self.folder / f"failures-{turn}", self.state.spark) if first else None
-
-    def _stratum(self, stage: int, source: int | None, groups: Mapping[str, str]) -> int | None:
-        """See `Groups._with_strata`; None when nothing can be retracted for a failure."""
-        if source is None and not groups:
+        judged = strata(self.plan, self.found.failures)
+        traced = judged[judged != UNTRACED]
+        if not len(traced):
             return None
-        name = self.plan.nodes[stage].name
-        return (self.plan.facts.correlation.made_strata if name in groups else self.plan.facts.correlation.strata)[name]
+        rows = self.found.failures.filter(pa.array(judged == traced.min()))
+        return save_table(rows, self.folder / f"failures-{turn}", self.state.spark)
 
-    def _made_of(self, failed: Saved, turn: int) -> list[Saved]:
-        """The records that failed totals were made of."""
-        totals: dict[str, set[str]] = {}
-        count = 0
-        for _, source, groups in strata_of(failed.table("stage", "source", "groups")):
-            for name, group in groups.items() if source is None else ():
-                totals.setdefault(name, set()).add(group)
-                count += 1
-        if not totals:
-            return []
+    def _made_of(self, totals: dict[str, set[str]], name: str) -> Saved:
+        """The records that totals were made of."""
         rows = self.found.behind(totals)
         names = [self.plan.nodes[stage].name for stage in rows["stage"].to_pylist()]
         letters = correlated_letters(rows, [TAKEN_MESSAGE.format(name) for name in names])
-        self.counters["synthetic_ck_fanout_lookups_total"] += count
-        self.counters["synthetic_ck_fanout_rows_expanded_total"] += rows.num_rows
-        self.counters["groups_recomputed"] += count
-        return [save_table(letters, self.folder / f"taken-{turn}", self.state.spark)]
+        return save_table(letters, self.folder / name, self.state.spark)
 
     def _held(self) -> Saved | None:
         dirty = self._groups(as_failed=self.triggers, as_read=self.taken)
