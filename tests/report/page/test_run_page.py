@@ -13,7 +13,7 @@ import pytest
 from clinker_spark.report.page.html import seconds
 from clinker_spark.report.page.run_page import RunPage
 from clinker_spark.report.summary import size
-from clinker_spark.runtime.run.report import RunIdentity, RunReport
+from clinker_spark.runtime.run.report import Rollback, RunIdentity, RunReport
 from tests.report.page.reports import NAMES, page_of, plan_of
 
 
@@ -87,5 +87,5 @@ def test_a_run_that_was_not_measured_has_a_page() -> None:
 
 
 def test_counters_of_a_retraction_are_plain_numbers_for_programs() -> None:
-    report = RunReport(RunIdentity("a", "b", "c", "d"), retraction=Counter(turns=2))
+    report = RunReport(RunIdentity("a", "b", "c", "d"), rollback=Rollback(retraction=Counter(turns=2)))
     assert json.loads(json.dumps(report.as_dict()))["retraction"] == {"turns": 2}

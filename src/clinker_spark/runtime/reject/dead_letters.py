@@ -89,7 +89,7 @@ class DeadLetters:
         clean = kept_bad is not None and not kept_bad.kept and not self.state.failed() and not oversize
         if clean and (not self.state.unsure or self._found(None) is None):
             counts = {node.name: self.state.source_records(node.name) for node in self.state.plan.sources}
-            self.state.report.rollback_cursors = {name: count for name, count in counts.items() if count}
+            self.state.report.rollback.rollback_cursors = {name: count for name, count in counts.items() if count}
             for name in list(self.outputs.unfinished):
                 self.outputs.finish(name)
             return
@@ -98,8 +98,8 @@ class DeadLetters:
             groups, stored = self._settled(kept_bad, oversize=oversize)
             check_keys(self.state, stored)
             self._deliver(stored)
-            self.state.report.rollback_cursors = groups.cursors(stored)
-            self.state.report.retraction = dict(groups.counters)
+            self.state.report.rollback.rollback_cursors = groups.cursors(stored)
+            self.state.report.rollback.retraction = dict(groups.counters)
 
     def _settled(self, kept_bad: SourceLetters | None, *, oversize: bool) -> tuple[RowGroups | Groups, Saved]:
         """In the way that suits what there is: all of them withhold the same."""

@@ -271,7 +271,7 @@ def _members(builder: Builder, node: SourcePlan, scan: Scan) -> dict[str, Column
     files, file = builder.run.files[node.name], F.col(quote(FILE_COLUMN))
     made: dict[str, Callable[[], Column]] = {
         "file": lambda: F.element_at(_texts(f.name for f in files), file + 1),
-        "path": lambda: F.element_at(_texts(f.uri or f.path for f in files), file + 1),
+        "path": lambda: F.element_at(_texts(f.origin for f in files), file + 1),
         "row": lambda: _dense(files, scan),
         "count": lambda: F.lit(builder.source_count(node)).cast("long"),
         "name": lambda: F.lit(node.source_name),

@@ -116,6 +116,8 @@ def _parts(spark: SparkSession, request: ReadRequest) -> list[_Part]:
 
 def _paths(spark: SparkSession, file: SourceFile) -> list[str]:
     """The files in order of their names, if it is a folder of them."""
+    if file.staged:
+        return [stamp.path for stamp in file.stamps]
     if "://" in file.path:
         return sorted(spark.read.parquet(file.path).inputFiles())
     if not os.path.isdir(file.path):
