@@ -105,7 +105,7 @@ class _Run:
         if not self.state.options.measure:
             return contextlib.nullcontext()
         last = self.state.plan.outputs[-1].name
-        return measured(self.state.spark, last, lambda used: setattr(self.state.report, "used", used))
+        return measured(self.state.spark, last, lambda used: setattr(self.state.report.cost, "used", used))
 
     def _suit_small_inputs(self, meanwhile: contextlib.ExitStack) -> None:
         """All files are known: is it so little that it should be planned for one task?"""
