@@ -21,4 +21,4 @@ def test_memory_and_nodes(bench: Any) -> None:
     assert set(used.nodes) <= {"orders", "totals", "out"}
     assert sum(node.peak_bytes for node in used.nodes.values()) > 0  # a hash table, at the least
     assert report.as_dict()["used"]["memory"]["peak_bytes"] == used.memory.peak.total
-    assert bench.run(PIPELINE).used is None
+    assert bench.run(PIPELINE).cost.used is None

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from clinker_spark.plan.columns import LINE_COLUMN
-from clinker_spark.spark.rejects.letter_lines import SHOWN, LetterLines, LetterSource, map_columns, source_hash
+from clinker_spark.spark.rejects.letter_lines import SHOWN, LetterLines, LetterSource, map_columns
+from clinker_spark.spark.rejects.letter_marks import source_hash
 
 NOW = dt.datetime(2026, 3, 1, 12, 30)
 SOURCES = (LetterSource("orders", ("a.csv", "b.csv"), ("id,qty", "qty,id")), LetterSource("items", ("i.json",)))

@@ -8,7 +8,6 @@ them would only have to be compiled. For many that must be sorted the tasks of a
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.plan.columns import LINE_COLUMN
+from clinker_spark.spark.rejects.letter_marks import PREFIX, source_hash
 from clinker_spark.spark.scan.lines import shown_line
 from clinker_spark.spark.scan.text.cells import quoted_where_needed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PREFIX = "_cxl_dlq_"
 MERGED = "<merged>"
 """The source of a record that was made of several, and its file."""
 STAMPS = ("id", "timestamp")
@@ -47,16 +46,8 @@ _ENGINE = {
     "trigger": "trigger",
 }
 """The columns of the file that the engine fills, and those of letters that they show as they are."""
-_HASH_DIGITS = 16
-_CELL_SEPARATOR = "\x1f"
 Fed = Sequence[Mapping[str, str] | None]
 """Of each letter in a replay: what the letter of its record said before."""
-
-
-def source_hash(cells: Sequence[str | None], line: str | None) -> str:
-    """What `source_hash` says of a record with these cells and this line."""
-    texts = (_CELL_SEPARATOR.join(cell or "" for cell in cells), line or "")
-    return "-".join(hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS] for text in texts)
 
 
 @dataclass(frozen=True)
