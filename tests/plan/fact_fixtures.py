@@ -21,6 +21,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.types import Type
 from clinker_spark.plan.facts import Facts, Required
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.memory import Holder
 from clinker_spark.plan.passes.all import PASSES
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.stages import sort_words
@@ -97,6 +98,8 @@ def _text(value: Any) -> str:
             return str(value)
         case SortField():
             return sort_words(value)
+        case Holder():
+            return f"{value.words} ({value})"
         case Diagnostic():
             return f"{value.code} {value.message}"
         case frozenset():

@@ -14,6 +14,7 @@ from clinker_spark.config.model.order import SortField
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.types import Type
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX
+from clinker_spark.plan.memory import Holder
 from clinker_spark.plan.stages import Stage
 
 FILE_METADATA, EXEC_SKETCH = "file metadata", "exec sketch"
@@ -138,6 +139,31 @@ class PassThrough:
 
 
 @dataclass(frozen=True)
+class BufferEdge:
+    """Records that wait between two nodes, as a whole."""
+
+    producer: str
+    port: str | None
+    consumer: str
+    slot: int
+    """The number of the place where they wait."""
+    how: str
+    """What Spark does: `shuffle` or `broadcast`."""
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Bytes that a node is expected to hold, by the sizes of files; 0 where no size is known."""
+
+    peak: int = 0
+    """What goes through it."""
+    freed: int = 0
+    """What it gives back when it is done."""
+    subtree_reclaim: int = 0
+    """The most that it, or a node of the chain that it begins, gives back."""
+
+
+@dataclass(frozen=True)
 class Facts:
     """The result of all passes. Names are those of nodes."""
 
@@ -150,6 +176,9 @@ class Facts:
     in_order: frozenset[str] = frozenset()
     """The nodes whose records lie in their order, partition by partition, row by row. Those of all others are ordered
     only by a column, and must be sorted where order counts. `passes.order`"""
+    sorts: frozenset[str] = frozenset()
+    """The nodes that sort what they take: outputs whose records do not lie in the order that they ask for.
+    `passes.order`"""
     sorting: Mapping[str, Sorting] = field(default_factory=dict)
     """By which columns the records of each node are known to be sorted. `passes.sorting`"""
     required: Mapping[str, Required] = field(default_factory=dict)
@@ -193,6 +222,21 @@ class Facts:
     """By output: the cells that it takes as its reader finished them. `passes.pass_through`"""
     materialized: tuple[str, ...] = ()
     """The nodes whose records are kept while outputs are written again. `passes.materialized`"""
+    holders: Mapping[str, Holder] = field(default_factory=dict)
+    """What each node does with memory. `passes.buffers`"""
+    edges: tuple[BufferEdge, ...] = ()
+    """Where records wait between two nodes, by their slots. `passes.buffers`"""
+    buffers: Mapping[str, str] = field(default_factory=dict)
+    """`streaming` where the records of a node go on as they come, `materialized` where all of them wait, in it or after
+    it. `passes.buffers`"""
+    predicted: Mapping[str, Predicted] = field(default_factory=dict)
+    """How much each node will hold. `passes.predictions`"""
+    input_bytes: int | None = None
+    """How much there is to read, in all; None where some file is not known before the run. `passes.predictions`"""
+    launch_order: tuple[str, ...] = ()
+    """The outputs in the order in which their jobs start. `passes.scheduling`"""
+    alike: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By output: those after it, in that order, that the same job can write. `passes.scheduling`"""
     components: tuple[Component, ...] = ()
     """Where the numbers of records add up. `passes.balance`"""
     sides: Mapping[str, Sides] = field(default_factory=dict)

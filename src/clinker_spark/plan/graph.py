@@ -27,6 +27,8 @@ class Plan:
     vars: Mapping[str, Any] = field(default_factory=dict)
     estimates: Mapping[str, Estimate | None] = field(default_factory=dict)
     """How many records each source probably has; None where nobody knows."""
+    file_sizes: Mapping[str, int] = field(default_factory=dict)
+    """The bytes on disk of each source that reads one file which is there."""
     statistics: RunStatistics = field(default_factory=RunStatistics)
     """What the last run found out."""
     rules: Path | None = None

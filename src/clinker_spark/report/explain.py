@@ -10,16 +10,28 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, variable_column
 from clinker_spark.plan.columns import DOCUMENT_COLUMN
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.small_inputs import is_small
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Values, Write, sort_words
 from clinker_spark.report.explain_correlation import correlation_json, key_lines, retraction_lines
+from clinker_spark.report.explain_memory import (
+    buffer_lines,
+    edge_lines,
+    edges_json,
+    memory_json,
+    spill_lines,
+    storage_json,
+)
+from clinker_spark.report.explain_staging import StagingPlan, staging_json, staging_lines
 from clinker_spark.report.explain_statistics import statistics
 
 SCHEMA_VERSION = "1"
 
 
-def explain(plan: Plan, form: str) -> str:
-    """The plan in one of the forms text, json and dot."""
-    return {"text": as_text, "json": as_json, "dot": as_dot}[form](plan)
+def explain(plan: Plan, form: str, staging: StagingPlan | None = None) -> str:
+    """The plan in one of the forms text, json and dot. `staging` says which inputs are copied."""
+    if form == "dot":
+        return as_dot(plan)
+    return as_text(plan, staging) if form == "text" else as_json(plan, staging)
 
 
 def display(node: PlanNode) -> str:
@@ -35,11 +47,13 @@ def engine(plan: Plan, node: PlanNode) -> str:
 # ---------------------------------------------------------------- text
 
 
-def as_text(plan: Plan) -> str:
+def as_text(plan: Plan, staging: StagingPlan | None = None) -> str:
     sections = [
         ("Resolved Outputs", _outputs(plan)),
         ("Execution Plan", _stages(plan)),
         ("Physical Properties", _properties(plan)),
+        ("Buffer Edges", edge_lines(plan)),
+        ("Estimated Spill Volume", spill_lines(plan)),
         *_sections(plan).items(),
         ("Correlation", key_lines(plan)),
         ("Retraction", retraction_lines(plan)),
@@ -47,6 +61,7 @@ def as_text(plan: Plan) -> str:
         ("Error Handling", _errors(plan)),
         ("DAG Topology", _topology(plan)),
         ("Statistics", statistics(plan)),
+        ("Staging Plan", staging_lines(staging)),
     ]
     return "\n".join(f"=== {title} ===\n" + "\n".join(lines) + "\n" for title, lines in sections if lines)
 
@@ -77,9 +92,9 @@ def _stages(plan: Plan) -> list[str]:
             case Values():
                 lines.append(f"{number}. run up to '{stage.transform}' for the last values of {', '.join(stage.names)}")
             case Write():
-                lines.append(f"{number}. write '{stage.output}': one Spark job, parts in parallel")
+                lines.append(f"{number}. write '{stage.output}': {_job(plan, stage.output)}")
                 lines.append(f"     runs: {' -> '.join(stage.nodes)}")
-                lines.append(f"     shuffles: {', '.join(stage.shuffles) or 'none'}")
+                lines.append(f"     shuffles: {_shuffles(plan, stage)}")
                 lines.append(f"     order: {stage.order}")
                 lines.append(f"     records can fail at: {', '.join(stage.fallible) or 'nowhere'}")
                 if stage.python:
@@ -99,12 +114,30 @@ def _stages(plan: Plan) -> list[str]:
     return lines
 
 
+def _job(plan: Plan, output: str) -> str:
+    """The Spark job that writes an output. Small inputs run as one task, and outputs of one kind as one job."""
+    if not is_small(plan.facts.input_bytes):
+        unknown = plan.facts.input_bytes is None
+        return "one Spark job, parts in parallel" + (
+            " (one task if the inputs turn out to be small)" if unknown else ""
+        )
+    first = next((name for name in plan.facts.launch_order if output in plan.facts.alike[name]), output)
+    return "one Spark job, one task: the inputs are small" if first == output else f"by the job of '{first}'"
+
+
+def _shuffles(plan: Plan, stage: Write) -> str:
+    names = ", ".join(stage.shuffles)
+    if names and is_small(plan.facts.input_bytes):
+        return f"none (of larger inputs: {names})"
+    return names or "none"
+
+
 def _properties(plan: Plan) -> list[str]:
     lines = []
     facts = plan.facts
     for node in plan.nodes:
         need, sorting = facts.required[node.name], facts.sorting[node.name]
-        lines.append(f"{node.kind}.{node.name}:")
+        lines += ["", f"{node.slug}:"]
         lines.append(f"  columns: {', '.join(f'{name}: {t}' for name, t in node.schema.items())}")
         if node.streams:
             lines.append(f"  ordering: {'in place' if node.name in facts.in_order else 'by arrival'}")
@@ -117,8 +150,8 @@ def _properties(plan: Plan) -> list[str]:
         reasons = facts.python.get(node.name, ())
         why = f" (Arrow batches): {', '.join(reasons)}" if reasons else ""
         lines.append(f"  engine: {engine(plan, node)}{why}")
-        lines.append(f"  buffer: {'materialized' if node.name in facts.exchanges else 'streaming'}")
         lines.append(f"  can fail: {'yes' if node.name in facts.fallible else 'no'}")
+        lines += buffer_lines(plan, node)
     return lines
 
 
@@ -174,7 +207,7 @@ def _topology(plan: Plan) -> list[str]:
 # ---------------------------------------------------------------- json
 
 
-def as_json(plan: Plan) -> str:
+def as_json(plan: Plan, staging: StagingPlan | None = None) -> str:
     document = {
         "schema_version": SCHEMA_VERSION,
         "pipeline": plan.file.settings.name,
@@ -182,6 +215,8 @@ def as_json(plan: Plan) -> str:
         "node_properties": {node.name: _node_properties(plan, node) for node in plan.nodes},
         "correlation": correlation_json(plan),
         "statistics": {name: _estimated(found) for name, found in plan.estimates.items()},
+        "buffer_edges": edges_json(plan),
+        "storage_summary": {**storage_json(plan), "staging": staging_json(staging)},
         "stages": [{"stage": type(stage).__name__.lower(), **asdict(stage)} for stage in plan.facts.stages],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -211,6 +246,7 @@ def _node_properties(plan: Plan, node: PlanNode) -> dict[str, Any]:
         "fallible": node.name in facts.fallible,
         "engine": engine(plan, node),
         "python": list(facts.python.get(node.name, ())),
+        **memory_json(plan, node),
     }
 
 

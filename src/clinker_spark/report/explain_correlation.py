@@ -57,7 +57,8 @@ def retraction_lines(plan: Plan) -> list[str]:
     scope = plan.file.error_handling.retraction_scope
     lines = [
         f"retraction enabled — {len(relaxed)} relaxed aggregates, {len(windows)} buffer-mode windows, "
-        f"fanout policy: {policy}, scope: {scope}"
+        f"fanout policy: {policy}.",
+        f"scope: {scope}",
     ]
     for name in (*relaxed, *windows):
         lines += plan[name].retraction_lines()

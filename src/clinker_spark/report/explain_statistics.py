@@ -13,7 +13,7 @@ def statistics(plan: Plan) -> list[str]:
     used |= {up.name for name in list(used) for up in plan.upstream(name)}
     known = [(name, found) for name, found in plan.estimates.items() if found is not None and name in used]
     lines = ["Row counts:"] if known else []
-    lines += [f"  {name}: {found} (informs combine order and strategy)" for name, found in known]
+    lines += [f"  {name}: {found} (informs combine build/probe + partition bits)" for name, found in known]
     sketches = _sketches(plan)
     return [*lines, "Column sketches:", *sketches] if sketches else lines
 

@@ -78,6 +78,8 @@ class Binding:
         self.sources: dict[str, SourcePlan] = {}
         self.sizes: dict[str, Estimate | None] = {}
         """About how many records each source has."""
+        self.file_sizes: dict[str, int] = {}
+        """By source of one file that is there: its bytes on disk."""
         self.found: list[Diagnostic] = []
         self.using: list[Path] = []
         """The compositions around the file that is bound."""

@@ -31,7 +31,15 @@ def bind(
     if any(d.severity is Severity.ERROR for d in binding.found):
         raise PlanError(binding.found)
     warnings = (*file.warnings, *binding.found)
-    plan = Plan(file, tuple(binding.nodes), warnings, variables, estimates=binding.sizes, rules=modules)
+    plan = Plan(
+        file,
+        tuple(binding.nodes),
+        warnings,
+        variables,
+        estimates=binding.sizes,
+        file_sizes=binding.file_sizes,
+        rules=modules,
+    )
     if found := [*check_scopes(plan), *check_events(plan.nodes), *check_paths(plan)]:
         raise PlanError(found)
     return plan

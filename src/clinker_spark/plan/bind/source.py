@@ -29,24 +29,29 @@ def bind_source(binder: NodeBinder, node: SourceNode) -> Streams | None:
         index=len(binder.binder.sources),
     )
     binder.binder.sources[plan.name] = plan
-    binder.binder.sizes[plan.name] = source_size(plan, binder.file.folder, binder.binder.measured)
+    file = file_of(plan, binder.file.folder)
+    if file is not None:
+        binder.binder.file_sizes[plan.name] = file[1]
+    binder.binder.sizes[plan.name] = None if file is None else source_size(plan, *file, binder.binder.measured)
     return binder.made(plan)
 
 
-def source_size(node: SourcePlan, folder: Path, measured: Mapping[str, int]) -> Estimate | None:
-    """The records of one source, by the size of its file (`file metadata`) or as the last run of the same pipeline
-    measured them (`exec sketch`); None for several files, or one that cannot be read."""
+def file_of(node: SourcePlan, folder: Path) -> tuple[Path, int] | None:
+    """The file of a source and its bytes on disk; None for several files, or one that cannot be read."""
     config = node.config
     if config.path is None or "://" in str(config.path):
         return None
     path = folder / str(config.path)
     try:
-        size = path.stat().st_size if path.is_file() else None
+        return (path, path.stat().st_size) if path.is_file() else None
     except OSError:
-        size = None
-    if size is None:
         return None
-    if config.type == "parquet":
+
+
+def source_size(node: SourcePlan, path: Path, size: int, measured: Mapping[str, int]) -> Estimate | None:
+    """The records of a source of one file, by its size (`file metadata`) or as the last run of the same pipeline
+    measured them (`exec sketch`); None where the file does not say it."""
+    if node.config.type == "parquet":
         rows = _parquet_rows(path)
         found = None if rows is None else Estimate(rows, rows * _PARQUET_WIDTH * len(node.columns), FILE_METADATA)
     else:

@@ -13,6 +13,7 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
+from clinker_spark.plan.memory import HASH_AGGREGATE, STREAMING_AGGREGATE, Holder
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.fields import program_fields
 
@@ -49,6 +50,10 @@ class AggregatePlan(PlanNode):
         return False
 
     @property
+    def holder(self) -> Holder:
+        return STREAMING_AGGREGATE if self.strategy == "streaming" else HASH_AGGREGATE
+
+    @property
     def mixes_files(self) -> bool:
         return not self.per_document
 
@@ -83,8 +88,12 @@ class AggregatePlan(PlanNode):
         return Required(columns, True, self.per_document, self.window is not None, self.source_members)
 
     @property
+    def type_word(self) -> str:
+        return "aggregation"
+
+    @property
     def tag(self) -> str:
-        return f"aggregation:{self.strategy}"
+        return f"{self.type_word}:{self.strategy}"
 
     @property
     def shown_program(self) -> Program:

@@ -21,6 +21,7 @@ from clinker_spark.cxl.lower.python_calls import python_reason
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
+from clinker_spark.plan.memory import HASH_AGGREGATE, NOTHING, Holder
 from clinker_spark.plan.nodes.fields import program_fields
 
 Schema = Mapping[str, Type]
@@ -111,11 +112,10 @@ class PlanNode:
         return ()
 
     def diagnostic(self, code: str, message: str, *inside: str | int, help: str | None = None) -> Diagnostic:
-        """A finding about this node, or about a key of it."""
+        """A finding about this node, or a key of it."""
         return self.file.diagnostic(code, message, (*self.path, *inside), help)
 
     def expressions(self) -> Iterator[ir.TExpr]:
-        """All expressions of its programs."""
         for program in self.programs:
             yield from program.typed.expressions()
 
@@ -129,8 +129,7 @@ class PlanNode:
     @property
     def source_members(self) -> frozenset[str]:
         """What is read of a record's own source; `$source.orders.x` is the same for all records."""
-        members = ((namespace, path) for namespace, path in self.system_members() if namespace == "source")
-        return frozenset(path[0] for _, path in members if len(path) == 1)
+        return frozenset(path[0] for space, path in self.system_members() if space == "source" and len(path) == 1)
 
     @property
     def reads_file_values(self) -> bool:
@@ -151,8 +150,7 @@ class PlanNode:
 
     @property
     def carried_from(self) -> tuple[StreamRef, ...]:
-        """The inputs whose records go through it one by one, with all that they carry. Others become new records, or
-        are only looked into."""
+        """The inputs whose records go through it one by one, with all that they carry."""
         return ()
 
     @property
@@ -223,14 +221,32 @@ class PlanNode:
 
     @property
     def sql_origins(self) -> Mapping[str, Span] | None:
-        """For nodes that a value can make fail as a whole: the places in their text that pieces of their SQL come
-        from."""
+        """For nodes that a value can make fail as a whole: the places in their text that their SQL comes from."""
         return None
 
     @property
     def max_output_rows(self) -> int | None:
         """The most records that it may make."""
         return None
+
+    # ------------------------------------------------------------ memory
+
+    @property
+    def holder(self) -> Holder:
+        """What it does with memory."""
+        return HASH_AGGREGATE if self.exchanges else NOTHING
+
+    def moved(self, i: int) -> str | None:
+        """How the records of an input get to other tasks: `shuffle`, `broadcast` (to all); None if they stay."""
+        return "shuffle" if self.exchanges else None
+
+    def held(self, before: Sequence[int]) -> int:
+        """How many bytes it holds when all of its inputs were read, given how much they are."""
+        return sum(before) if self.holder.accumulates else 0
+
+    def sorts(self, *, in_order: bool) -> bool:
+        """Does it sort what it takes, given whether that lies in its order?"""
+        return False
 
     # ------------------------------------------------------------ what passes ask in the order of the plan
 
@@ -282,16 +298,14 @@ class PlanNode:
     # ------------------------------------------------------------ what passes ask against the order of the plan
 
     def required(self, i: int, need: Required, *, in_order: bool) -> Required:
-        """What it requires of an input, given what is required of itself, and whether the records of that input lie in
-        their order. Without more knowledge: everything that its programs read, and all that orders records."""
+        """What it requires of an input, given what is required of itself, and whether that input lies in its order.
+        Without more knowledge: everything that its programs read, and all that orders records."""
         columns = need.columns | program_fields(*self.programs)
         return Required(columns, True, need.document or self.reads_file_values, need.event, self.source_members)
 
     def completed(self, need: Required) -> Required:
         """What it must read itself to provide what is required of it."""
         return need
-
-    # ------------------------------------------------------------ checks
 
     def idle_keys(self, before: Sequence[Keys]) -> Iterator[Diagnostic]:
         """Keys of its configuration that have no effect in this graph, given the correlation columns of its inputs."""
@@ -334,15 +348,23 @@ class PlanNode:
         return ()
 
     def sketched_keys(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Keys whose values are counted on the way for the next plan: the name of the count, and what each key is
-        called in the run statistics."""
+        """Keys that are counted for the next plan: the name of the count, and what run statistics call each key."""
         yield from ()
 
     # ------------------------------------------------------------ explain
 
     @property
+    def type_word(self) -> str:
+        return self.kind
+
+    @property
+    def slug(self) -> str:
+        """What explain calls it: `aggregation.totals`."""
+        return f"{self.type_word}.{self.name}"
+
+    @property
     def tag(self) -> str:
-        """The type of the node and what was chosen for it: `route:exclusive`."""
+        """Its type and what was chosen for it: `route:exclusive`."""
         return self.kind
 
     @property

@@ -13,6 +13,7 @@ from clinker_spark.cxl.program import Program
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.conjuncts import Comparison, Equality, Range, parts
 from clinker_spark.plan.facts import Estimate, Keys, Required
+from clinker_spark.plan.memory import GRACE_HASH, INLINE_HASH, RANGE, SORT, SORT_MERGE, Holder
 from clinker_spark.plan.nodes.base import PlanNode, Schema, StreamRef
 from clinker_spark.plan.nodes.fields import fields_of
 
@@ -26,6 +27,15 @@ SAYS = {
     "range": "range (bins of the axis; their widths come from a look at the data)",
     "latest": "as of (both sides sorted by key and time; the last one seen)",
     "nested_loop": "nested loop (every record with every other)",
+}
+_HOLDERS = {
+    "broadcast": INLINE_HASH,
+    "grace_hash": GRACE_HASH,
+    "sort_merge": SORT_MERGE,
+    "adaptive": SORT_MERGE,
+    "range": RANGE,
+    "latest": SORT,
+    "nested_loop": INLINE_HASH,
 }
 
 
@@ -120,6 +130,25 @@ class CombinePlan(PlanNode):
     @property
     def exchanges(self) -> bool:
         return not self.order_preserving
+
+    @property
+    def holder(self) -> Holder:
+        """Of several steps the one that gives way first."""
+        found = [_HOLDERS[step.strategy] for step in self.steps]
+        return min(found, key=lambda holder: holder.spill_priority or 0)
+
+    def moved(self, i: int) -> str | None:
+        if i == self.probe:
+            return "shuffle" if any(self._moves_probe(step) for step in self.steps) else None
+        step = next(step for step in self.steps if step.build == self.qualifiers[i])
+        return "broadcast" if _HOLDERS[step.strategy] is INLINE_HASH else "shuffle"
+
+    def _moves_probe(self, step: CombineStep) -> bool:
+        return self.picks_after(step) or _HOLDERS[step.strategy] is not INLINE_HASH
+
+    def held(self, before: Sequence[int]) -> int:
+        """Records of a driver that stays where it is go through one by one."""
+        return sum(size for i, size in enumerate(before) if self.moved(i))
 
     @property
     def multiplies(self) -> bool:
@@ -264,4 +293,4 @@ class CombinePlan(PlanNode):
 
 
 def _rows(found: Estimate | None) -> str:
-    return "rows unknown" if found is None else f"est. {found}"
+    return "rows unknown" if found is None else f"est. {found.rows:,} [{found.provenance}] rows"

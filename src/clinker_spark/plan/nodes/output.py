@@ -51,6 +51,18 @@ class OutputPlan(NarrowPlan):
         """Does it make one file of each input file?"""
         return any(isinstance(part, Token) and part.name in PER_FILE for part in parse_template(self.config.path))
 
+    @property
+    def job_kind(self) -> object | None:
+        """What outputs have in common that one job can write; None for those that need a job of their own."""
+        config = self.config
+        if config.type == "parquet":
+            return None
+        return config.type, config.options, config.split is None, self.per_file
+
+    def sorts(self, *, in_order: bool) -> bool:
+        # The records of one input file must come together to be written to one file.
+        return bool(self.config.sort_order) or not (in_order or (self.config.order == "any" and not self.per_file))
+
     def required(self, i: int, need: Required, *, in_order: bool) -> Required:
         config = self.config
         columns = {source for _, source in self.columns} | {item.field for item in config.sort_order}

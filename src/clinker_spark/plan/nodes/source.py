@@ -10,7 +10,12 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.core.types import Kind
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.facts import Keys, Required, Sorting
+from clinker_spark.plan.memory import SOURCE, Holder
 from clinker_spark.plan.nodes.base import PlanNode
+
+_PACKED = 10
+"""Compressed files may hold so many times their size."""
+_PACKED_NAMES = (".gz", ".zst", ".bz2", ".lz4", ".snappy", ".xz", ".zip")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,6 +53,15 @@ class SourcePlan(PlanNode):
     @property
     def can_fail(self) -> bool:
         return str(self.config.type) != "parquet" or any(checked_in_parquet(column) for column in self.columns)
+
+    @property
+    def holder(self) -> Holder:
+        return SOURCE
+
+    def unpacked(self, name: str, size: int) -> int:
+        """About how much there is to read of a file, given its name and the bytes that it has on disk."""
+        packed = self.config.type == "parquet" or self.config.compression not in ("auto", "none")
+        return size * (_PACKED if packed or name.endswith(_PACKED_NAMES) else 1)
 
     @property
     def takes_each_alone(self) -> bool:

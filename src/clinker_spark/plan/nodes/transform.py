@@ -13,6 +13,7 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
+from clinker_spark.plan.memory import NOTHING, SORT, WINDOW, Holder
 from clinker_spark.plan.nodes.base import Check, RecordLog, Schema
 from clinker_spark.plan.nodes.fields import copies, fields_of, program_fields, written_variables
 from clinker_spark.plan.nodes.narrow import NarrowPlan
@@ -94,6 +95,11 @@ class TransformPlan(NarrowPlan):
     def exchanges(self) -> bool:
         distinct = ir.has_statement(self.program.typed.statements, (ir.TDistinct,))
         return distinct or self.window is not None
+
+    @property
+    def holder(self) -> Holder:
+        # `distinct` numbers the records of each key, which a sort brings together.
+        return WINDOW if self.window is not None else SORT if self.exchanges else NOTHING
 
     @property
     def multiplies(self) -> bool:

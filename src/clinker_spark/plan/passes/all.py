@@ -8,6 +8,7 @@ from dataclasses import replace
 from clinker_spark.plan.facts import Facts
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.passes.balance import find_components
+from clinker_spark.plan.passes.buffers import find_buffers
 from clinker_spark.plan.passes.correlation import find_keys
 from clinker_spark.plan.passes.documents import find_documents
 from clinker_spark.plan.passes.effects import find_idle_keys
@@ -18,9 +19,11 @@ from clinker_spark.plan.passes.judgement import find_judgement
 from clinker_spark.plan.passes.materialized import find_materialized
 from clinker_spark.plan.passes.order import find_order
 from clinker_spark.plan.passes.pass_through import find_cells
+from clinker_spark.plan.passes.predictions import find_predictions
 from clinker_spark.plan.passes.python_rows import find_python
 from clinker_spark.plan.passes.required_columns import find_required
 from clinker_spark.plan.passes.row_groups import find_row_groups
+from clinker_spark.plan.passes.scheduling import find_launch_order
 from clinker_spark.plan.passes.sides import find_sides
 from clinker_spark.plan.passes.sorting import find_sorting
 from clinker_spark.plan.passes.stages import find_stages
@@ -42,6 +45,9 @@ PASSES: tuple[Pass, ...] = (
     find_row_groups,
     find_cells,
     find_materialized,
+    find_buffers,
+    find_predictions,
+    find_launch_order,
     find_components,
     find_sides,
     find_variables,

@@ -21,7 +21,7 @@ def find_stages(plan: Plan, facts: Facts) -> Facts:
     for name in facts.variable_writers:
         names = tuple(variable_column(d.scope, d.name) for d in plan[name].declares if d.scope in SHARED)
         found.append(Values(name, names))
-    found += [_write(plan, facts, output) for output in plan.outputs]
+    found += [_write(plan, facts, plan.output(name)) for name in facts.launch_order]
     for node in plan.nodes:
         if node.record_logs:
             found.append(LogRecords(node.name, tuple(log.rule.name or node.name for log in node.record_logs)))
@@ -38,19 +38,18 @@ def _write(plan: Plan, facts: Facts, output: OutputPlan) -> Write:
     nodes = [*(node.name for node in plan.upstream(output.name)), output.name]
     ordered = output.inputs[0].node in facts.in_order
     shuffles = [name for name in nodes if name in facts.exchanges]
+    if output.name in facts.sorts:
+        shuffles.append("sort")
     if output.config.sort_order:
         order = "sorted by " + ", ".join(item.field for item in output.config.sort_order) + ", then by arrival"
-        shuffles.append("sort")
     elif output.config.order == "any" and (ordered or not output.per_file):
         order = "any"
     elif output.config.order == "any":
         order = "any, but file by file"
-        shuffles.append("sort")
     elif ordered:
         order = "source order, kept in place"
     else:
         order = "sorted by arrival"
-        shuffles.append("sort")
     return Write(
         output.name,
         tuple(nodes),

@@ -98,8 +98,7 @@ class Accounts:
                 self.read[name] = values[f"{name}: read"]
         for report in self.state.report.sources:
             report.records = self.read.get(report.name, report.records)
-        written = {report.name for report in self.state.report.outputs}
-        if all(node.output_name in written for node in self.state.plan.outputs):
+        if all(node.name in self.state.written for node in self.state.plan.outputs):
             self.first = values
 
     def _trusted(self) -> bool:
@@ -137,9 +136,8 @@ class Accounts:
         for name, (_, metrics) in list(builder.observed.items()):
             if any(f"{name}: {metric}" in mentioned for metric in metrics):
                 builder.recount(name)
-        for node, report in zip(self.state.plan.outputs, self.state.report.outputs, strict=False):
-            if self.state.again != "cut" and node.output_name == report.name:
-                report.records = builder.counted(node.name).get("rows", report.records)
+        for name, report in self.state.written.items() if self.state.again != "cut" else ():
+            report.records = builder.counted(name).get("rows", report.records)
 
     def check(self) -> None:
         """Before anything is published: all laws of the last pass, and a dead letter for each record that failed."""
@@ -201,8 +199,7 @@ class Accounts:
 
     @property
     def _written(self) -> dict[str, int]:
-        outputs = zip(self.state.plan.outputs, self.state.report.outputs, strict=True)
-        return {node.name: report.records for node, report in outputs}
+        return {node.name: self.state.written[node.name].records for node in self.state.plan.outputs}
 
     def _error(self, found: list[Difference]) -> AccountingError:
         diagnostics = []

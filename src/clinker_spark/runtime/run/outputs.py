@@ -110,13 +110,13 @@ class Outputs:
         others: list[Prepared] = []
         mark = separator(first)
         if self.state.small and mark is not None:  # what costs time is each single job, and each plan
-            for output in self.state.plan.outputs[self.state.plan.outputs.index(node) + 1 :]:
-                if output.name not in self._parts and _alike(output, node):
-                    made = self._prepare(output)
+            for name in self.state.plan.facts.alike[node.name]:
+                if name not in self._parts:
+                    made = self._prepare(self.state.plan.output(name))
                     if separator(made) == mark:
                         others.append(made)
                     else:
-                        self._prepared[output.name] = made
+                        self._prepared[name] = made
         together = [first, *others]
         for each in together:
             self.accounts.job_starts(each.node.name)
@@ -152,7 +152,7 @@ class Outputs:
         if self.state.failed():
             self.state.expects_failures()
         report.dropped = counts.get("dropped", 0)
-        self.state.report.outputs.append(report)
+        self.state.note_output(node.name, report)
         self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
         if self.again or not self.state.holds_groups:  # else lines may be cut out, or it is written again
             self.finish(node.name)
@@ -325,12 +325,12 @@ class Outputs:
         self.finish(node.name)
         return True
 
-    def write_again(self, prepare: Callable[[Builder], None]) -> int:
+    def write_again(self, prepare: Callable[[Builder], None], *, whole: bool = False) -> int:
         """All outputs once more; gives the number of records that failed. When some did, those that are not written
-        yet wait for the next time."""
+        yet wait for the next time, unless all must be written, as the `whole`: what fails will fail again."""
         self.again = True
         self.state.attempt.forget()
-        self.state.report.outputs.clear()
+        self.state.forget_outputs()
         builder = self.state.pass_without()
         builder.keeps = self.state.plan.facts.materialized
         prepare(builder)
@@ -339,21 +339,14 @@ class Outputs:
         try:
             for node in self.state.plan.outputs:
                 self.state.attempt.discard(self._folder(node, self.targets[node.name]))
-            for node in self.state.plan.outputs:
-                self.write(node.name)
-                if self.state.failed() and all(node.traceable for node in self.state.plan.nodes):
-                    # What fails after a query fails each time, and is left out: all outputs are written then.
+            for name in self.state.plan.facts.launch_order:
+                self.write(name)
+                if self.state.failed() and not whole:
                     break
             self.complete = len(self.state.report.outputs) == len(self.state.plan.outputs)
             return self.state.failed()
         finally:
             builder.let_go()
-
-
-def _alike(one: OutputPlan, other: OutputPlan) -> bool:
-    """Are the lines of two outputs of one kind? Only then they can be written by one job."""
-    kinds = [(node.config.type, node.config.options, node.config.split is None, node.per_file) for node in (one, other)]
-    return kinds[0] == kinds[1]
 
 
 def _path_of(numbered: Callable[[int], Target], named: Callable[[Target], Path] | None = None) -> Callable[[int], Path]:

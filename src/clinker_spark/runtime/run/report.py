@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.runtime.measure.used import Used
 
 
 @dataclass
@@ -18,6 +19,21 @@ class SourceReport:
     records: int | None = None
     """Known when readers count, or when records failed."""
     dead_letters: int = 0
+    paths: list[str] = field(default_factory=list)
+
+
+@dataclass
+class StagedReport:
+    """An input that was read from a copy: `copied` in this run, or `reused`."""
+
+    source: str
+    file: str
+    action: str
+    bytes: int
+    seconds: float
+    """With what this run waited for others."""
+    path: str
+    """The copy."""
 
 
 @dataclass
@@ -57,6 +73,9 @@ class NodeReport:
     """What it took, when it has several inputs."""
     ports: dict[str, int | None] = field(default_factory=dict)
     """What it passed, when it has several ports."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @dataclass
@@ -98,6 +117,8 @@ class RunReport:
     started: str
     seconds: float = 0.0
     sources: list[SourceReport] = field(default_factory=list)
+    staging: list[StagedReport] = field(default_factory=list)
+    """What was staged, file by file."""
     outputs: list[OutputReport] = field(default_factory=list)
     letters: list[LetterReport] = field(default_factory=list)
     letter_paths: list[str] = field(default_factory=list)
@@ -113,6 +134,8 @@ class RunReport:
     """Where records went, for parts of the graph in which each goes to one place."""
     stage_seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
+    used: Used | None = None
+    """Memory, time and spill, where the options ask for them."""
 
     @property
     def dead_letters(self) -> int:
@@ -125,5 +148,9 @@ class RunReport:
     def as_dict(self) -> dict[str, Any]:
         data = asdict(self)
         data.pop("warnings")
+        data.pop("used")
+        data["retraction"] = dict(self.retraction)  # `asdict` makes nonsense of counters
         data["balances"] = [balance.as_dict() for balance in self.balances]
+        if self.used is not None:
+            data["used"] = self.used.as_dict()
         return {**data, "dead_letters": self.dead_letters, "exit_code": self.exit_code}

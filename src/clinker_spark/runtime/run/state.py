@@ -15,7 +15,7 @@ from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.run.options import Listener, Options, contexts
 from clinker_spark.runtime.run.progress import FINDING, Passes, Watch, records_read, writing
-from clinker_spark.runtime.run.report import RunReport
+from clinker_spark.runtime.run.report import OutputReport, RunReport
 from clinker_spark.runtime.run.variables import Values, with_values
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.source_order import Points
@@ -56,6 +56,8 @@ class RunState:
         self.again: str | None = None
         """What was done to outputs when groups are held back: lines were `cut`, or they were written once more, without
         the records that were `removed` or without whole `groups`."""
+        self.written: dict[str, OutputReport] = {}
+        """By output: what was written, in whatever order."""
         self.storage: RemoteFiles | None = None
         self._builders: list[Builder] = []
         self.small = False
@@ -113,6 +115,16 @@ class RunState:
     def failed(self) -> int:
         """How many records failed in the jobs that wrote outputs, apart from those that readers kept."""
         return sum(self.builder.counted(name).get("failed", 0) for name in self.builder.counts)
+
+    def note_output(self, name: str, report: OutputReport) -> None:
+        """An output is written. The report has outputs in the order of the plan, however they were written."""
+        self.written[name] = report
+        self.report.outputs[:] = [self.written[o.name] for o in self.plan.outputs if o.name in self.written]
+
+    def forget_outputs(self) -> None:
+        """All outputs are written again."""
+        self.written.clear()
+        self.report.outputs.clear()
 
     def source(self, name: str) -> SourcePlan:
         return next(node for node in self.plan.sources if node.name == name)

@@ -14,9 +14,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from clinker_spark.plan.small_inputs import SMALL
+
 SETTING = "spark.clinker.smallInputBytes"
 """Inputs up to this size are small; 0: none are."""
-SMALL = 4 << 20
 TINY = 128 << 10
 
 _ONE_STAGE = {

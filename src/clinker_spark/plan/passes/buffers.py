@@ -1,0 +1,53 @@
+"""Where the records of a plan wait, all of them, before they go on.
+
+A node is *streaming* when what it makes goes on as it comes: Spark fuses it with whoever reads it. It is *materialized*
+when it must see all records before the first one leaves it, or when its records cross a boundary between stages: a
+shuffle, or a broadcast to all tasks. Each such crossing is a slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from clinker_spark.plan.facts import BufferEdge, Facts
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.memory import SORT, Holder
+from clinker_spark.plan.nodes.base import PlanNode
+
+STREAMING, MATERIALIZED = "streaming", "materialized"
+
+
+def find_buffers(plan: Plan, facts: Facts) -> Facts:
+    holders = {node.name: _holder(node, facts) for node in plan.nodes}
+    edges = tuple(replace(edge, slot=slot) for slot, edge in enumerate(_edges(plan, facts)))
+    waiting = {edge.producer for edge in edges}
+    buffers = {
+        # Nothing waits after an output: its file is not memory.
+        node.name: MATERIALIZED
+        if node.name in waiting or (node.streams and _blocks(node, holders[node.name]))
+        else STREAMING
+        for node in plan.nodes
+    }
+    return replace(facts, holders=holders, edges=edges, buffers=buffers)
+
+
+def _blocks(node: PlanNode, holder: Holder) -> bool:
+    """Does no record leave it before all of them came? Where only a build side is held, the others go on as they
+    come."""
+    moved = [i for i in range(len(node.inputs)) if node.is_probe_side(i) and node.moved(i) is not None]
+    return holder.accumulates and bool(moved)
+
+
+def _holder(node: PlanNode, facts: Facts) -> Holder:
+    return SORT if node.name in facts.sorts else node.holder
+
+
+def _edges(plan: Plan, facts: Facts) -> Iterator[BufferEdge]:
+    """By producer, then by who reads it, as they stand in the plan."""
+    for producer in plan.nodes:
+        for reader in dict.fromkeys(plan.readers(producer.name)):
+            for i, ref in enumerate(reader.inputs):
+                how = "shuffle" if reader.name in facts.sorts else reader.moved(i)
+                if ref.node == producer.name and how is not None:
+                    yield BufferEdge(producer.name, ref.port, reader.name, 0, how)

@@ -1,0 +1,121 @@
+"""How `--explain` shows memory: what each node holds and gives back, where records wait, and what may go to disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clinker_spark.plan.facts import BufferEdge, Facts, Predicted
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.memory import SLOT, shown_size
+from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.small_inputs import SMALL, is_small
+
+_SPARK = {
+    "shuffle": "shuffle: written to disk by the tasks that make the records, read by those that take them",
+    "broadcast": "broadcast: every task holds all of it, and it is never spilled",
+}
+_ONE_TASK = f"no shuffle: one task has all records (inputs of up to {shown_size(SMALL)} in all)"
+
+
+def buffer_lines(plan: Plan, node: PlanNode) -> list[str]:
+    """The class of a node, and what arbitration would do with it."""
+    facts = plan.facts
+    found = facts.predicted[node.name]
+    reclaim = f"predicted_subtree_reclaim={shown_size(found.subtree_reclaim)}"
+    return [
+        f"  buffer: {facts.buffers[node.name]}",
+        f"  arbitration: {facts.holders[node.name]}, {_peak_and_freed(found)}, {reclaim}",
+    ]
+
+
+def edge_lines(plan: Plan) -> list[str]:
+    """Where records wait between two nodes, each with what Spark has in the place of a slot."""
+    lines = []
+    for edge in plan.facts.edges:
+        producer = plan[edge.producer]
+        port = "" if edge.port is None else f", port={edge.port}"
+        lines += [
+            "",
+            f"edge {producer.slug} -> {plan[edge.consumer].slug}:",
+            f"  buffer: node_buffer (slot={edge.slot}{port})",
+            f"  arbitration: {SLOT}, {_peak_and_freed(_waiting(plan.facts, edge))} (producer: {producer.type_word})",
+            f"  spark: {_ONE_TASK if is_small(plan.facts.input_bytes) else _SPARK[edge.how]}",
+        ]
+    return lines
+
+
+def spill_lines(plan: Plan) -> list[str]:
+    """How much may go to disk, at most, by node; nothing for plans in which nothing is held that Spark could spill."""
+    found = _spills(plan)
+    if not found:
+        return []
+    known = sum(size for size in found.values() if size)
+    unknown = [name for name, size in found.items() if not size]
+    total = f"Total: {shown_size(known)}"
+    if unknown:
+        total = f"Total (known stages): {shown_size(known)} (excludes {', '.join(unknown)})"
+    shown = [f"[{plan[name].tag}] {name} → {shown_size(size) if size else 'unknown'}" for name, size in found.items()]
+    return [*shown, total if len(unknown) < len(found) else "Total: unknown"]
+
+
+def memory_json(plan: Plan, node: PlanNode) -> dict[str, Any]:
+    """The same for machines: what is said about a node."""
+    facts = plan.facts
+    holder, found = facts.holders[node.name], facts.predicted[node.name]
+    return {
+        "buffer": facts.buffers[node.name],
+        "spill_priority": None if holder.spill_priority is None else holder.shown_priority,
+        "can_back_pressure": holder.can_back_pressure,
+        "predicted_peak_bytes": found.peak,
+        "predicted_freed_bytes_on_complete": found.freed,
+        "predicted_subtree_reclaim_bytes": found.subtree_reclaim,
+    }
+
+
+def edges_json(plan: Plan) -> list[dict[str, Any]]:
+    """Where records wait."""
+    return [
+        {
+            "producer": plan[edge.producer].slug,
+            "port": edge.port,
+            "consumer": plan[edge.consumer].slug,
+            "slot": edge.slot,
+            "spark": "none" if is_small(plan.facts.input_bytes) else edge.how,
+            "predicted_peak_bytes": _waiting(plan.facts, edge).peak,
+        }
+        for edge in plan.facts.edges
+    ]
+
+
+def storage_json(plan: Plan) -> dict[str, Any]:
+    """What may go to disk."""
+    found = _spills(plan)
+    stages = [
+        {"node_name": name, "display_name": f"[{plan[name].tag}] {name}", "estimate_bytes": size or None}
+        for name, size in found.items()
+    ]
+    known = sum(size for size in found.values() if size)
+    return {
+        "estimated_spill": {
+            "per_stage": stages,
+            "total_known_bytes": known,
+            "any_unknown": not all(found.values()),
+        }
+    }
+
+
+def _spills(plan: Plan) -> dict[str, int]:
+    """By node whose state Spark can spill: how much it holds; 0 where nobody knows."""
+    facts = plan.facts
+    holders = {name: holder for name, holder in facts.holders.items() if holder.accumulates and holder.spills}
+    return {name: facts.predicted[name].freed for name in holders}
+
+
+def _waiting(facts: Facts, edge: BufferEdge) -> Predicted:
+    """A slot holds all that its producer makes, and gives it back when it was read."""
+    volume = facts.predicted[edge.producer].peak
+    return Predicted(volume, volume)
+
+
+def _peak_and_freed(found: Predicted) -> str:
+    return f"predicted_peak={shown_size(found.peak)}, predicted_freed={shown_size(found.freed)}"
