@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from clinker_spark.spark.scan.csv import source as csv_source
+from clinker_spark.spark.session.small_inputs import SETTING
 from tests.property.rollback.check import compare, execute, report
 from tests.property.rollback.graph import Graph
 from tests.property.rollback.graphs import generated
@@ -29,7 +30,6 @@ from tests.property.rollback.metamorphic import (
     without,
 )
 from tests.property.rollback.model import Model, Result
-from tests.support.sessions import quick
 
 EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
 GRAPHS = 320
@@ -168,8 +168,10 @@ def test_partitions_change_no_byte(spark: Any, tmp_path: Path, seed: int, monkey
     for count in (1, 3, 7):
         folder = tmp_path / str(count)
         folder.mkdir()
-        session = quick(spark)
+        session = spark.newSession()
+        session.conf.set("spark.sql.adaptive.enabled", "false")
         session.conf.set("spark.sql.shuffle.partitions", str(count))
+        session.conf.set(SETTING, "0")
         defaults: Any = csv_source.read_csv.__kwdefaults__
         monkeypatch.setitem(defaults, "smallest", 1 if count > 1 else 1 << 20)
         monkeypatch.setitem(defaults, "target", 150 // count)
