@@ -16,18 +16,17 @@ from clinker_spark.config.model.combine import CombineConfig
 from clinker_spark.config.model.composition import Interface, Parameter, Port
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.nodes import CompositionDocument, PipelineDocument
-from clinker_spark.config.model.pipeline import Concurrency, Memory, Metrics, Settings
+from clinker_spark.config.model.pipeline import Concurrency, Memory, Settings
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source import Watermark
 from clinker_spark.config.model.transform import TransformConfig
 from clinker_spark.config.model.variable import VarDecl
-from clinker_spark.config.model.workspace import Catalog, Channel, Group, Publication, Spill, Staging
+from clinker_spark.config.model.workspace import Catalog, Channel, Group, Publication, Spill
 
 _BATCHES = "Spark decides how many records are handled together"
 _CATALOG = "names for files of the workspace"
 _CHANNELS = "channels and groups"
 _PUBLICATION = "another way to publish than a rename beside the output"
-_STAGING = "local copies of input files"
 
 REFUSED: dict[type[Model], dict[str, str]] = {
     Memory: {
@@ -36,7 +35,6 @@ REFUSED: dict[type[Model], dict[str, str]] = {
     },
     Settings: {"batch_size": _BATCHES},
     Concurrency: {"chunk_size": _BATCHES},
-    Metrics: {"spool_dir": "a file of numbers for each run"},
     TransformConfig: {"batch_size": _BATCHES},
     CombineConfig: {"correlation_fanout_policy": "a policy of its own; that of an output or of the pipeline counts"},
     Spill: {
@@ -44,7 +42,6 @@ REFUSED: dict[type[Model], dict[str, str]] = {
         "disk_cap_bytes": "a limit for spilled data",
         "compress": "settings of spilled data",
     },
-    Staging: dict.fromkeys(Staging.model_fields, _STAGING),
     Publication: dict.fromkeys(Publication.model_fields, _PUBLICATION),
     Channel: dict.fromkeys(Channel.model_fields, _CHANNELS),
     Group: dict.fromkeys(Group.model_fields, _CHANNELS),

@@ -15,6 +15,7 @@ COMMANDS = {
         "clinker_spark.cli.clinker.dataset", "Import recordings, and ask for the state of everything at each moment."
     ),
     "recover": Lazy("clinker_spark.cli.clinker.recover", "Finish what a crash left half published."),
+    "metrics": Lazy("clinker_spark.cli.clinker.metrics", "Collect the numbers of runs."),
     "explain": Lazy("clinker_spark.cli.clinker.explain", "Explain a diagnostic code, or the plan of a pipeline."),
     "schema": Lazy("clinker_spark.cli.clinker.schema", "Print the JSON Schema of pipeline files, for editors."),
 }

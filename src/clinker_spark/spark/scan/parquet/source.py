@@ -20,7 +20,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.scan.csv.header import file_name, unreadable
-from clinker_spark.spark.scan.files import parquet_parts
+from clinker_spark.spark.scan.files import hadoop_path, parquet_parts
 from clinker_spark.spark.scan.parquet.columns import PartFile, column_problem, projection, resolve
 from clinker_spark.spark.scan.record_plan import READ_ERRORS, reason_of, reject_undeclared
 from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
@@ -43,7 +43,7 @@ def read_parquet(spark: SparkSession, request: ReadRequest) -> Scan:
     _check(request, parts)
     declared = {file_name(column) for column in request.columns}
     widened: tuple[str, ...] = ()
-    if request.on_unmapped == "auto_widen":
+    if request.conventions.on_unmapped == "auto_widen":
         names = (name for part in parts for name in _undeclared(part.schema, declared))
         widened = tuple(dict.fromkeys(names))
     fallible = any(
@@ -116,6 +116,8 @@ def _parts(spark: SparkSession, request: ReadRequest) -> list[_Part]:
 
 def _paths(spark: SparkSession, file: SourceFile) -> list[str]:
     """The files in order of their names, if it is a folder of them."""
+    if file.staged:
+        return [stamp.path for stamp in file.stamps]
     if "://" in file.path:
         return sorted(spark.read.parquet(file.path).inputFiles())
     if not os.path.isdir(file.path):
@@ -135,15 +137,8 @@ def _part(spark: SparkSession, file: int, path: str, known: dict[str, st.StructT
         written = str(opened.schema) + str(opened.schema_arrow.metadata)
         rows = opened.metadata.num_rows
     if written not in known:
-        known[written] = spark.read.parquet(_uri(path)).schema
-    return _Part(file, _uri(path), known[written], rows)
-
-
-def _uri(path: str) -> str:
-    """A path that Hadoop does not take for a pattern, and that is local whatever the default file system is."""
-    absolute = os.path.abspath(path)
-    escaped = "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in absolute)
-    return f"file://{escaped}"
+        known[written] = spark.read.parquet(hadoop_path(path)).schema
+    return _Part(file, hadoop_path(path), known[written], rows)
 
 
 # ---------------------------------------------------------------- columns
@@ -182,7 +177,7 @@ def _check(request: ReadRequest, parts: list[_Part]) -> None:
                 message = f"column '{column.name}' is {column.type} in the schema and {source.shown} in '{name}'"
                 help_text = "declare the type that the file has, and convert the values in a transform"
                 tell(part, column.name, [Diagnostic("E247", message, help=help_text)])
-        if request.on_unmapped == "reject":
+        if request.conventions.on_unmapped == "reject":
             for extra in _undeclared(part.schema, declared):
                 tell(part, f"+{extra}", reject_undeclared(request, name, [extra]))
     if problems:
