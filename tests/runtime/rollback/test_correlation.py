@@ -213,7 +213,7 @@ def test_totals_that_fail_only_without_what_was_taken_back_are_noticed(
         ("O2", "true"),
         ("", "true"),
     ]
-    assert kept[:2] == [("first", False), ("lines", False)]  # the third one waits for what is taken back
+    assert kept[:2] == [("first", False), ("lines", False)]  # the third one waits for what is retracted
     assert kept[-3:] == [("first", True), ("lines", False), ("second", True)]
     assert "kept while outputs are written again: 'over'" in explain(prepare(bench.folder / "pipeline.yaml"), "text")
     assert len(bench.spark.sparkContext._jsc.getPersistentRDDs()) == before

@@ -107,7 +107,7 @@ class AggregatePlan(PlanNode):
         yield f"  accumulators: {path} (made again from the records that are left, either way)"
         yield f"  lineage: none while data is clean; {self.index_column}, 8 bytes a record, after a failure"
         yield "  groups: unknown at plan time"
-        yield "  if a record after it fails: all records of its group are taken back"
+        yield "  if a record after it fails: all records of its group are retracted"
 
     def property_lines(self, need: Required) -> Iterator[str]:
         if self.window is not None:

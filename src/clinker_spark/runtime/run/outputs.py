@@ -67,7 +67,7 @@ class Outputs:
         self._parts: dict[str, tuple[Prepared, Path]] = {}
         """Those that a job has written, and nobody has asked for yet."""
         self.again = False
-        """Are they written once more, without what was taken back?"""
+        """Are they written once more, without what was retracted?"""
         self.complete = True
         """Were all of them written the last time that they were written again?"""
 

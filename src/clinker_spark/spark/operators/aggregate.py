@@ -88,7 +88,7 @@ def _traced(rows: DataFrame) -> Column:
 
 
 def _numbered(builder: Builder, node: AggregatePlan, groups: DataFrame, index: str) -> DataFrame:
-    """Groups with their number in order of appearance. It stays what it was before records were taken back."""
+    """Groups with their number in order of appearance. It stays what it was before records were retracted."""
     known = builder.asked.retraction.numbers.get(node.name)
     if known is None:
         number = F.row_number().over(Window.orderBy(quote(ARRIVAL_COLUMN))).cast("long") - 1

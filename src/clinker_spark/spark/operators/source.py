@@ -172,7 +172,7 @@ def _counted(builder: Builder, node: SourcePlan, scan: Scan) -> DataFrame:
 
 
 def _flow(builder: Builder, node: SourcePlan, *, removed: bool, chosen: bool) -> Flow:
-    """How many records there are: what readers give, without those that were taken back. Readers may leave out
+    """How many records there are: what readers give, without those that were retracted. Readers may leave out
     themselves what is `chosen` so, and what they keep aside."""
     ledger, name = builder.ledger, node.name
     read, given, left_out = (count(f"{name}: {what}") for what in ("read", "given", "left out"))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 CORRELATED = "correlated"
 OVERSIZE = "group_size_exceeded"
-TAKEN_MESSAGE = "correlated with failure in group: taken back with a record of '{}'"
+TAKEN_MESSAGE = "correlated with failure in group: retracted with a record of '{}'"
 HELD_MESSAGE = "correlated with failure in group {}"
 
 
@@ -110,7 +110,7 @@ def group_text(keys: Column) -> Column:
 
 
 def retracted_message(plan: Plan) -> Column:
-    """Why a record was taken back: which aggregate failed."""
+    """Why a record was retracted: which aggregate failed."""
     names = F.array(*[F.lit(node.name) for node in plan.nodes])
     name = F.element_at(names, F.col("stage") + 1)
     return _said(TAKEN_MESSAGE, name)
