@@ -26,7 +26,7 @@ from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.source_columns import read_columns
 from clinker_spark.spark.operators.source_order import Points
-from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream, failed
+from clinker_spark.spark.operators.stream import DOCUMENT_BITS, FAILED, Stream
 from clinker_spark.spark.operators.table import operator_of
 from clinker_spark.spark.plan_cuts import Shared, counted_behind, cut
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups
@@ -252,10 +252,10 @@ class Builder:
         stream = replace(stream, carried=tuple(dict.fromkeys((*stream.carried, node.name))))
         if not self.letters:
             return stream
-        here = F.when(failed(), F.lit(self.plan.places[node.name]))
+        here = f"CASE WHEN {FAILED} THEN {self.plan.places[node.name]} END"
         if STAGE_COLUMN in stream.frame.columns:
-            here = F.coalesce(F.col(quote(STAGE_COLUMN)), here)
-        marked = stream.over(stream.frame.withColumn(STAGE_COLUMN, here))
+            here = f"coalesce({quote(STAGE_COLUMN)}, {here})"
+        marked = stream.over(stream.frame.withColumn(STAGE_COLUMN, F.expr(here)))
         # Each mark looks at the errors of all nodes before it: put together by Spark, they would double with each one.
         return marked.over(cut(marked.frame)) if len(stream.carried) % MARKS == 0 else marked
 
@@ -269,7 +269,7 @@ class Builder:
         rows, gone = count(f"{name}: rows"), count(f"{name}: failed")
         if self.letters:
             if self.suspects is None or name in self.suspects:
-                self.failures.append(SetAside(frame.where(failed()), node, stream, name))
+                self.failures.append(SetAside(frame.where(FAILED), node, stream, name))
         else:
             frame = self.count(name, frame, rows=F.count(F.lit(1)), failed=F.count(quote(ERROR_COLUMN)))
             where = "" if place is None else f" ({place})"
@@ -277,7 +277,7 @@ class Builder:
             self.ledger.law(node.name, what, stream.flow, rows)
             self.ledger.entry(node.name).failed[name] = gone
         settled = replace(stream, flow=rows - gone, carried=(), pushes=False)
-        return settled.over(frame.where(~failed())).without(ERROR_COLUMN, STAGE_COLUMN)
+        return settled.over(frame.where(f"NOT {FAILED}")).without(ERROR_COLUMN, STAGE_COLUMN)
 
     def absorb(self, node: PlanNode, stream: Stream, place: str) -> Stream:
         """An input whose records do not leave the node as they came: they end here, so it is known how many."""
