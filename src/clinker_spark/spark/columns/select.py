@@ -37,7 +37,6 @@ def _sequence(frame: DataFrame) -> Callable[[str], Any]:
     gateway: Any = frame.sparkSession.sparkContext._gateway
     if _known is None or _known[0] is not gateway:
         java = gateway.jvm
-        split = java.java.util.regex.Pattern.compile(_BETWEEN).split
-        as_list, to_seq = java.java.util.Arrays.asList, java.PythonUtils.toSeq
-        _known = gateway, lambda text: to_seq(as_list(split(text)))
+        parts, as_list, to_seq = java.java.util.StringTokenizer, java.java.util.Collections.list, java.PythonUtils.toSeq
+        _known = gateway, lambda text: to_seq(as_list(parts(text, _BETWEEN)))
     return _known[1]
