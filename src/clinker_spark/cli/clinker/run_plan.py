@@ -13,6 +13,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.report.explain import explain
 from clinker_spark.runtime.paths.checks import check_paths, listed_files
+from clinker_spark.runtime.run.memory import check_limit
 from clinker_spark.runtime.run.options import Options
 
 
@@ -25,6 +26,7 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
     base = Path(options["base_dir"]) if options["base_dir"] else None
     run_options = Options(batch_id=options["batch_id"], force=options["force"], base=base)
     if plan is not None and options["dry_run"]:
+        check_limit(plan)
         show_warnings(_checked_paths(plan, run_options))
         if options["preview"] is None:
             click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")
