@@ -1,8 +1,8 @@
 """How the memory of a run is divided among the processes that share it.
 
 A limit covers the whole process tree: this process, the JVM with its heap and with what it needs besides, and a Python
-worker for each task that runs at the same time. What a process needs before it has read anything is measured
-(`FIXED`, `WORKER`); the heap gets what is left, and as many tasks run at once as it has room for.
+worker for each task that runs at the same time. What they need besides the heap was measured; the heap gets what is
+left, and as many tasks run at once as it has room for.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ from clinker_spark.plan.memory import shown_size
 MIB = 1 << 20
 DEFAULT_SHARE = 0.60
 """Without a limit: the share of the machine's memory that a run may use."""
-DRIVER = 150 * MIB
+DRIVER = 170 * MIB
 """This process."""
-JVM = 330 * MIB
+JVM = 230 * MIB
 """What the JVM needs besides its heap: classes, compiled code, threads, buffers."""
-WORKER = 110 * MIB
+LARGE = 4 << 30
+"""From this limit on, the JVM collects garbage with several threads, and keeps tables about its heap for that."""
+_TABLES = 0.05
+"""The share of such a limit that these tables take."""
+WORKER = 120 * MIB
 """A Python worker that reads a source, and its part of the process that it is forked from."""
 HEAP = 256 * MIB
 """The least heap: Spark's own objects take half of it."""
@@ -40,6 +44,8 @@ class Budget:
     """The parts of a limit, in bytes."""
 
     limit: int
+    jvm: int
+    """What the JVM needs besides its heap."""
     tasks: int
     """How many run at once."""
     heap: int
@@ -50,10 +56,10 @@ class Budget:
         return self.tasks * WORKER
 
     def __str__(self) -> str:
-        """`heap 454M, JVM besides 330M, 1 Python worker 110M, driver 130M`."""
+        """`heap 384M, JVM besides 230M, 2 Python workers 240M, driver 170M`."""
         several = "worker" if self.tasks == 1 else "workers"
         return (
-            f"heap {shown_size(self.heap)}, JVM besides {shown_size(JVM)}, "
+            f"heap {shown_size(self.heap)}, JVM besides {shown_size(self.jvm)}, "
             f"{self.tasks} Python {several} {shown_size(self.workers)}, driver {shown_size(DRIVER)}"
         )
 
@@ -67,13 +73,14 @@ def divided(limit: int, most_tasks: int) -> Budget | None:
     """The parts of a limit, with as many tasks as it has room for; None if there is no room for one.
 
     >>> [divided(size * MIB, 8).tasks for size in (1024, 2048, 8192)]
-    [2, 8, 8]
+    [2, 7, 8]
     """
     if limit < floor():
         return None
     tasks = min(most_tasks, 1 + (limit - floor()) // (floor(2) - floor(1)))
-    heap = limit - DRIVER - JVM - tasks * WORKER
-    return Budget(limit, tasks, min(heap // MIB * MIB, MOST_HEAP))
+    jvm = JVM + (int(limit * _TABLES) if limit >= LARGE else 0)
+    heap = limit - DRIVER - jvm - tasks * WORKER
+    return Budget(limit, jvm, tasks, min(heap // MIB * MIB, MOST_HEAP))
 
 
 def machine_memory() -> int:

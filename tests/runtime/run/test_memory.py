@@ -35,7 +35,7 @@ def heap(conf: dict[str, str]) -> int:
 def test_the_parts_are_the_limit(limit: int, most: int) -> None:
     found = divided(limit, most)
     assert found is not None and 1 <= found.tasks <= most
-    assert limit - MIB < found.heap + JVM + DRIVER + found.tasks * WORKER <= limit
+    assert limit - MIB < found.heap + found.jvm + DRIVER + found.tasks * WORKER <= limit
     assert floor(found.tasks) <= limit and (found.tasks == most or limit < floor(found.tasks + 1))
 
 
@@ -69,7 +69,9 @@ def test_without_a_limit_it_is_a_share_of_the_machine(tmp_path: Path, monkeypatc
     group.write_text(f"{5 << 30}\n")
     assert budget.machine_memory() == min(unlimited, 5 << 30)
     monkeypatch.setattr(budget, "machine_memory", lambda: 10 << 30)
-    assert heap(session_memory(plan(tmp_path, ""), "local[1]", {}).conf) == (6 << 30) - DRIVER - JVM - WORKER
+    expected = divided(6 << 30, 1)
+    assert expected is not None
+    assert heap(session_memory(plan(tmp_path, ""), "local[1]", {}).conf) == expected.heap
     monkeypatch.setattr(budget, "machine_memory", lambda: 1 << 30)  # it must run, somehow
     assert session_memory(plan(tmp_path, ""), "local[4]", {}).master == "local[1]"
 

@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.budget import MIB, cores, floor, run_budget
+from clinker_spark.plan.budget import LARGE, MIB, cores, floor, run_budget
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import shown_size
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
-_TIGHT = 4 << 30
-"""Below this, the JVM is told to be content with little besides its heap."""
 _COLLECTOR = "-XX:+UseSerialGC"
 """It has no tables and threads of its own."""
 _FRUGAL = "-XX:ReservedCodeCacheSize=96m -XX:MaxDirectMemorySize=64m"
@@ -54,7 +52,7 @@ def session_memory(plan: Plan, master: str | None, conf: Mapping[str, str]) -> S
     check_limit(plan)
     budget = run_budget(plan, cores() if local[1] == "*" else int(local[1] or 1))
     settings = {"spark.driver.memory": f"{budget.heap // MIB}m"}
-    if budget.limit >= _TIGHT:
+    if budget.limit >= LARGE:
         return SessionMemory(f"local[{budget.tasks}]", settings)
     settings["spark.testing.reservedMemory"] = str(_RESERVED)
     settings["spark.sql.execution.arrow.maxRecordsPerBatch"] = "2000"

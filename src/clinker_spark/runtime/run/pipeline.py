@@ -6,6 +6,8 @@ import contextlib
 import tempfile
 import time
 
+import psutil
+
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
@@ -19,6 +21,7 @@ from clinker_spark.runtime.paths.checks import check_paths
 from clinker_spark.runtime.reject.dead_letters import DeadLetters
 from clinker_spark.runtime.run.accounting import Accounts
 from clinker_spark.runtime.run.engine_failures import explained
+from clinker_spark.runtime.run.monitor import Monitor
 from clinker_spark.runtime.run.options import Listener, Options
 from clinker_spark.runtime.run.outputs import Outputs
 from clinker_spark.runtime.run.report import RunReport, SourceReport
@@ -55,6 +58,10 @@ class _Run:
                 contextlib.ExitStack() as meanwhile,
             ):
                 self.state.progress = folder
+                if is_local(self.state.spark):
+                    monitor = Monitor()
+                    meanwhile.callback(self._note_peak, monitor)
+                    meanwhile.enter_context(monitor)
                 self._log("before_transform")
                 self._warn_of_letters()
                 self.outputs.recover()
@@ -74,6 +81,10 @@ class _Run:
             self.state.attempt.clean()
             self.state.report.seconds = time.monotonic() - began
         return self.state.report
+
+    def _note_peak(self, monitor: Monitor) -> None:
+        monitor.look(psutil.Process())
+        self.state.report.peak_memory = monitor.peak
 
     def _suit_small_inputs(self, meanwhile: contextlib.ExitStack) -> None:
         """All files are known: is it so little that it should be planned for one task?"""

@@ -97,6 +97,9 @@ class RunReport:
     batch_id: str
     started: str
     seconds: float = 0.0
+    peak_memory: int | None = None
+    """The most bytes that all processes of the run used together, as far as that was seen; None where Spark runs
+    elsewhere."""
     sources: list[SourceReport] = field(default_factory=list)
     outputs: list[OutputReport] = field(default_factory=list)
     letters: list[LetterReport] = field(default_factory=list)
