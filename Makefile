@@ -25,6 +25,7 @@ types: env-dev ## Check types.
 	@$(PY) -m mypy
 
 unit: env-dev ## Run the tests in two processes; choose some with ARGS="-k name".
+	@scripts/ensure_chromium.sh
 	@$(WITH_JAVA) $(PY) -m pytest -n 2 --dist worksteal $(ARGS)
 
 fmt: env-dev ## Format the code and apply the safe fixes.

@@ -10,7 +10,7 @@ import pytest
 
 import clinker_spark
 
-PURE = ("core", "sql", "cxl", "config", "query", "plan", "report", "cli")
+PURE = ("core", "sql", "dataset", "cxl", "config", "query", "plan", "report", "cli")
 ROOT = Path(clinker_spark.__file__).parents[1]
 FILES = [
     ROOT / "clinker_spark" / "__init__.py",

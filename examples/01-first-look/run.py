@@ -12,6 +12,7 @@ from rich.table import Table
 
 import clinker_spark
 from clinker_spark.report.explain import explain
+from clinker_spark.report.page.run_page import write_page
 from clinker_spark.report.picture import picture
 
 HERE = Path(__file__).parent
@@ -43,7 +44,7 @@ def main() -> None:
     table(console, HERE / "data" / "orders.csv")
 
     with console.status("starting Spark, running the pipeline ..."):
-        report = pipeline.run()
+        report = pipeline.run(measure=True)
 
     title(console, "What became of the records", f"{report.seconds:.0f} s, most of it to start Spark")
     console.print(picture(pipeline.plan, report))
@@ -56,6 +57,13 @@ def main() -> None:
     title(console, "Dead letters", "out/dead-letters.csv: every record that failed, where it stood, and why")
     shown = ("source_file", "source_row", "triggering_field", "triggering_value", "error_detail")
     table(console, HERE / "out" / "dead-letters.csv", {f"_cxl_dlq_{name}": name.split("_", 1)[1] for name in shown})
+
+    page = HERE / "out" / "run.html"
+    write_page(page, pipeline.plan, report)
+    title(
+        console, "The run as a page", "graph, numbers, memory, dead letters: `clinker run pipeline.yaml --report FILE`"
+    )
+    console.print(str(page))
 
     title(console, "What to try next")
     console.print(Markdown(NEXT.format(here=HERE.relative_to(Path.cwd()) if HERE.is_relative_to(Path.cwd()) else HERE)))

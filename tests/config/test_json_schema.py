@@ -188,9 +188,9 @@ def test_refused_keys_are_refused() -> None:
     error = best_match(validator().iter_errors(given))
     assert error is not None and tuple(error.absolute_path) == ("pipeline", "batch_size")
     given["pipeline"]["batch_size"] = 2048
-    given["pipeline"]["metrics"] = {"spool_dir": "x"}
+    given["pipeline"]["concurrency"] = {"chunk_size": 5}
     error = best_match(validator().iter_errors(given))
-    assert error is not None and "'spool_dir' was unexpected" in error.message
+    assert error is not None and "'chunk_size' was unexpected" in error.message
 
 
 PLAIN = [path for path in cases() if not path.stem.startswith(("yaml-", "toml-", "comp-"))]

@@ -16,7 +16,7 @@ from clinker_spark.config.model.combine import CombineConfig
 from clinker_spark.config.model.composition import Interface, Parameter, Port
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.nodes import CompositionDocument, PipelineDocument
-from clinker_spark.config.model.pipeline import Concurrency, Memory, Metrics, Settings
+from clinker_spark.config.model.pipeline import Concurrency, Memory, Settings
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source import Watermark
 from clinker_spark.config.model.transform import TransformConfig
@@ -36,7 +36,6 @@ REFUSED: dict[type[Model], dict[str, str]] = {
     },
     Settings: {"batch_size": _BATCHES},
     Concurrency: {"chunk_size": _BATCHES},
-    Metrics: {"spool_dir": "a file of numbers for each run"},
     TransformConfig: {"batch_size": _BATCHES},
     CombineConfig: {"correlation_fanout_policy": "a policy of its own; that of an output or of the pipeline counts"},
     Spill: {

@@ -20,7 +20,7 @@ from clinker_spark.plan.memory import shown_size
 MIB = 1 << 20
 DEFAULT_SHARE = 0.60
 """Without a limit: the share of the machine's memory that a run may use."""
-DRIVER = 170 * MIB
+DRIVER = 140 * MIB
 """This process."""
 JVM = 230 * MIB
 """What the JVM needs besides its heap: classes, compiled code, threads, buffers."""
@@ -28,7 +28,7 @@ LARGE = 4 << 30
 """From this limit on, the JVM collects garbage with several threads, and keeps tables about its heap for that."""
 _TABLES = 0.05
 """The share of such a limit that these tables take."""
-WORKER = 120 * MIB
+WORKER = 140 * MIB
 """A Python worker that reads a source, and its part of the process that it is forked from."""
 HEAP = 256 * MIB
 """The least heap: Spark's own objects take half of it."""
@@ -56,7 +56,7 @@ class Budget:
         return self.tasks * WORKER
 
     def __str__(self) -> str:
-        """`heap 384M, JVM besides 230M, 2 Python workers 240M, driver 170M`."""
+        """`heap 374M, JVM besides 230M, 2 Python workers 280M, driver 140M`."""
         several = "worker" if self.tasks == 1 else "workers"
         return (
             f"heap {shown_size(self.heap)}, JVM besides {shown_size(self.jvm)}, "

@@ -43,8 +43,6 @@ def print_summary(report: RunReport, console: Console, seconds: float) -> None:
         console.print(f"  dead letters: {path}   (clinker dlq inspect {path})", style="yellow")
     for path in report.removed:
         console.print(f"  removed: {path}   (an earlier run wrote it, this one does not)", markup=False)
-    if report.peak_memory is not None:
-        console.print(f"  memory: at most {size(report.peak_memory)}, all processes together", markup=False)
     verdict = "done with dead letters" if report.dead_letters else "done"
     console.print(
         f"{report.pipeline}: {verdict} in {seconds:.1f} s",

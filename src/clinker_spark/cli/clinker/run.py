@@ -55,6 +55,13 @@ class _RunCommand(click.Command):
 )
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
 @click.option("--machine", type=click.Choice(["ndjson-v1"]), help="Print events for programs on standard output.")
+@click.option("--report", type=click.Path(), help="Write a page about the run: graph, numbers, memory, dead letters.")
+@click.option(
+    "--metrics-spool-dir",
+    type=click.Path(),
+    envvar="CLINKER_METRICS_SPOOL_DIR",
+    help="A folder that gets a file with the numbers of the run.  [default: metrics.spool_dir of the pipeline]",
+)
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no summary.")
 @click.option("-v", "--verbose", is_flag=True, help="Show Spark's own log.")
 def command(pipeline: str, **options: Any) -> int:

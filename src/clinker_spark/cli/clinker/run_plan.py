@@ -24,7 +24,13 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
         click.echo(explain(plan, options["explain"]), nl=False)
         return 0
     base = Path(options["base_dir"]) if options["base_dir"] else None
-    run_options = Options(batch_id=options["batch_id"], force=options["force"], base=base)
+    run_options = Options(
+        batch_id=options["batch_id"],
+        force=options["force"],
+        base=base,
+        spool=Path(options["metrics_spool_dir"]) if options["metrics_spool_dir"] else None,
+        measure=options["report"] is not None,
+    )
     if plan is not None and options["dry_run"]:
         check_limit(plan)
         show_warnings(_checked_paths(plan, run_options))

@@ -16,6 +16,7 @@ from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.plan.graph import Plan
+from clinker_spark.report.page.run_page import write_page
 from clinker_spark.report.progress import reporter
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.sources import discover
@@ -49,6 +50,8 @@ def run_on_spark(pipeline: str, plan: Plan | None, run_options: Options, options
         report = run(plan, spark, run_options, listener)
         listener("finished", {"report": report})
     show_warnings(report.warnings)
+    if options["report"] is not None:
+        write_page(Path(options["report"]), plan, report)
     return report.exit_code
 
 

@@ -109,7 +109,7 @@ class DeadLetters:
             check_keys(self.state, stored)
             self._deliver(stored)
             self.state.report.rollback_cursors = groups.cursors(stored)
-            self.state.report.retraction = groups.counters
+            self.state.report.retraction = dict(groups.counters)
 
     def _settled(self, kept_bad: SourceLetters | None, *, oversize: bool) -> tuple[RowGroups | Groups, Saved]:
         """In the way that suits what there is: all of them withhold the same."""

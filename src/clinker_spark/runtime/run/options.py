@@ -41,6 +41,10 @@ class Options:
     """For replays: which letters the records of `files` come from."""
     lock_wait: float = 10.0
     """How many seconds to wait for another run that writes the same outputs."""
+    spool: Path | None = None
+    """A folder that gets a file with the numbers of the run; by default `metrics.spool_dir` of the pipeline."""
+    measure: bool = False
+    """Find out what the run uses: memory over time, and time, memory and spill of each node."""
 
 
 def contexts(plan: Plan, options: Options) -> dict[str, Context]:

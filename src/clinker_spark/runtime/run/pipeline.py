@@ -6,8 +6,6 @@ import contextlib
 import tempfile
 import time
 
-import psutil
-
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
@@ -17,11 +15,12 @@ from clinker_spark.runtime.discover.input_changes import changes_explained, chec
 from clinker_spark.runtime.discover.remote_copies import remote_files, with_copies
 from clinker_spark.runtime.discover.source_order import settle_order
 from clinker_spark.runtime.discover.sources import discover
+from clinker_spark.runtime.measure.spool import spool_folder, spooled
+from clinker_spark.runtime.measure.used import measured
 from clinker_spark.runtime.paths.checks import check_paths
 from clinker_spark.runtime.reject.dead_letters import DeadLetters
 from clinker_spark.runtime.run.accounting import Accounts
 from clinker_spark.runtime.run.engine_failures import explained
-from clinker_spark.runtime.run.monitor import Monitor
 from clinker_spark.runtime.run.options import Listener, Options
 from clinker_spark.runtime.run.outputs import Outputs
 from clinker_spark.runtime.run.report import RunReport, SourceReport
@@ -35,8 +34,12 @@ from clinker_spark.spark.session.sessions import SparkSession, is_local, working
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
     """Run a pipeline. Raises `ClinkerError`; nothing is published then."""
-    used = working_session(spark)
-    return _Run(RunState(plan, used, options or Options(), listener or (lambda event, details: None))).run()
+    used, given = working_session(spark), options or Options()
+    given.measure = given.measure or spool_folder(plan, given) is not None
+    with spooled(plan, given) as keep:
+        report = _Run(RunState(plan, used, given, listener or (lambda event, details: None))).run()
+        keep(report)
+    return report
 
 
 class _Run:
@@ -56,12 +59,9 @@ class _Run:
                 explained(self.state.plan, self._is_published),
                 tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder,
                 contextlib.ExitStack() as meanwhile,
+                self._measured(),
             ):
                 self.state.progress = folder
-                if is_local(self.state.spark):
-                    monitor = Monitor()
-                    meanwhile.callback(self._note_peak, monitor)
-                    meanwhile.enter_context(monitor)
                 self._log("before_transform")
                 self._warn_of_letters()
                 self.outputs.recover()
@@ -82,9 +82,11 @@ class _Run:
             self.state.report.seconds = time.monotonic() - began
         return self.state.report
 
-    def _note_peak(self, monitor: Monitor) -> None:
-        monitor.look(psutil.Process())
-        self.state.report.peak_memory = monitor.peak
+    def _measured(self) -> contextlib.AbstractContextManager[None]:
+        if not self.state.options.measure:
+            return contextlib.nullcontext()
+        last = self.state.plan.outputs[-1].name
+        return measured(self.state.spark, last, lambda used: setattr(self.state.report, "used", used))
 
     def _suit_small_inputs(self, meanwhile: contextlib.ExitStack) -> None:
         """All files are known: is it so little that it should be planned for one task?"""
@@ -195,6 +197,7 @@ class _Run:
             found = with_copies(self.state.spark, node, result.files, self.state.progress)
         self.state.files[node.name] = found
         self.state.report.sources.append(SourceReport(node.name, len(found), sum(f.size for f in found)))
+        self.state.report.sources[-1].paths += [f.path for f in found]
         self.state.tell("files_found", {node.name: [f.name for f in found]})
         if len(self.state.files) == len(self.state.plan.sources):
             self.state.report.warnings += check_paths(self.state.plan, self.state.options, self.state.files)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.runtime.measure.used import Used
 
 
 @dataclass
@@ -18,6 +19,7 @@ class SourceReport:
     records: int | None = None
     """Known when readers count, or when records failed."""
     dead_letters: int = 0
+    paths: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -58,6 +60,9 @@ class NodeReport:
     ports: dict[str, int | None] = field(default_factory=dict)
     """What it passed, when it has several ports."""
 
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
 
 @dataclass
 class Balance:
@@ -97,9 +102,6 @@ class RunReport:
     batch_id: str
     started: str
     seconds: float = 0.0
-    peak_memory: int | None = None
-    """The most bytes that all processes of the run used together, as far as that was seen; None where Spark runs
-    elsewhere."""
     sources: list[SourceReport] = field(default_factory=list)
     outputs: list[OutputReport] = field(default_factory=list)
     letters: list[LetterReport] = field(default_factory=list)
@@ -116,6 +118,8 @@ class RunReport:
     """Where records went, for parts of the graph in which each goes to one place."""
     stage_seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
+    used: Used | None = None
+    """Memory, time and spill, where the options ask for them."""
 
     @property
     def dead_letters(self) -> int:
@@ -128,5 +132,9 @@ class RunReport:
     def as_dict(self) -> dict[str, Any]:
         data = asdict(self)
         data.pop("warnings")
+        data.pop("used")
+        data["retraction"] = dict(self.retraction)  # `asdict` makes nonsense of counters
         data["balances"] = [balance.as_dict() for balance in self.balances]
+        if self.used is not None:
+            data["used"] = self.used.as_dict()
         return {**data, "dead_letters": self.dead_letters, "exit_code": self.exit_code}

@@ -1,0 +1,69 @@
+"""The types of components: what can be kept as it is, and what two types have in common."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+_SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.int64()}
+
+
+def kept(kind: pa.DataType) -> pa.DataType:
+    """The type in which values are kept: themselves, except where Spark has no such values.
+
+    >>> str(kept(pa.uint8())), str(kept(pa.timestamp("ns"))), str(kept(pa.large_string()))
+    ('int16', 'timestamp[us]', 'string')
+    """
+    if kind in _SIGNED:
+        return _SIGNED[kind]
+    if pa.types.is_dictionary(kind):
+        return kept(kind.value_type)
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
+        return pa.binary()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", tz=kind.tz)
+    if pa.types.is_date64(kind):
+        return pa.date32()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(kept(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, kept(f.type)) for f in kind])
+    return kind
+
+
+def common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
+    """The type for values of both, or None.
+
+    >>> str(common(pa.int64(), pa.float64())), common(pa.int64(), pa.string())
+    ('double', None)
+    >>> str(common(pa.list_(pa.null()), pa.list_(pa.int64())).value_type)
+    'int64'
+    """
+    if a == b or pa.types.is_null(b):
+        return a
+    if pa.types.is_null(a):
+        return b
+    if pa.types.is_integer(a) and pa.types.is_integer(b):
+        return max(a, b, key=lambda kind: kind.bit_width)
+    if _is_number(a) and _is_number(b):
+        single = {a, b} == {pa.float32()} or (pa.float32() in (a, b) and min(a.bit_width, b.bit_width) <= 16)
+        return pa.float32() if single else pa.float64()
+    if pa.types.is_list(a) and pa.types.is_list(b):
+        inner = common(a.value_type, b.value_type)
+        return None if inner is None else pa.list_(inner)
+    if pa.types.is_struct(a) and pa.types.is_struct(b):
+        fields = {f.name: f.type for f in a}
+        for f in b:
+            inner = common(fields.get(f.name, pa.null()), f.type)
+            if inner is None:
+                return None
+            fields[f.name] = inner
+        return pa.struct(list(fields.items()))
+    return None
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)

@@ -1,0 +1,252 @@
+"""Writing datasets: chunks into packs, manifests, and at last the catalogue, which makes all of it visible at once.
+
+Until the catalogue is replaced nobody knows of the new files; a crash leaves files that nothing names, which the next
+import removes. One import at a time: a lock beside the catalogue keeps others out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.dataset.chunk_bytes import Rows, encode
+from clinker_spark.dataset.errors import DatasetError
+from clinker_spark.dataset.manifest import (
+    CATALOGUE,
+    MANIFESTS,
+    PACKS,
+    Catalogue,
+    Chunk,
+    Segment,
+    checksum,
+    encode_manifest,
+    read_manifest,
+)
+from clinker_spark.dataset.store import FolderStore
+from clinker_spark.runtime.commit.locks import Locks
+from clinker_spark.runtime.commit.seam import SYSTEM, Files
+from clinker_spark.runtime.commit.signals import undisturbed
+from clinker_spark.runtime.commit.small_files import replace_file
+from clinker_spark.runtime.dataset.component_types import common, kept
+from clinker_spark.runtime.dataset.events import Block
+from clinker_spark.runtime.errors import IoError
+
+CHUNK_ROWS = 1 << 14
+CHUNK_BYTES = 4 << 20
+PACK_BYTES = 32 << 20
+BUFFER_ROWS = 1 << 21
+"""Rows of all entities that wait to become chunks."""
+
+
+@contextlib.contextmanager
+def locked(folder: Path, files: Files = SYSTEM, wait: float = 10.0) -> Iterator[None]:
+    """Keep other imports out. What the system refuses is an `IoError`."""
+    made: list[Path] = []
+    locks = Locks(files, "dataset", wait, lambda event, details: None)
+    try:
+        for path in (*reversed(folder.parents), folder):
+            if files.stat(path) is None and files.mkdir(path):
+                made.append(path)
+        locks.take([folder / CATALOGUE])
+        yield
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        message = f"cannot write '{error.filename or folder}': {reason}"
+        raise IoError([Diagnostic("E401", message, help="the dataset is as it was")]) from error
+    finally:
+        locks.release()
+        for path in reversed(made):
+            with contextlib.suppress(OSError):
+                files.rmdir(path)  # only if nothing came of it
+
+
+def load_catalogue(folder: Path) -> Catalogue | None:
+    """The catalogue of a dataset in a folder; None, if there is none."""
+    path = folder / CATALOGUE
+    return Catalogue.decoded(path.read_bytes(), str(path)) if path.exists() else None
+
+
+@dataclass
+class _Buffer:
+    rows: int = 0
+    blocks: list[Rows] = field(default_factory=list)
+
+
+class DatasetWriter:
+    """Adds rows to a dataset. Inside of `locked`; nothing is visible before `publish`."""
+
+    def __init__(self, folder: Path, catalogue: Catalogue, files: Files = SYSTEM) -> None:
+        self.folder = folder
+        self.catalogue = catalogue
+        self.files = files
+        self.components = {entity: dict(names) for entity, names in catalogue.components.items()}
+        self.added: dict[str, list[Chunk]] = {}
+        self._buffers: dict[tuple[str, str, tuple[str, ...]], _Buffer] = {}
+        self._buffered = 0
+        self._before: dict[str, list[Chunk]] = {}
+        self._next_id: dict[tuple[str, str], int] = {}
+        self._pack: list[bytes] = []
+        self._pack_size = 0
+        self._pack_name = ""
+        self._written: list[Path] = []
+
+    # ------------------------------------------------------------ rows
+
+    def add(self, block: Block) -> None:
+        """Events, in the order in which they were logged. Their row ids follow those that the entity has."""
+        ids = self._first_id(block.segment, block.entity) + block.numbers
+        self.add_rows(block.segment, Rows(block.entity, ids, block.indexes, block.components))
+
+    def add_rows(self, segment: str, rows: Rows) -> None:
+        """Rows that have ids."""
+        types = self.components.setdefault(rows.entity, {})
+        for name, values in rows.components.items():
+            kind = common(types.get(name, pa.null()), kept(values.type))
+            if kind is None:
+                message = f"'{rows.entity}:{name}' is {types[name]} in the dataset, and {values.type} here"
+                raise DatasetError("E853", message, "a component has values of one type in all segments")
+            if not pa.types.is_null(kind):
+                types[name] = kind
+        buffer = self._buffers.setdefault((segment, rows.entity, tuple(rows.indexes)), _Buffer())
+        buffer.blocks.append(rows)
+        buffer.rows += len(rows.ids)
+        self._buffered += len(rows.ids)
+        if buffer.rows >= 4 * CHUNK_ROWS:
+            self._flush(segment, buffer)
+        if self._buffered > BUFFER_ROWS:
+            self.flush()
+
+    def _first_id(self, segment: str, entity: str) -> int:
+        if segment not in self._before:
+            known = self.catalogue.segments.get(segment)
+            chunks = [] if known is None else read_manifest(FolderStore(str(self.folder)), known)
+            self._before[segment] = chunks
+            for chunk in chunks:
+                key = (segment, chunk.entity)
+                self._next_id[key] = max(self._next_id.get(key, 0), chunk.last_row + 1)
+        return self._next_id.get((segment, entity), 0)
+
+    def flush(self) -> None:
+        """Make chunks of all that waits."""
+        for (segment, _, _), buffer in self._buffers.items():
+            self._flush(segment, buffer)
+        self._buffers.clear()
+
+    def _flush(self, segment: str, buffer: _Buffer) -> None:
+        if not buffer.rows:
+            return
+        rows = _together(buffer.blocks, self.components)
+        self._buffered -= buffer.rows
+        buffer.rows, buffer.blocks = 0, []
+        index = next((name for name in self.catalogue.indexes if name in rows.indexes), None)
+        rows = rows.sorted_by(index)
+        count = len(rows.ids)
+        size = sum(values.nbytes for values in rows.components.values())
+        step = max(1, min(CHUNK_ROWS, count * CHUNK_BYTES // max(size, 1)))
+        for start in range(0, count, step):
+            self._write_chunk(segment, rows.slice(start, min(start + step, count)), index)
+
+    # ------------------------------------------------------------ files
+
+    def _write_chunk(self, segment: str, rows: Rows, index: str | None) -> None:
+        if not self._pack_name:
+            self._pack_name = f"{PACKS}/{os.urandom(8).hex()}.pack"
+        content, chunk = encode(rows, self._pack_name, self._pack_size, index)
+        self._pack.append(content)
+        self._pack_size += len(content)
+        self.added.setdefault(segment, []).append(chunk)
+        if self._pack_size >= PACK_BYTES:
+            self._write_pack()
+
+    def _write_pack(self) -> None:
+        if self._pack:
+            self._write(self._pack_name, b"".join(self._pack))
+        self._pack, self._pack_size, self._pack_name = [], 0, ""
+
+    def _write(self, name: str, content: bytes) -> None:
+        path = self.folder / name
+        self.files.mkdir(path.parent)
+        self._written.append(path)
+        self.files.write(path, content)
+        self.files.sync(path)
+
+    def publish(self, indexes: dict[str, str], *, replaces: bool = False) -> Catalogue:
+        """Make everything visible. With `replaces`, the new chunks stand for those that a segment had."""
+        self.flush()
+        self._write_pack()
+        segments = {} if replaces else dict(self.catalogue.segments)
+        for name, chunks in sorted(self.added.items()):
+            if not replaces:
+                self._first_id(name, "")
+                chunks = [*self._before[name], *chunks]
+            segments[name] = self._write_manifest(name, chunks)
+        catalogue = replace(self.catalogue, indexes=indexes, components=self.components, segments=segments)
+        for folder in (PACKS, MANIFESTS):
+            if self.files.stat(self.folder / folder) is not None:
+                self.files.sync(self.folder / folder)
+        with undisturbed():
+            replace_file(self.folder / CATALOGUE, catalogue.encoded(), self.files)
+            self._written = []
+            self.files.sync(self.folder)
+        return catalogue
+
+    def _write_manifest(self, segment: str, chunks: list[Chunk]) -> Segment:
+        content = encode_manifest(segment, chunks)
+        found = checksum(content)
+        name = f"{MANIFESTS}/{found}.json"
+        self._write(name, content)
+        ranges: dict[str, tuple[int, int]] = {}
+        for chunk in chunks:
+            for index, (low, high) in chunk.indexes.items():
+                known = ranges.get(index, (low, high))
+                ranges[index] = (min(low, known[0]), max(high, known[1]))
+        rows, size = sum(chunk.rows for chunk in chunks), sum(chunk.length for chunk in chunks)
+        return Segment(segment, name, found, len(chunks), rows, size, ranges)
+
+    def abandon(self) -> None:
+        """Remove what was written and not published."""
+        for path in self._written:
+            with contextlib.suppress(OSError):
+                self.files.unlink(path)
+        for folder in (PACKS, MANIFESTS):
+            with contextlib.suppress(OSError):
+                self.files.rmdir(self.folder / folder)
+        self._written = []
+
+
+def _together(blocks: list[Rows], types: dict[str, dict[str, pa.DataType]]) -> Rows:
+    first = blocks[0]
+    names = sorted({name for block in blocks for name in block.components})
+    components = {}
+    for name in names:
+        kind = types[first.entity].get(name)
+        if kind is None:
+            continue  # nothing but nulls so far
+        parts = [
+            block.components[name].cast(kind) if name in block.components else pa.nulls(len(block.ids), kind)
+            for block in blocks
+        ]
+        components[name] = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+    indexes = {name: np.concatenate([block.indexes[name] for block in blocks]) for name in first.indexes}
+    return Rows(first.entity, np.concatenate([block.ids for block in blocks]), indexes, components)
+
+
+def strays(folder: Path, catalogue: Catalogue | None, files: Files = SYSTEM) -> list[Path]:
+    """Files that an import which did not end has left."""
+    named: set[str] = set()
+    store = FolderStore(str(folder))
+    for segment in (catalogue or Catalogue()).segments.values():
+        named.add(segment.manifest)
+        named |= {chunk.pack for chunk in read_manifest(store, segment)}
+    found = []
+    for kind in (PACKS, MANIFESTS):
+        if files.stat(folder / kind) is not None:
+            found += [folder / kind / name for name in files.names(folder / kind) if f"{kind}/{name}" not in named]
+    return found

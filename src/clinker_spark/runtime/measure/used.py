@@ -1,0 +1,43 @@
+"""What a run used, while it is measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from clinker_spark.runtime.measure.memory import MemorySampler, MemoryUse
+from clinker_spark.runtime.measure.nodes import NodeMeasure, node_measures
+from clinker_spark.spark.measure.executions import executions, executions_so_far
+from clinker_spark.spark.session.sessions import SparkSession
+
+
+@dataclass
+class Used:
+    """What a run used."""
+
+    memory: MemoryUse
+    nodes: dict[str, NodeMeasure]
+    """By node, as Spark counted it; nothing over Spark Connect."""
+    seconds_measuring: float
+    """How long it took to ask Spark for that, after the run."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "memory": self.memory.as_dict(),
+            "nodes": {name: measure.as_dict() for name, measure in self.nodes.items()},
+            "seconds_measuring": round(self.seconds_measuring, 3),
+        }
+
+
+@contextmanager
+def measured(spark: SparkSession, last: str, take: Callable[[Used], None]) -> Iterator[None]:
+    """Measure what runs in the block; `take` gets it afterwards. `last` is the node of plans that name none."""
+    first = executions_so_far(spark)
+    with MemorySampler() as memory:
+        yield
+    began = time.monotonic()
+    nodes = node_measures(executions(spark, first), last)
+    take(Used(memory, nodes, time.monotonic() - began))

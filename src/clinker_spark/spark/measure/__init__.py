@@ -1,0 +1,1 @@
+"""What Spark counted while it ran a plan: rows, time, memory and spill of its operators."""

@@ -1,0 +1,91 @@
+"""The page of a run: every number on it is one of the report, and what users wrote cannot become HTML."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from clinker_spark.report.page.html import seconds
+from clinker_spark.report.page.run_page import RunPage
+from clinker_spark.report.summary import size
+from clinker_spark.runtime.run.report import RunReport
+from tests.report.page.reports import NAMES, page_of, plan_of
+
+
+class Reader(HTMLParser):
+    """The numbers, tags and report of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.numbers: list[tuple[str, str, str]] = []
+        self.tags: Counter[str] = Counter()
+        self.links: list[str] = []
+        self.report = ""
+        self._path: tuple[str, str] | None = None
+        self._in_report = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        given = {name: value or "" for name, value in attrs}
+        self.links += [value for name, value in given.items() if name in ("src", "href", "srcset", "action")]
+        self._path = (given["data-path"], given["data-value"]) if "data-path" in given else None
+        self._in_report = given.get("id") == "report"
+
+    def handle_data(self, data: str) -> None:
+        if self._in_report:
+            self.report += data
+        elif self._path is not None:
+            self.numbers.append((*self._path, data))
+            self._path = None
+
+
+def value_at(report: Any, path: str) -> Any:
+    if path.startswith("sum:"):
+        name, _, key = path.removeprefix("sum:").split(".")
+        return sum(item[key] for item in report[name])
+    for part in path.split("."):
+        report = report[int(part)] if isinstance(report, list) else report[part]
+    return report
+
+
+@pytest.mark.parametrize("example", NAMES)
+def test_every_number_is_one_of_the_report(example: str) -> None:
+    page = page_of(example)
+    found = Reader(page.html())
+    report = json.loads(found.report)
+    assert report == json.loads(json.dumps(page.report.as_dict()))
+    assert len(found.numbers) > 5 * len(page.plan.nodes)
+    for path, value, shown in found.numbers:
+        assert float(value) == float(value_at(report, path)), path
+        count = float(value)
+        assert shown in (f"{int(count):,}", size(int(count)), seconds(count)), path
+
+
+@pytest.mark.parametrize("example", NAMES)
+def test_nothing_is_loaded_from_anywhere(example: str) -> None:
+    text = page_of(example).html()
+    assert Reader(text).links == ["data:,"]
+    assert not re.search(r"url\(|@import|https?://", text)
+
+
+def test_what_users_wrote_stays_text() -> None:
+    text = page_of("21-retraction").html()
+    found = Reader(text)
+    assert found.tags["script"] == 1 and "<b>bold</b>" not in text and "&lt;script&gt;alert(1)" in text
+
+
+def test_a_run_that_was_not_measured_has_a_page() -> None:
+    plan = plan_of("02-sales-roll-up")
+    text = RunPage(plan, RunReport("sales", "id", "", "2026-01-02T03:04:05Z"), "the plan").html()
+    assert ">Memory<" not in text and ">Dead letters<" not in text and ">done<" in text
+
+
+def test_counters_of_a_retraction_are_plain_numbers_for_programs() -> None:
+    report = RunReport("a", "b", "c", "d", retraction=Counter(turns=2))
+    assert json.loads(json.dumps(report.as_dict()))["retraction"] == {"turns": 2}

@@ -1,0 +1,77 @@
+"""Numbers of runs in a folder, and collected in one file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clinker_spark.core.errors import InputError
+from clinker_spark.runtime.errors import IoError
+from clinker_spark.runtime.measure.spool import collect, keep, run_record
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.report import Balance, LetterReport, OutputReport, RunReport, SourceReport
+
+
+def runs(folder: Path, count: int = 2) -> list[str]:
+    names = []
+    for _ in range(count):
+        options = Options()
+        report = RunReport("orders", options.execution_id, "", "")
+        report.sources = [SourceReport("a", 1, 10, 5, 1, ["a.csv"])]
+        report.outputs = [OutputReport("out", ["out.csv"], 4)]
+        report.letters = [LetterReport("a", "source", "type_coercion_failure", 1)]
+        report.balances = [Balance(["a"], 5, 4, 1, [])]
+        keep(folder, run_record(None, options, report, 2, None))
+        names.append(options.execution_id)
+    return names
+
+
+def collected(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_run_and_one_that_failed(tmp_path: Path) -> None:
+    [name] = runs(tmp_path, 1)
+    record = json.loads((tmp_path / f"{name}.json").read_text())
+    assert record["records_total"] == 5 and record["records_ok"] == 4 and record["records_dlq"] == 1
+    assert record["input_files"] == ["a.csv"] and record["output_files"] == ["out.csv"] and record["exit_code"] == 2
+    failed = run_record(None, Options(), None, 3, "E315: too many")
+    assert failed["error"] == "E315: too many" and failed["records_total"] is None and failed["peak_rss_bytes"] is None
+    assert set(failed) == set(record)
+
+
+def test_runs_are_collected_once_and_in_order(tmp_path: Path) -> None:
+    spool, output = tmp_path / "spool", tmp_path / "all" / "runs.ndjson"
+    names = runs(spool)
+    (spool / "other.json").write_text('{"execution_id": "x", "schema_version": 2}')
+    (spool / "broken.json").write_text("{")
+    dry = collect(spool, output, delete=True, dry_run=True)
+    assert dry.runs == sorted(names) and not output.exists() and len(list(spool.iterdir())) == 4
+    assert collect(spool, output, delete=False, dry_run=False).runs == sorted(names)
+    more = runs(spool, 1)
+    again = collect(spool, output, delete=True, dry_run=False)
+    assert again.runs == more and again.known == sorted(names) and again.skipped == ["broken.json", "other.json"]
+    assert [record["execution_id"] for record in collected(output)] == [*sorted(names), *more]
+    assert sorted(path.name for path in spool.iterdir()) == ["broken.json", "other.json"]
+
+
+def test_a_line_that_a_crash_left_half_written_is_no_run(tmp_path: Path) -> None:
+    [name] = runs(tmp_path / "spool", 1)
+    output = tmp_path / "runs.ndjson"
+    output.write_text('{"execution_id": "half')
+    collect(tmp_path / "spool", output, delete=True, dry_run=False)
+    assert json.loads(output.read_text().splitlines()[1])["execution_id"] == name
+
+
+def test_a_folder_that_is_none_and_a_file_in_the_way(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no folder"):
+        collect(tmp_path / "missing", tmp_path / "out", delete=False, dry_run=False)
+    (tmp_path / "file").write_text("")
+    [warning] = keep(tmp_path / "file", run_record(None, Options(), None, 1, None))
+    assert warning.code == "W440" and "cannot write" in warning.message
+    runs(tmp_path / "spool", 1)
+    with pytest.raises(IoError, match="cannot write"):
+        collect(tmp_path / "spool", tmp_path / "file" / "out", delete=True, dry_run=False)
+    assert len(list((tmp_path / "spool").iterdir())) == 1
