@@ -89,12 +89,9 @@ def is_connect(spark: SparkSession) -> bool:
 
 def share_of_tasks(spark: SparkSession) -> float:
     """The share of tasks that are done in the jobs that run now; 0 where the session does not say."""
-    try:
-        tracker = spark.sparkContext.statusTracker()
-    except PySparkException:  # Spark Connect has no context
-        return 0.0
     stages = []
-    with jvm.while_it_lives():
+    with jvm.while_it_lives():  # Spark Connect has no context
+        tracker = spark.sparkContext.statusTracker()
         stages = [
             info
             for job in tracker.getActiveJobsIds()
