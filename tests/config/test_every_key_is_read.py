@@ -171,7 +171,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     ),
     transform.TransformNode: ("plan/bind/transform.py: bind_transform: node",),
     workspace.Spill: (),
-    workspace.Staging: (),
+    workspace.Staging: ("runtime/staging/settings.py: *: *config", "runtime/staging/checks.py: *: *config"),
     workspace.Publication: (),
     workspace.Storage: (),
     workspace.Channel: (),
@@ -180,6 +180,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     workspace.Catalog: ("config/workspace.py: rules_folder: *.catalog",),
     workspace.Spark: ("cli/clinker/run_session.py: *: spark",),
     workspace.WorkspaceConfig: (
+        "runtime/staging/settings.py: *: *.config",
         "cli/clinker/run_session.py: *: *.config",
         "config/workspace.py: rules_folder: *.config",
     ),
@@ -258,7 +259,7 @@ def test_every_key_is_read_or_refused(model: type[Model]) -> None:
         return
     own = {name: info for name, info in own_keys(model).items() if name not in excused(model)}
     if model is workspace.WorkspaceConfig:
-        own = {name: info for name, info in own.items() if name not in ("storage", "channel", "group")}
+        own = {name: info for name, info in own.items() if name not in ("channel", "group")}
     assert unread(model, own, READERS[model]) == []
 
 

@@ -9,6 +9,7 @@ import pytest
 from clinker_spark.query.lower.values import SparkDataset, list_type
 from clinker_spark.query.prepare import Planner, Queries, plan, prepare
 from clinker_spark.query.program import compile_query, run
+from clinker_spark.query.types import type_of_value
 
 PEOPLE = [{"name": "Ada", "age": 36}, {"name": "Bob", "age": 17}]
 PROGRAM = """
@@ -53,3 +54,12 @@ def test_lists_of_the_program_may_change_and_are_looked_at_again() -> None:
     program = prepare(compile_query(text, names=types), queries, types, names)
     result = run(program, Planner(queries), names=names)
     assert "'Bob'" in queries.text(result) and "'Ada'" not in queries.text(result)
+
+
+def test_planning_changes_nothing_that_the_run_looks_at() -> None:
+    queries, given = Queries(), {"xs": [1]}
+    types = {"xs": type_of_value(given["xs"])}
+    text = "fun more() {\n  xs[0] = xs[0] + 1\n}\nmore()\nsum(xs)"
+    program = prepare(compile_query(text, names=types), queries, types, given)
+    assert given == {"xs": [1]}
+    assert run(program, Planner(queries), names=given) == 2

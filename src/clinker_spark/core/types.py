@@ -48,12 +48,20 @@ class Type:
     element: Type | None = None
     scale: int | None = None
     dynamic: bool = False
+    narrow: bool = False
+    """A number of fewer than 64 bits, in a file or DataFrame that a query reads: it is widened before it is used."""
 
     def __str__(self) -> str:
         text = self.kind.value
         if self.kind in (Kind.ARRAY, Kind.MAP) and self.element and self.element.kind is not Kind.ANY:
             text = f"{text}({self.element})"
         return f"Nullable({text})" if self.nullable else text
+
+    def __format__(self, spec: str) -> str:
+        """`f"{t:?}"` is how queries write a scalar: `Int?`."""
+        if spec != "?":
+            return format(str(self), spec)
+        return self.kind.value + "?" * (self.nullable and self.kind not in (Kind.ANY, Kind.NULL))
 
     @property
     def is_dynamic(self) -> bool:
@@ -79,7 +87,7 @@ class Type:
         return self._with(self.nullable, False) if self.dynamic else self
 
     def _with(self, nullable: bool, dynamic: bool) -> Type:
-        return Type(self.kind, nullable, self.element, self.scale, dynamic)
+        return Type(self.kind, nullable, self.element, self.scale, dynamic, self.narrow)
 
 
 NULL = Type(Kind.NULL)

@@ -148,7 +148,7 @@ class BufferEdge:
     slot: int
     """The number of the place where they wait."""
     how: str
-    """What Spark does: `shuffle` or `broadcast`."""
+    """What Spark does: `shuffle`, `broadcast` or `kept`."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ class Facts:
     cells: Mapping[str, tuple[Cells, ...]] = field(default_factory=dict)
     """By output: the cells that it takes as its reader finished them. `passes.pass_through`"""
     materialized: tuple[str, ...] = ()
-    """The nodes whose records are kept while outputs are written again. `passes.materialized`"""
+    """The nodes whose records are kept because several outputs read them. `passes.materialized`"""
     holders: Mapping[str, Holder] = field(default_factory=dict)
     """What each node does with memory. `passes.buffers`"""
     edges: tuple[BufferEdge, ...] = ()

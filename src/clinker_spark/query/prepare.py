@@ -128,7 +128,17 @@ class Planner:
 
 
 class Unplanned(Exception):
-    """While planning, a value is needed that only a job would give."""
+    """While planning, a value is needed that only a job would give, or something is done that only a run may do."""
+
+
+class _Planning(Evaluator):
+    """Goes through a program that will run later: nothing that the run looks at may change."""
+
+    def put(self, target: Any, key: Any, value: Any, e: cxl.Expr) -> None:
+        raise Unplanned
+
+    def update(self, s: ast.Update, scope: Env) -> None:
+        raise Unplanned
 
 
 def _used(e: cxl.Expr, scope: Env) -> tuple[Any, ...] | None:
@@ -190,7 +200,7 @@ def plan(program: Checked, queries: Queries, names: Mapping[str, Any]) -> Any:
     A value that only a job would give is unknown here, and so is everything that depends on it. Gives the last
     value, or None.
     """
-    evaluator = Evaluator(program.types, Planner(queries), io.StringIO(), program.facts)
+    evaluator = _Planning(program.types, Planner(queries), io.StringIO(), program.facts)
     scope: Scope[Any] = Scope(None, dict(names))
     last: Any = None
     for s in program.statements:

@@ -15,7 +15,7 @@ from clinker_spark.query.hidden import ROW_COLUMN
 from clinker_spark.query.lower.order import ARRIVAL
 from clinker_spark.query.lower.values import Lowered, OrderTerm, Relation, SparkDataset
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import ANY, NULL, ListType, QType, RecordType, is_any, is_null, type_of_value, unify
+from clinker_spark.query.types import ANY, ListType, QType, RecordType, is_null, type_of_value, unified
 from clinker_spark.sql import tree as sql
 
 _numbers = itertools.count(1)
@@ -88,11 +88,9 @@ class Sources:
 
 def element_type(rows: list[Any]) -> QType:
     """The type of the rows of a list, as columns can hold them."""
-    found: QType = NULL
-    for item in rows:
-        found = type_of_value(item) if found is NULL else unify(found, type_of_value(item))
-    if is_null(found):
-        return RecordType(()) if not rows else ANY.as_nullable()
-    if is_any(found) or (isinstance(found, ListType) and is_any(found.element)):
+    found = unified(map(type_of_value, rows))
+    if not rows or is_null(found):
+        return RecordType(()) if not rows else ANY
+    if ANY in (found, found.element if isinstance(found, ListType) else found):
         raise Failed("a list of different kinds of values cannot go to Spark", code="E708")
     return found

@@ -1,99 +1,86 @@
-"""Types of query programs: CXL's scalar kinds, and lists, groups, records, maps and functions around them.
+"""Types of query programs: CXL's types for scalars, and lists, groups, records, maps and functions around them.
 
 Typing is gradual: `ANY` meets everything. Scalars and records may be null; a type says so only where it is known,
 because a list literal or a join made it so.
 
 >>> str(list_of(record({"name": STRING, "age": INT})))
 'list<{name: String, age: Int}>'
->>> str(unify(INT, FLOAT)), str(unify(INT, STRING)), str(unify(NULL, INT))
-('Float', 'Any', 'Int?')
+>>> [f"{t:?}" for t in (unify(INT, FLOAT), unify(INT, STRING), unify(NULL, INT))]
+['Float', 'Any', 'Int?']
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from clinker_spark.core import types as core
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import FLOAT, STRING, Kind, Type
 from clinker_spark.cxl.values import kind_of
 
+ANY = core.ANY.as_nullable()
+NULL = Type(Kind.NULL, nullable=True)
+NOTHING = Type(Kind.ANY, nullable=True, dynamic=True)
+"""The type of the elements of an empty list: ANY for everybody, but it gives way to every type that it meets."""
 
-@dataclass(frozen=True, slots=True)
-class QType:
-    """Any type."""
 
-    @property
-    def nullable(self) -> bool:
-        return False
+class Compound:
+    """A type that is no scalar. Only lists and records may be null."""
+
+    __slots__ = ()
+    nullable = False
 
     def as_nullable(self) -> QType:
         return self
 
-    def present(self) -> QType:
+    def unwrap(self) -> QType:
         """This type for a value that is there."""
         return self
 
+    def __format__(self, spec: str) -> str:
+        return str(self)
 
-@dataclass(frozen=True, slots=True)
-class Scalar(QType):
-    """A CXL kind. `narrow` marks numbers of less than 64 bits, which Spark must widen before it computes."""
 
-    kind: Kind
-    null: bool = False
-    scale: int | None = None
-    narrow: bool = False
+QType = Type | Compound
 
-    @property
-    def nullable(self) -> bool:
-        return self.null or self.kind in (Kind.ANY, Kind.NULL)
+
+class _Nullable(Compound):
+    __slots__ = ()
 
     def as_nullable(self) -> QType:
-        return self if self.nullable else replace(self, null=True)
+        return self if self.nullable else replace(self, nullable=True)  # type: ignore[type-var]
 
-    def present(self) -> QType:
-        return replace(self, null=False) if self.null else self
-
-    def __str__(self) -> str:
-        return self.kind.value + ("?" if self.null else "")
+    def unwrap(self) -> QType:
+        return replace(self, nullable=False) if self.nullable else self  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, slots=True)
-class ListType(QType):
+class ListType(_Nullable):
     """A list, or with `dataset` the rows of a file or table, which live on Spark."""
 
     element: QType
     dataset: bool = False
-    null: bool = False
-
-    @property
-    def nullable(self) -> bool:
-        return self.null
-
-    def as_nullable(self) -> QType:
-        return replace(self, null=True)
-
-    def present(self) -> QType:
-        return replace(self, null=False)
+    nullable: bool = False
 
     def __str__(self) -> str:
-        return f"list<{self.element}>"
+        return f"list<{self.element:?}>"
 
 
 @dataclass(frozen=True, slots=True)
-class GroupType(QType):
+class GroupType(Compound):
     """What `into g` binds: a key and the rows that share it."""
 
     key: QType
     item: QType
 
     def __str__(self) -> str:
-        return f"group of {self.item}"
+        return f"group of {self.item:?}"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordType(QType):
+class RecordType(_Nullable):
     """Named fields in order. An `open` record may have more of them.
 
     `row_of` marks a row inside a group: the name of its source, or `*` for a row of several sources, whose fields
@@ -101,20 +88,10 @@ class RecordType(QType):
     """
 
     fields: tuple[tuple[str, QType], ...]
-    null: bool = False
+    nullable: bool = False
     name: str = ""
     open: bool = False
     row_of: str = ""
-
-    @property
-    def nullable(self) -> bool:
-        return self.null
-
-    def as_nullable(self) -> QType:
-        return self if self.null else replace(self, null=True)
-
-    def present(self) -> QType:
-        return replace(self, null=False) if self.null else self
 
     def field(self, name: str) -> QType | None:
         own = next((t for n, t in self.fields if n == name), None)
@@ -129,41 +106,28 @@ class RecordType(QType):
         return tuple(n for n, _ in self.fields)
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{n}: {t}" for n, t in self.fields[:6])
-        return self.name or "{" + shown + (", …" if len(self.fields) > 6 else "") + "}"
+        fields = ", ".join(f"{n}: {t:?}" for n, t in self.fields[:6])
+        return self.name or "{" + fields + (", …" if len(self.fields) > 6 else "") + "}"
 
 
 @dataclass(frozen=True, slots=True)
-class MapType(QType):
+class MapType(Compound):
     key: QType
     value: QType
 
     def __str__(self) -> str:
-        return f"map<{self.key}, {self.value}>"
+        return f"map<{self.key:?}, {self.value:?}>"
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionType(QType):
+class FunctionType(Compound):
     """`params` is None when the number of arguments is not known."""
 
     params: tuple[QType, ...] | None
     result: QType
 
     def __str__(self) -> str:
-        return f"fun({', '.join(map(str, self.params or ()))}): {self.result}"
-
-
-ANY = Scalar(Kind.ANY)
-NULL = Scalar(Kind.NULL)
-BOOL = Scalar(Kind.BOOL)
-INT = Scalar(Kind.INT)
-FLOAT = Scalar(Kind.FLOAT)
-STRING = Scalar(Kind.STRING)
-DATE = Scalar(Kind.DATE)
-DATETIME = Scalar(Kind.DATETIME)
-DECIMAL = Scalar(Kind.DECIMAL)
-
-_NUMBERS = (Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.NUMERIC)
+        return f"fun({', '.join(f'{p:?}' for p in self.params or ())}): {self.result:?}"
 
 
 def list_of(element: QType, *, dataset: bool = False) -> ListType:
@@ -174,20 +138,20 @@ def record(fields: Mapping[str, QType], name: str = "") -> RecordType:
     return RecordType(tuple(fields.items()), name=name)
 
 
+def is_kind(t: QType, *kinds: Kind) -> bool:
+    return isinstance(t, Type) and t.kind in kinds
+
+
 def is_any(t: QType) -> bool:
-    return isinstance(t, Scalar) and t.kind is Kind.ANY
+    return is_kind(t, Kind.ANY)
 
 
 def is_null(t: QType) -> bool:
-    return isinstance(t, Scalar) and t.kind is Kind.NULL
-
-
-def is_kind(t: QType, *kinds: Kind) -> bool:
-    return isinstance(t, Scalar) and t.kind in kinds
+    return is_kind(t, Kind.NULL)
 
 
 def is_number(t: QType) -> bool:
-    return is_kind(t, *_NUMBERS)
+    return isinstance(t, Type) and t.is_numeric
 
 
 def element_of(t: QType) -> QType | None:
@@ -199,9 +163,9 @@ def element_of(t: QType) -> QType | None:
             return item
         case MapType(key=key, value=value):
             return record({"key": key, "value": value})
-        case Scalar(kind=Kind.ANY | Kind.NULL):
+        case Type(kind=Kind.ANY | Kind.NULL):
             return ANY
-        case Scalar(kind=Kind.STRING):
+        case Type(kind=Kind.STRING):
             return STRING
         case RecordType():
             return record({"key": STRING, "value": ANY})
@@ -210,30 +174,26 @@ def element_of(t: QType) -> QType | None:
 
 def unify(a: QType, b: QType) -> QType:
     """The type for two that meet, for example in one list; ANY when they have nothing in common."""
-    if a == b:
+    if a == b or b == NOTHING:
         return a
+    if a == NOTHING:
+        return b
     if is_null(a) or is_null(b):
         return (b if is_null(a) else a).as_nullable()
-    nullable = a.nullable or b.nullable
-    merged = _unify_present(a.present(), b.present())
-    return merged.as_nullable() if nullable else merged
+    merged = _unify_present(a.unwrap(), b.unwrap())
+    return merged.as_nullable() if a.nullable or b.nullable else merged
 
 
 def _unify_present(a: QType, b: QType) -> QType:
     if a == b:
         return a
-    if isinstance(a, Scalar) and isinstance(b, Scalar):
-        if a.kind is b.kind:
-            known = a.scale is not None and b.scale is not None
-            scale = max(a.scale or 0, b.scale or 0) if known else None
-            return Scalar(a.kind, scale=scale, narrow=a.narrow and b.narrow)
-        if {a.kind, b.kind} == {Kind.INT, Kind.FLOAT}:
-            return FLOAT
-        if {a.kind, b.kind} == {Kind.INT, Kind.DECIMAL}:
-            return a if a.kind is Kind.DECIMAL else b
+    if is_any(a) or is_any(b):
+        return ANY
+    if isinstance(a, Type) and isinstance(b, Type):
         if {a.kind, b.kind} == {Kind.FLOAT, Kind.DECIMAL}:
             return FLOAT
-        return ANY
+        merged = core.unify(a, b) or ANY
+        return replace(merged, narrow=a.kind is b.kind and a.narrow and b.narrow)
     if isinstance(a, ListType) and isinstance(b, ListType):
         return ListType(unify(a.element, b.element), a.dataset or b.dataset)
     if isinstance(a, RecordType) and isinstance(b, RecordType):
@@ -258,7 +218,7 @@ def fits(have: QType, want: QType) -> bool:
     """May a value of `have` stand where `want` is declared? Unknown types fit everywhere."""
     if is_any(have) or is_any(want) or is_null(have):
         return True
-    if isinstance(want, Scalar) and isinstance(have, Scalar):
+    if isinstance(want, Type) and isinstance(have, Type):
         if want.kind is have.kind:
             return True
         return have.kind is Kind.INT and want.kind in (Kind.FLOAT, Kind.DECIMAL)
@@ -273,59 +233,61 @@ def fits(have: QType, want: QType) -> bool:
     return type(have) is type(want)
 
 
-def to_core(t: QType) -> core.Type:
+def to_core(t: QType) -> Type:
     """As a type of CXL, to look up its methods. Records are maps of anything there."""
     match t:
-        case Scalar(kind=Kind.DECIMAL, scale=scale):
-            made = core.decimal(scale)
-        case Scalar(kind=kind):
-            made = core.Type(kind)
-        case ListType(element=element):
+        case Type(kind=Kind.ANY):
+            return core.ANY
+        case Type(kind=Kind.NULL):
+            return core.NULL
+        case Type():
+            return replace(t, narrow=False)
+        case ListType(element=element) | GroupType(item=element):
             made = core.array_of(to_core(element))
-        case GroupType(item=item):
-            made = core.array_of(to_core(item))
         case RecordType() | MapType():
             made = core.MAP
         case _:
-            made = core.ANY
-    return made.as_nullable() if t.nullable and made.kind is not Kind.ANY else made
+            return core.ANY
+    return made.as_nullable() if t.nullable else made
 
 
 def from_core(t: core.Type) -> QType:
     """The type of what a CXL method gives.
 
-    >>> str(from_core(core.array_of(core.INT))), str(from_core(core.STRING.as_nullable()))
-    ('list<Int>', 'String?')
+    >>> str(from_core(core.array_of(core.INT.as_nullable())))
+    'list<Int?>'
     """
-    if t.is_dynamic:
-        return ANY
+    if t.is_dynamic or t.kind is Kind.NULL:
+        return NULL if t.kind is Kind.NULL else ANY
     if t.kind is Kind.ARRAY:
         made: QType = ListType(from_core(t.element or core.ANY))
     elif t.kind is Kind.MAP:
         made = MapType(STRING, from_core(t.element or core.ANY))
     else:
-        made = Scalar(t.kind, scale=t.scale)
+        return t
     return made.as_nullable() if t.nullable else made
 
 
 def type_of_value(value: Any) -> QType:
     """The type of a Python value, for parameters and folded constants.
 
-    >>> str(type_of_value([{"a": 1}, {"a": None, "b": "x"}]))
-    'list<{a: Int?, b: String?}>'
+    >>> str(type_of_value([{"a": 1, "b": []}, {"a": None, "b": ["x"]}]))
+    'list<{a: Int?, b: list<String>}>'
     """
     if isinstance(value, dict):
         return RecordType(tuple((str(k), type_of_value(v)) for k, v in value.items()))
     if isinstance(value, list | tuple):
-        element: QType | None = None
-        for item in value:
-            found = type_of_value(item)
-            element = found if element is None else unify(element, found)
-        return ListType(ANY if element is None else element)
+        return ListType(unified(map(type_of_value, value)))
     try:
         kind = kind_of(value)
     except TypeError:
         return ANY
     if kind is Kind.DECIMAL:
-        return Scalar(kind, scale=max(0, -int(value.as_tuple().exponent)))
-    return Scalar(kind)
+        return core.decimal(max(0, -int(value.as_tuple().exponent)))
+    return NULL if kind is Kind.NULL else Type(kind)
+
+
+def unified(types: Iterable[QType]) -> QType:
+    """The type for all of them."""
+    start: QType = NOTHING
+    return functools.reduce(unify, types, start)

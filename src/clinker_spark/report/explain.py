@@ -22,14 +22,17 @@ from clinker_spark.report.explain_memory import (
     spill_lines,
     storage_json,
 )
+from clinker_spark.report.explain_staging import StagingPlan, staging_json, staging_lines
 from clinker_spark.report.explain_statistics import statistics
 
 SCHEMA_VERSION = "1"
 
 
-def explain(plan: Plan, form: str) -> str:
-    """The plan in one of the forms text, json and dot."""
-    return {"text": as_text, "json": as_json, "dot": as_dot}[form](plan)
+def explain(plan: Plan, form: str, staging: StagingPlan | None = None) -> str:
+    """The plan in one of the forms text, json and dot. `staging` says which inputs are copied."""
+    if form == "dot":
+        return as_dot(plan)
+    return as_text(plan, staging) if form == "text" else as_json(plan, staging)
 
 
 def display(node: PlanNode) -> str:
@@ -45,7 +48,7 @@ def engine(plan: Plan, node: PlanNode) -> str:
 # ---------------------------------------------------------------- text
 
 
-def as_text(plan: Plan) -> str:
+def as_text(plan: Plan, staging: StagingPlan | None = None) -> str:
     sections = [
         ("Resolved Outputs", _outputs(plan)),
         ("Execution Plan", _stages(plan)),
@@ -60,6 +63,7 @@ def as_text(plan: Plan) -> str:
         ("Memory Budget", budget_lines(plan)),
         ("DAG Topology", _topology(plan)),
         ("Statistics", statistics(plan)),
+        ("Staging Plan", staging_lines(staging)),
     ]
     return "\n".join(f"=== {title} ===\n" + "\n".join(lines) + "\n" for title, lines in sections if lines)
 
@@ -205,7 +209,7 @@ def _topology(plan: Plan) -> list[str]:
 # ---------------------------------------------------------------- json
 
 
-def as_json(plan: Plan) -> str:
+def as_json(plan: Plan, staging: StagingPlan | None = None) -> str:
     document = {
         "schema_version": SCHEMA_VERSION,
         "pipeline": plan.file.settings.name,
@@ -214,7 +218,7 @@ def as_json(plan: Plan) -> str:
         "correlation": correlation_json(plan),
         "statistics": {name: _estimated(found) for name, found in plan.estimates.items()},
         "buffer_edges": edges_json(plan),
-        "storage_summary": storage_json(plan),
+        "storage_summary": {**storage_json(plan), "staging": staging_json(staging)},
         "stages": [{"stage": type(stage).__name__.lower(), **asdict(stage)} for stage in plan.facts.stages],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

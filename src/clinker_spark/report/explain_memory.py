@@ -13,6 +13,7 @@ from clinker_spark.plan.small_inputs import SMALL, is_small
 
 _SPARK = {
     "shuffle": "shuffle: written to disk by the tasks that make the records, read by those that take them",
+    "kept": "kept, in memory or on disk, until its last reader is done",
     "broadcast": "broadcast: every task holds all of it, and it is never spilled",
 }
 _ONE_TASK = f"no shuffle: one task has all records (inputs of up to {shown_size(SMALL)} in all)"

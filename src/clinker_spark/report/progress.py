@@ -62,6 +62,12 @@ def _line(event: str, details: dict[str, Any]) -> str:
     match event:
         case "files_found":
             return f"reading {sum(map(len, details.values()))} file(s)"
+        case "staging":
+            return f"copying {details['file']}: {size(details['bytes'])} of {size(details['bytes_total'])}"
+        case "staged":
+            return f"{details['action']} the copy of {details['file']}"
+        case "staging_purged":
+            return f"removed {len(details['files'])} file(s) of interrupted copies"
         case "output_started":
             return f"writing [bold]{details['output']}[/bold] ..."
         case "progress":
@@ -140,7 +146,11 @@ def _events(pipeline: str, options: Any, out: TextIO) -> Iterator[Listener]:
                 event, "executing"
             )
             put(
-                "progress", phase=phase, kind="periodic" if event == "progress" else "transition", step=event, **details
+                "progress",
+                phase=phase,
+                kind="periodic" if event in ("progress", "staging") else "transition",
+                step=event,
+                **details,
             )
 
     put("started", pipeline=pipeline)

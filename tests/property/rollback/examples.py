@@ -65,6 +65,30 @@ def held(*places: int, name: str = "a") -> list[Letter]:
 
 
 TOTAL: list[Letter] = [("<merged>", 0, True, CATEGORY)]
+INVALID: list[Letter] = [("<merged>", 0, True, "validation_failure")]
+
+
+def of_nothing(**handling: Any) -> Graph:
+    """Two totals that no record is behind, which fail (null has not passed a check), and others besides."""
+    return Graph(
+        [source("a", "A m 9, A n 0, B m 4, C n 3")],
+        [
+            check("t", "a", "divide", "x", "v", 0),
+            output("lines", "t"),
+            total("sums", "t", "g"),
+            check("u", "sums", "above", "y", "v", 10),
+            output("totals", "u", "g", "v"),
+            check("none", "a", "filter", "v", 1, 0),
+            total("sum", "none"),
+            check("w", "sum", "valid", "v", 100),
+            output("nothing", "w", "v"),
+            total("again", "sum"),
+            check("z", "again", "valid", "v", 100),
+            output("never", "z", "v"),
+        ],
+        handling,
+    )
+
 
 EXAMPLES = [
     Example(
@@ -245,5 +269,62 @@ EXAMPLES = [
         Graph([source("a", "A m 1, A m 2 broken, B m 3")], [output("lines", "a")]),
         {"lines": ["k,g,v", "B,m,3"]},
         failed(2, category="structural_validation") + held(1),
+    ),
+    Example(
+        "A total of nothing that fails is a letter, as is a total of such totals: nothing is retracted for it.",
+        of_nothing(),
+        {"lines": ["k,g,v", "C,n,3"], "totals": ["g,v", "n,3"], "nothing": ["v"], "never": ["v"]},
+        failed(2) + TOTAL + INVALID * 2 + held(1, 3),
+    ),
+    Example(
+        "The same with group scope.",
+        of_nothing(retraction_scope="group"),
+        {"lines": ["k,g,v", "B,m,4", "C,n,3"], "totals": ["g,v", "m,4", "n,3"], "nothing": ["v"], "never": ["v"]},
+        failed(2) + INVALID * 2 + held(1),
+    ),
+    Example(
+        "A key that is null is not the first key of the failed record.",
+        Graph(
+            [source("a", "C m 12, . m 3"), source("p", "P/m m 7", key=("h",))],
+            [
+                combine("c", "a", "p", "g", propagate="all"),
+                check("u", "c", "divide", "x", "v", 12),
+                output("any", "u", policy="any"),
+                output("all", "u", policy="all"),
+                output("primary", "u", policy="primary"),
+            ],
+        ),
+        {"any": ["k,g,v"], "all": ["k,g,v", ",m,3"], "primary": ["k,g,v", ",m,3"]},
+        failed(1) + held(2),
+    ),
+    Example(
+        "A record of a source without a key that was written is no letter for a total that is withheld.",
+        Graph(
+            [source("a", "A m 2, B n 5", key=()), source("p", "C m oops, B m 6, D n 1", key=("g",))],
+            [
+                combine("c", "a", "p", "g", propagate="all"),
+                output("lines", "a"),
+                total("sums", "c", "g"),
+                output("totals", "sums", "g", "v"),
+            ],
+        ),
+        {"lines": ["k,g,v", "A,m,2", "B,n,5"], "totals": ["g,v", "n,5"]},
+        failed(1, name="p"),
+    ),
+    Example(
+        "The groups of a failed total are those of its records, each within its source.",
+        Graph(
+            [source("a", "A m 5, B m 2"), source("b", "A m 9")],
+            [
+                Node("merge", "m", ["a", "b"], {"mode": "concat"}),
+                output("lines", "m"),
+                check("f", "m", "filter", "v", 5, 0),
+                total("sums", "f", "k"),
+                check("u", "sums", "above", "y", "v", 8),
+                output("totals", "u", "k", "v"),
+            ],
+        ),
+        {"lines": ["k,g,v", "A,m,5", "B,m,2"], "totals": ["k,v", "B,2"]},
+        TOTAL + held(1, name="b"),
     ),
 ]

@@ -14,11 +14,13 @@ Readings, where the specification leaves a choice:
  4. A failure of one source spares the records of others that come from a single source. A record that a combine or a
     strict aggregate made belongs, by value, to the groups of all sources before it that have a key of that name; a
     failure of any of them withholds it.
- 5. The same for the failure of such a record: the groups of all these sources are dirty, also those of the matched
-    row, at outputs of their own, too.
- 6. Keys match in the fields that both have. The policies `all` and `primary` spare some of what `any` withholds.
+ 5. The same for the failure of a record that a combine made: the groups of all these sources are dirty, also those of
+    the matched row, at outputs of their own, too. Of a failed total the groups of its rows are dirty, each within its
+    own source (8), and those of rows that it was combined with.
+ 6. Keys match in the fields that both have. The policies `all` and `primary` spare some of what `any` withholds: they
+    compare all fields that an output's records carry, or the first one; what a record has no key for is null.
  7. A key of nulls only is a group of that record alone; a partly null key is a value like any other, nulls being equal.
-    A build key that is null because nothing matched is no key.
+    A build key that is null because nothing matched makes no group.
  8. A failed strict total is a trigger, its rows are retracted as those of a relaxed one.
  9. Totals after relaxed aggregates carry no keys; their outputs withhold nothing.
 10. A row is a `correlated` letter if it (as the driver's row) was withheld at an output, or with a strict total; if it
@@ -41,7 +43,7 @@ Readings, where the specification leaves a choice:
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.property.rollback.graph import Graph, written
 from tests.property.rollback.operators import Evaluation, Failure
@@ -149,6 +151,8 @@ class Model:
                 self.result.doubtful.append("a failed total of records without a key of their own")
             for member in record.members:
                 self._retract(member)
+            others = (replace(key, sources=key.sources - record.totalled) for key in record.keys)
+            self.dirty.append(tuple(key for key in others if key.sources))
             return
         self._retract(record.origin, record.keys)
 
@@ -262,10 +266,10 @@ class Model:
 def _policy(policy: str, failed: tuple[Key, ...], record: Record) -> bool:
     """Of what belongs to a dirty group, what is withheld."""
     theirs = {field: value for key in failed for field, value in key.values}
-    mine = [pair for key in record.keys for pair in key.values if any(value is not None for _, value in key.values)]
+    mine = [pair for key in record.keys for pair in key.values]
     if policy == "all":
-        return all(field in theirs and theirs[field] == value for field, value in mine)
+        return all(theirs.get(field) == value for field, value in mine)
     if policy == "primary":
         field, value = mine[0]
-        return field in theirs and theirs[field] == value
+        return theirs.get(field) == value
     return True

@@ -167,13 +167,17 @@ class Evaluation:
         propagate = node.options["propagate"]
         keys = []
         drivers = self.plan[node.reads[0]].keys
-        builds = build.keys if build is not None and propagate != "driver" else ()
+        builds: tuple[Key, ...] = ()
+        if propagate != "driver":
+            fields = self.plan[node.reads[1]].keys
+            none = Key(tuple(fields), tuple((name, None) for name in fields), frozenset())
+            builds = (none,) if build is None else build.keys
         for passed, theirs in ((driver.keys, False), (builds, True)):
             for key in passed:
                 mine = tuple(pair for pair in key.values if pair[0] in carried and not (theirs and pair[0] in drivers))
                 if mine:
                     keys.append(Key(key.of, mine, carried[mine[0][0]]))
-        return Record(values, driver.origin, None, driver.members, tuple(keys))
+        return Record(values, driver.origin, None, driver.members, tuple(keys), driver.totalled)
 
     # -- aggregates
 
@@ -212,7 +216,8 @@ class Evaluation:
         if strict:
             fields = self.plan[node.name].keys
             keys = tuple(replace(key, sources=fields[key.values[0][0]]) for key in those[0].keys)
-        return Record(values, None, None, frozenset().union(*(r.members for r in those)), keys)
+        members = frozenset().union(*(r.members for r in those))
+        return Record(values, None, None, members, keys, self.plan[node.name].sources)
 
 
 _ALSO: dict[str, Callable[[list[Record], list[int]], Any]] = {

@@ -32,6 +32,8 @@ class Record:
     """The source, for records that no combine and no aggregate made: failures of other sources spare them."""
     members: frozenset[Origin]
     keys: tuple[Key, ...]
+    totalled: frozenset[str] = frozenset()
+    """The sources before the total that it is, or that was combined with others."""
 
 
 def canonical(value: Any) -> Any:

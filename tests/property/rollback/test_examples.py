@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from clinker_spark.spark.session.small_inputs import SETTING
 from tests.property.rollback.check import execute
 from tests.property.rollback.examples import EXAMPLES, Example
 from tests.property.rollback.explained import EXPLAINED, REPLAYED
@@ -26,6 +27,16 @@ def test_the_model_follows_the_rule(example: Example) -> None:
 def test_a_run_follows_the_rule(example: Example, spark: Any, tmp_path: Path) -> None:
     found = execute(example.graph, tmp_path, spark)
     assert (found.outputs, found.letters) == (example.outputs, Counter(example.letters)), example.graph.yaml()
+
+
+@pytest.mark.parametrize("number", [-5, -2, -1], ids=["totals of nothing", "without a key", "failed total"])
+def test_a_run_over_large_inputs_follows_the_rule(spark: Any, tmp_path: Path, number: int) -> None:
+    before = spark.conf.get(SETTING)
+    spark.conf.set(SETTING, "0")
+    try:
+        test_a_run_follows_the_rule(EXAMPLES[number], spark, tmp_path)
+    finally:
+        spark.conf.set(SETTING, before)
 
 
 def test_a_replay_follows_the_rule(spark: Any, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ from clinker_spark.runtime.query.engine import QueryEngine
     ],
 )
 def test_only_what_comes_back_as_it_was_is_a_number(texts: list[str], wanted: str) -> None:
-    assert str(guessed(pa.array(texts))) == wanted
+    assert f"{guessed(pa.array(texts)):?}" == wanted
 
 
 def rows_of(spark: SparkSession, text: str) -> Any:
@@ -187,3 +187,18 @@ def test_parquet_that_breaks_while_it_is_read(quick: SparkSession, tmp_path: Pat
     with pytest.raises(ClinkerError) as error:
         clinker_spark.query(f'sum(from r in load "{path}" select r.id)')
     assert error.value.diagnostics[0].code in ("E707", "E705")
+
+
+def test_names_that_look_like_patterns_and_lists_without_elements(quick: SparkSession, tmp_path: Path) -> None:
+    """Spark takes paths for patterns. A list that is empty in one record has the type that it has in the others."""
+    rows = [{"id": 1, "tags": [], "none": []}, {"id": 2, "tags": ["a", "b"], "none": []}, {"id": 3, "tags": []}]
+    texts = {"jsonl": "\n".join(map(json.dumps, rows)), "json": json.dumps(rows), "yaml": json.dumps(rows)}
+    parts = []
+    for kind, text in texts.items():
+        (tmp_path / f"a [1]{{2}}.{kind}").write_text(text)
+        parts.append(f'(from r in load "{tmp_path}/a [1]{{2}}.{kind}" select {{id: r.id, tags: r.tags, none: r.none}})')
+    pq.write_table(pa.table({"id": [4], "tags": [["c"]], "none": [[]]}), tmp_path / "b[1].parquet")
+    parts.append(f'(from r in load "{tmp_path}/b[1].parquet" select {{id: r.id, tags: r.tags, none: [] + r.tags}})')
+    found = rows_of(quick, " union all ".join(parts))
+    wanted = [rows[0], rows[1], {**rows[2], "none": None}]
+    assert found == [*wanted * 3, {"id": 4, "tags": ["c"], "none": ["c"]}]

@@ -13,6 +13,7 @@ from clinker_spark.core.diagnostics.render import render_all, use_color
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
+from clinker_spark.report.explain_staging import staging_plan
 
 
 def plan_of(pipeline: str, options: dict[str, Any]) -> Plan:
@@ -31,7 +32,7 @@ def show_plan(pipeline: str) -> None:
     """`clinker explain PIPELINE`."""
     plan = prepare(pipeline)
     show_warnings(plan.warnings)
-    click.echo(explain(plan, "text"), nl=False)
+    click.echo(explain(plan, "text", staging_plan(plan, plan.file.folder)), nl=False)
 
 
 def show_warnings(warnings: Sequence[Diagnostic]) -> None:

@@ -12,16 +12,19 @@ from clinker_spark.cli.clinker.planning import plan_of, show_warnings
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.report.explain import explain
+from clinker_spark.report.explain_staging import staging_plan
 from clinker_spark.runtime.paths.checks import check_paths, listed_files
 from clinker_spark.runtime.run.memory import check_limit
 from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.staging.checks import check_staging
 
 
 def run(pipeline: str, options: dict[str, Any]) -> int:
     """Run a pipeline, as far as the options ask for it."""
     plan = None if options["machine"] else plan_of(pipeline, options)  # events tell of planning, too
     if plan is not None and options["explain"] is not None:
-        click.echo(explain(plan, options["explain"]), nl=False)
+        folder = Path(options["base_dir"] or plan.file.folder)
+        click.echo(explain(plan, options["explain"], staging_plan(plan, folder)), nl=False)
         return 0
     base = Path(options["base_dir"]) if options["base_dir"] else None
     run_options = Options(
@@ -47,4 +50,6 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
 def _checked_paths(plan: Plan, options: Options) -> Sequence[Diagnostic]:
     """What is to be said about the files that a run would read and write. It lists files, and reads none."""
     files, warnings = listed_files(plan, options, options.base or plan.file.folder)
-    return (*warnings, *check_paths(plan, options, files))
+    checked = check_paths(plan, options, files)
+    check_staging(plan, files, options.base or plan.file.folder)
+    return (*warnings, *checked)

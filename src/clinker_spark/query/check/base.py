@@ -12,13 +12,9 @@ from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    ANY,
-    QType,
-)
+from clinker_spark.query.types import ANY, QType
 
 Types = Scope[QType]
-_CLOSURES = ("map", "filter", "find", "any", "flat_map")
 
 
 class CheckerBase:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from clinker_spark.core.span import Span
+from clinker_spark.core.types import BOOL
 from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP
 from clinker_spark.cxl.check.overloads import params_for
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.base import CheckerBase, Types
-from clinker_spark.query.functions import FUNCTIONS, STATEMENT_FUNCTIONS, Function
+from clinker_spark.query.functions import FUNCTIONS, STATEMENT_FUNCTIONS, Function, function
 from clinker_spark.query.methods import choose, method
 from clinker_spark.query.names import SCALAR_AGGREGATES
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
     ANY,
-    BOOL,
     NULL,
     FunctionType,
     GroupType,
@@ -42,7 +42,7 @@ class CallChecker(CheckerBase):
         if isinstance(e.body, cxl.Expr):
             found = self.infer(e.body, inner)
             if declared is not None and not fits(found, declared):
-                self.note("E702", e.body.span, f"the function gives {declared}, but this is {found}")
+                self.note("E702", e.body.span, f"the function gives {declared:?}, but this is {found:?}")
             return FunctionType(params, declared if declared is not None else found)
         self.functions += 1
         self.block(e.body, inner)
@@ -55,14 +55,14 @@ class CallChecker(CheckerBase):
 
     def _call_value(self, function: QType, args: Sequence[QType], written: Sequence[cxl.Expr], span: Span) -> QType:
         if not isinstance(function, FunctionType):
-            return ANY if is_any(function) else self.note("E702", span, f"{function} is not a function")
+            return ANY if is_any(function) else self.note("E702", span, f"{function:?} is not a function")
         if function.params is None:
             return function.result
         if len(args) > len(function.params):
             return self.note("E702", span, f"too many arguments: {len(args)} for {len(function.params)}")
         for have, want, place in zip(args, function.params, written, strict=False):
             if not fits(have, want):
-                self.note("E702", place.span, f"expected {want}, but this is {have}")
+                self.note("E702", place.span, f"expected {want:?}, but this is {have:?}")
         rest = function.params[len(args) :]
         return FunctionType(rest, function.result) if rest else function.result
 
@@ -76,8 +76,8 @@ class CallChecker(CheckerBase):
             return NULL
         if e.function == "reduce":
             return args[2] if len(args) == 3 else ANY
-        row = FUNCTIONS.get(e.function)
-        if row is not None and not (row.name in ("min", "max") and len(args) == 2):
+        row = function(e.function, len(args))
+        if row is not None:
             return self._builtin(row, args, e)
         if args and method(e.function) is not None:
             return self.call_method(args[0], e.function, args[1:], e.name_span)
@@ -137,7 +137,7 @@ class CallChecker(CheckerBase):
     def _higher_order(self, e: cxl.MethodCall, target: QType, closure: ast.Lambda, scope: Types) -> QType:
         element = element_of(target)
         if element is None:
-            return self.note("E702", e.name_span, f".{e.method}() needs a list, not {target}")
+            return self.note("E702", e.name_span, f".{e.method}() needs a list, not {target:?}")
         inner: Types = Scope(scope, {p.name: element for p in closure.params})
         body = self.infer(closure.body, inner) if isinstance(closure.body, cxl.Expr) else ANY
         match e.method:
@@ -164,5 +164,5 @@ class CallChecker(CheckerBase):
             return from_core(found[1])
         if not any(params_for(o, len(args) + 1) for o in builtin.overloads):
             return self.note("E702", span, f"{name}() does not take {len(args)} arguments")
-        shown = " and ".join(str(t) for t in (target, *args))
+        shown = " and ".join(f"{t:?}" for t in (target, *args))
         return self.note("E702", span, f"{name}() does not take {shown}")

@@ -8,23 +8,9 @@ from dataclasses import dataclass, field
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Source
+from clinker_spark.core.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    ANY,
-    BOOL,
-    DATE,
-    DATETIME,
-    DECIMAL,
-    FLOAT,
-    INT,
-    NULL,
-    STRING,
-    FunctionType,
-    ListType,
-    MapType,
-    QType,
-    RecordType,
-)
+from clinker_spark.query.types import ANY, NULL, FunctionType, ListType, MapType, QType, RecordType
 
 _WORDS: dict[str, QType] = {
     "int": INT,

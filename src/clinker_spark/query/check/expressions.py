@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Source, Span
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, INT, STRING, Kind, Type
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.base import Types
 from clinker_spark.query.check.calls import CallChecker
@@ -15,17 +15,13 @@ from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
 from clinker_spark.query.types import (
     ANY,
-    BOOL,
-    INT,
     NULL,
-    STRING,
     FunctionType,
     GroupType,
     ListType,
     MapType,
     QType,
     RecordType,
-    Scalar,
     element_of,
     fits,
     is_any,
@@ -33,6 +29,7 @@ from clinker_spark.query.types import (
     is_null,
     is_number,
     type_of_value,
+    unified,
     unify,
 )
 
@@ -83,7 +80,7 @@ class ExpressionChecker(CallChecker):
             case RecordType():
                 found = target.field(name)
                 if found is not None:
-                    return found.as_nullable() if target.null else found
+                    return found.as_nullable() if target.nullable else found
                 if target.open:
                     return ANY
                 shown = f"the fields are {', '.join(target.names)}" if target.names else "the record has no fields"
@@ -119,12 +116,8 @@ class ExpressionChecker(CallChecker):
         if e.op == "not":
             return BOOL
         if not (is_number(operand) or is_any(operand) or is_null(operand)):
-            return self.note(
-                "E702",
-                e.span,
-                f"cannot negate {operand}",
-                "only numbers have a sign; for descending order write 'desc'",
-            )
+            help_text = "only numbers have a sign; for descending order write 'desc'"
+            return self.note("E702", e.span, f"cannot negate {operand:?}", help_text)
         return operand
 
     def _binary(self, e: cxl.Binary, scope: Types) -> QType:
@@ -142,26 +135,26 @@ class ExpressionChecker(CallChecker):
                 return BOOL
             case "in":
                 if element_of(right) is None:
-                    self.note("E702", e.right.span, f"'in' needs a list, a map or a text, not {right}")
+                    self.note("E702", e.right.span, f"'in' needs a list, a map or a text, not {right:?}")
                 return BOOL
             case "??":
-                return unify(left.present(), right)
+                return unify(left.unwrap(), right)
             case "union" | "union all" | "except" | "intersect":
                 return self._set_operator(e, left, right)
         return self._arithmetic(e, left, right)
 
     def _mismatch(self, e: cxl.Binary, left: QType, right: QType) -> None:
         help_text = None
-        if {Kind.DATE, Kind.STRING} <= {t.kind for t in (left, right) if isinstance(t, Scalar)}:
+        if {Kind.DATE, Kind.STRING} <= {t.kind for t in (left, right) if isinstance(t, Type)}:
             help_text = "write a date as #2024-03-15#"
-        elif isinstance(left, Scalar) and isinstance(right, Scalar):
+        elif isinstance(left, Type) and isinstance(right, Type):
             help_text = "convert one side: .to_int(), .to_float() or .to_string()"
-        self.note("E702", e.span, f"cannot apply '{e.op}' to {left} and {right}", help_text)
+        self.note("E702", e.span, f"cannot apply '{e.op}' to {left:?} and {right:?}", help_text)
 
     def _set_operator(self, e: cxl.Binary, left: QType, right: QType) -> QType:
         for side, t in ((e.left, left), (e.right, right)):
             if element_of(t) is None:
-                self.note("E709", side.span, f"'{e.op}' needs a list, not {t}")
+                self.note("E709", side.span, f"'{e.op}' needs a list, not {t:?}")
                 return ANY
         dataset = any(isinstance(t, ListType) and t.dataset for t in (left, right))
         return ListType(unify(element_of(left) or ANY, element_of(right) or ANY), dataset)
@@ -175,9 +168,9 @@ class ExpressionChecker(CallChecker):
         if e.op == "+" and is_kind(left, Kind.STRING) and is_kind(right, Kind.STRING):
             return STRING.as_nullable() if nullable else STRING
         if is_number(left) and is_number(right):
-            made = unify(left.present(), right.present())
-            if isinstance(made, Scalar) and made.kind is Kind.DECIMAL and e.op in "*/":
-                made = Scalar(Kind.DECIMAL)
+            made = unify(left.unwrap(), right.unwrap())
+            if isinstance(made, Type) and made.kind is Kind.DECIMAL and e.op in "*/":
+                made = Type(Kind.DECIMAL)
             return made.as_nullable() if nullable else made
         self._mismatch(e, left, right)
         return ANY
@@ -191,21 +184,22 @@ class ExpressionChecker(CallChecker):
         """Notes a condition that can never be one: numbers, texts and dates. A row is true when it is there."""
         t = self.infer(e, scope)
         if is_kind(t, Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.STRING, Kind.DATE, Kind.DATETIME):
-            self.note(code, e.span, f"{what} must be true or false, not {t}", "compare it with something: == != < > in")
+            self.note(
+                code, e.span, f"{what} must be true or false, not {t:?}", "compare it with something: == != < > in"
+            )
         elif isinstance(t, FunctionType):
             self.note(code, e.span, f"{what} must be true or false, not a function")
 
     def _match(self, e: cxl.Match, scope: Types) -> QType:
         if e.subject is not None:
             self.infer(e.subject, scope)
-        made: QType | None = None
+        made: list[QType] = []
         for arm in e.arms:
             inner: Types = Scope(scope)
             if arm.pattern is not None:
                 self._pattern(arm.pattern, inner)
-            value = self.infer(arm.value, inner)
-            made = value if made is None else unify(made, value)
-        return made if made is not None else ANY
+            made.append(self.infer(arm.value, inner))
+        return unified(made)
 
     def _pattern(self, pattern: cxl.Expr, scope: Types) -> None:
         if isinstance(pattern, cxl.Call) and pattern.function in self.types.variants:
@@ -219,20 +213,12 @@ class ExpressionChecker(CallChecker):
     # ------------------------------------------------------ lists and records
 
     def _list(self, e: cxl.ArrayLiteral, scope: Types) -> QType:
-        element: QType | None = None
-        for item in e.items:
-            found = self.infer(item, scope)
-            element = found if element is None else unify(element, found)
-        return ListType(element if element is not None else ANY)
+        return ListType(unified([self.infer(item, scope) for item in e.items]))
 
     def _map(self, e: cxl.MapLiteral, scope: Types) -> QType:
         if any(entry.computed for entry in e.entries):
-            key: QType = NULL
-            value: QType = NULL
-            for entry in e.entries:
-                key = unify(key, self.infer(entry.key, scope))
-                value = unify(value, self.infer(entry.value, scope))
-            return MapType(key, value)
+            pairs = [(self.infer(entry.key, scope), self.infer(entry.value, scope)) for entry in e.entries]
+            return MapType(*(unified(types).as_nullable() for types in zip(*pairs, strict=True)))
         fields = {
             entry.key.value: self.infer(entry.value, scope) for entry in e.entries if isinstance(entry.key, cxl.Literal)
         }
@@ -251,7 +237,8 @@ class ExpressionChecker(CallChecker):
             if want is None:
                 self.unknown(f"field of {e.type_name}", entry.key.value, entry.key.span, declared.names)
             elif not fits(have, want):
-                self.note("E702", entry.value.span, f"field '{entry.key.value}' of {e.type_name} is {want}, not {have}")
+                message = f"field '{entry.key.value}' of {e.type_name} is {want:?}, not {have:?}"
+                self.note("E702", entry.value.span, message)
         if isinstance(declared, RecordType):
             given = {entry.key.value for entry in e.entries if isinstance(entry.key, cxl.Literal)}
             missing = [n for n in declared.names if n not in given]
@@ -265,17 +252,17 @@ class ExpressionChecker(CallChecker):
         match target:
             case ListType(element=element):
                 if is_kind(index, Kind.STRING, Kind.FLOAT, Kind.BOOL):
-                    self.note("E702", e.index.span, f"a list is indexed with a whole number, not {index}")
+                    self.note("E702", e.index.span, f"a list is indexed with a whole number, not {index:?}")
                 return element
             case RecordType():
                 if isinstance(e.index, cxl.Literal) and isinstance(e.index.value, str):
                     return target.field(e.index.value) or ANY
             case MapType(value=value):
                 return value.as_nullable()
-            case Scalar(kind=Kind.STRING):
+            case Type(kind=Kind.STRING):
                 return STRING
-            case Scalar(kind=Kind.INT | Kind.FLOAT | Kind.BOOL):
-                return self.note("E702", e.span, f"{target} has no elements")
+            case Type(kind=Kind.INT | Kind.FLOAT | Kind.BOOL):
+                return self.note("E702", e.span, f"{target:?} has no elements")
         return ANY
 
     def _slice(self, e: ast.Slice, scope: Types) -> QType:
@@ -301,7 +288,7 @@ def _comparable(a: QType, b: QType) -> bool:
     """Can the two ever be equal, or in order? Unknown types may turn out to be anything."""
     if is_any(a) or is_any(b) or is_null(a) or is_null(b):
         return True
-    if isinstance(a, Scalar) and isinstance(b, Scalar):
+    if isinstance(a, Type) and isinstance(b, Type):
         return a.kind is b.kind or (is_number(a) and is_number(b))
     lists, records = (ListType, GroupType), (RecordType, MapType)
     return (isinstance(a, lists) and isinstance(b, lists)) or (isinstance(a, records) and isinstance(b, records))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source
+from clinker_spark.core.types import INT
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.base import Types
 from clinker_spark.query.check.declared import TypeTable
@@ -21,18 +22,7 @@ from clinker_spark.query.check.queries import QueryChecker
 from clinker_spark.query.facts import Facts
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    ANY,
-    INT,
-    FunctionType,
-    ListType,
-    QType,
-    RecordType,
-    element_of,
-    fits,
-    is_number,
-    unify,
-)
+from clinker_spark.query.types import ANY, FunctionType, ListType, QType, RecordType, element_of, fits, is_number, unify
 
 LoadType = Callable[[ast.Load, TypeTable], QType]
 """The type of the rows of a file, or ANY when only reading it would tell."""
@@ -130,7 +120,7 @@ class Checker(QueryChecker):
             case ast.Save():
                 t = self.infer(s.value, scope)
                 if element_of(t) is None:
-                    self.note("E709", s.value.span, f"only a list of records can be saved, not {t}")
+                    self.note("E709", s.value.span, f"only a list of records can be saved, not {t:?}")
                 for part in (s.path, s.options):
                     if part is not None:
                         self.infer(part, scope)
@@ -142,7 +132,7 @@ class Checker(QueryChecker):
         if s.type is not None:
             declared = self.types.resolve(s.type)
             if s.value is not None and not fits(found, declared):
-                self.note("E702", s.value.span, f"'{s.name}' is {declared}, but this is {found}")
+                self.note("E702", s.value.span, f"'{s.name}' is {declared:?}, but this is {found:?}")
             found = declared
         if s.mutable and isinstance(found, RecordType):
             found = replace(found, open=True)
@@ -167,7 +157,7 @@ class Checker(QueryChecker):
             elif is_number(have) and is_number(want) and owner is not None:
                 owner.define(name, unify(want, have))
             elif not fits(have, want):
-                self.note("E702", s.value.span, f"'{name}' is {want}, but this is {have}")
+                self.note("E702", s.value.span, f"'{name}' is {want:?}, but this is {have:?}")
             return
         assert isinstance(s.target, cxl.Index | cxl.Member)
         self.infer(s.target.target, scope)
@@ -178,11 +168,11 @@ class Checker(QueryChecker):
         if s.end is not None:
             for bound, found in ((s.source, t), (s.end, self.infer(s.end, scope))):
                 if not fits(found, INT):
-                    self.note("E702", bound.span, f"a range goes over whole numbers, not {found}")
+                    self.note("E702", bound.span, f"a range goes over whole numbers, not {found:?}")
         else:
             element = element_of(t)
             if element is None:
-                self.note("E709", s.source.span, f"cannot go through {t}", "a for needs a list, a map or a text")
+                self.note("E709", s.source.span, f"cannot go through {t:?}", "a for needs a list, a map or a text")
             elif isinstance(t, RecordType) or not isinstance(t, ListType):
                 element = ANY  # keys of a map, rows of a group, characters of a text
         self._loop(s.body, Scope(scope, {s.name: element if element is not None else ANY}))
@@ -216,10 +206,7 @@ class _AnyName(Scope[QType]):
     """The fields of a record whose type is not known: every name may be one."""
 
     def get(self, name: str) -> QType:
-        return super().get(name) if super().__contains__(name) else ANY
-
-    def __contains__(self, name: str) -> bool:
-        return super().__contains__(name)
+        return super().get(name) if name in self else ANY
 
 
 def check(

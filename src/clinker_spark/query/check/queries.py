@@ -12,16 +12,7 @@ from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.names import key_name, scalar_aggregate
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    ANY,
-    FunctionType,
-    GroupType,
-    ListType,
-    QType,
-    RecordType,
-    element_of,
-    is_kind,
-)
+from clinker_spark.query.types import ANY, FunctionType, GroupType, ListType, QType, RecordType, element_of, is_kind
 
 
 class QueryChecker(ExpressionChecker):
@@ -37,7 +28,8 @@ class QueryChecker(ExpressionChecker):
         for key in q.orders:
             t = self.infer(key.value, inner)
             if isinstance(t, FunctionType | GroupType):
-                self.note("E702", key.value.span, f"rows cannot be sorted by {t}", "sort by a number, a text or a date")
+                help_text = "sort by a number, a text or a date"
+                self.note("E702", key.value.span, f"rows cannot be sorted by {t:?}", help_text)
         for word, count in (("skip", q.skip), ("take", q.take)):
             if count is not None:
                 self._count(word, count, scope)
@@ -63,7 +55,7 @@ class QueryChecker(ExpressionChecker):
     def _element(self, source: cxl.Expr, t: QType) -> QType:
         element = element_of(t)
         if element is None or is_kind(t, Kind.STRING):
-            return self.note("E709", source.span, f"a query needs a list, not {t}")
+            return self.note("E709", source.span, f"a query needs a list, not {t:?}")
         return element
 
     def _group(self, q: ast.Query, group: ast.GroupBy, inner: Types, scope: Types, rows: dict[str, QType]) -> Types:
@@ -87,7 +79,7 @@ class QueryChecker(ExpressionChecker):
     def _count(self, word: str, e: cxl.Expr, scope: Types) -> None:
         t = self.infer(e, scope)
         if is_kind(t, Kind.FLOAT, Kind.STRING, Kind.BOOL, Kind.DECIMAL, Kind.DATE):
-            self.note("E710", e.span, f"{word} needs a whole number, not {t}")
+            self.note("E710", e.span, f"{word} needs a whole number, not {t:?}")
         elif isinstance(e, cxl.Literal) and isinstance(e.value, int) and e.value < 0:
             self.note("E710", e.span, f"{word} cannot be negative")
 

@@ -9,11 +9,11 @@ import datetime as dt
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import Kind, Type
 from clinker_spark.query import values
 from clinker_spark.query.evaluate.functions import plain_number
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.types import ListType, MapType, QType, RecordType, Scalar
+from clinker_spark.query.types import ListType, MapType, QType, RecordType
 
 
 def cast(value: Any, to: QType) -> Any:
@@ -26,7 +26,7 @@ def cast(value: Any, to: QType) -> Any:
     if value is None or isinstance(value, values.Dataset):
         return value
     match to:
-        case Scalar(kind=kind):
+        case Type(kind=kind):
             return _scalar(value, kind, to)
         case ListType(element=element) if isinstance(value, list):
             return [cast(v, element) for v in value]
@@ -66,20 +66,20 @@ def _scalar(value: Any, kind: Kind, to: QType) -> Any:
         if kind is Kind.BOOL and isinstance(value, str) and value in ("true", "false"):
             return value == "true"
     except (ValueError, OverflowError, InvalidOperation, TypeError):
-        raise Failed(f"cannot read {values.show(value, False)} as {to}", code="E711") from None
+        raise Failed(f"cannot read {values.show(value, False)} as {to:?}", code="E711") from None
     return value
 
 
 def zero(t: QType) -> Any:
     """What a variable has that was declared with a type and no value."""
     match t:
-        case Scalar(kind=Kind.INT):
+        case Type(kind=Kind.INT):
             return 0
-        case Scalar(kind=Kind.FLOAT):
+        case Type(kind=Kind.FLOAT):
             return 0.0
-        case Scalar(kind=Kind.STRING):
+        case Type(kind=Kind.STRING):
             return ""
-        case Scalar(kind=Kind.BOOL):
+        case Type(kind=Kind.BOOL):
             return False
         case ListType():
             return []

@@ -22,7 +22,7 @@ from clinker_spark.query.evaluate.functions import items
 from clinker_spark.query.evaluate.operators import operate
 from clinker_spark.query.facts import Facts
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.functions import FUNCTIONS, Function
+from clinker_spark.query.functions import FUNCTIONS, Function, function
 from clinker_spark.query.methods import method
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
@@ -262,7 +262,7 @@ class ExpressionEvaluator:
             return {"__name": e.function, **{n: v for (n, _), v in zip(fields, given, strict=False)}}
         if e.function in ("print", "json"):
             return self.statement_function(e.function, [self.eval(a, scope) for a in e.args])
-        row = FUNCTIONS.get(e.function)
+        row = function(e.function, len(e.args))
         if row is not None and (row.aggregate or row.name == "len"):
             found = self.on_spark(e, scope)
             if found is not NotImplemented:
@@ -272,8 +272,6 @@ class ExpressionEvaluator:
         if e.function == "reduce" and len(args) == 3:
             return self._reduce(args)
         if row is not None:
-            if row.name in ("min", "max") and len(args) == 2:
-                return self._call_method(args[0], row.name, args[1:])
             if len(args) < row.least or (row.most is not None and len(args) > row.most):
                 raise Failed(f"{row.name}() takes {row.least} argument{'s' * (row.least != 1)}, not {len(args)}")
             return self.facts.total(e, run_row(row, args))

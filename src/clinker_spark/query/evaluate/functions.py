@@ -132,6 +132,10 @@ def substring(text: Any, start: Any, end: Any) -> Any:
     return text[start : max(start, end + n if end < 0 else end)]
 
 
+def part(value: Any, start: Any, end: Any) -> list[Any]:
+    return items(value)[start:end]
+
+
 def reverse(value: Any) -> Any:
     if value is None:
         return None

@@ -6,7 +6,7 @@ Rows that live on Spark come in through an `Engine`; a program over literals nee
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, TextIO
 
 from clinker_spark.cxl.syntax import ast as cxl
@@ -94,7 +94,7 @@ class Evaluator(QueryEvaluator):
             case ast.For():
                 self._for(s, scope)
             case ast.While():
-                self._while(s, scope)
+                self._loop(s.body, self._while(s, scope))
             case ast.Break():
                 raise _Break
             case ast.Continue():
@@ -106,7 +106,7 @@ class Evaluator(QueryEvaluator):
             case ast.Test():
                 self._test(s, scope)
             case ast.Update():
-                self._update(s, scope)
+                self.update(s, scope)
             case ast.Save():
                 self._save(s, scope)
             case ast.Evaluate():
@@ -134,11 +134,11 @@ class Evaluator(QueryEvaluator):
                 index = self.eval(s.target.index, scope)
                 if isinstance(target, list) and not (isinstance(index, int) and -len(target) <= index < len(target)):
                     raise Failed(f"index {show(index)} is out of range", span=s.target.span)
-                self._put(target, index, value, s.target)
+                self.put(target, index, value, s.target)
             case cxl.Member():
-                self._put(self.eval(s.target.target, scope), s.target.name, value, s.target)
+                self.put(self.eval(s.target.target, scope), s.target.name, value, s.target)
 
-    def _put(self, target: Any, key: Any, value: Any, e: cxl.Expr) -> None:
+    def put(self, target: Any, key: Any, value: Any, e: cxl.Expr) -> None:
         if not isinstance(target, list | dict) or isinstance(key, list | dict):
             raise Failed(f"there is nothing to assign to in {show(target, False)}", span=e.span)
         target[key] = value
@@ -151,18 +151,16 @@ class Evaluator(QueryEvaluator):
             found = sorted(start, key=str)
         else:
             found = items(start)
-        for item in found:
-            try:
-                self.block(s.body, Scope(scope, {s.name: item}))
-            except _Continue:
-                continue
-            except _Break:
-                return
+        self._loop(s.body, (Scope(scope, {s.name: item}) for item in found))
 
-    def _while(self, s: ast.While, scope: Env) -> None:
+    def _while(self, s: ast.While, scope: Env) -> Iterator[Env]:
         while truthy(self.local(self.eval(s.condition, scope))):
+            yield scope
+
+    def _loop(self, body: Sequence[ast.Statement], scopes: Iterable[Env]) -> None:
+        for scope in scopes:
             try:
-                self.block(s.body, scope)
+                self.block(body, scope)
             except _Continue:
                 continue
             except _Break:
@@ -186,7 +184,7 @@ class Evaluator(QueryEvaluator):
             failed.message = f"test '{s.name}': {failed.message}"
             raise
 
-    def _update(self, s: ast.Update, scope: Env) -> None:
+    def update(self, s: ast.Update, scope: Env) -> None:
         for record in items(scope.get(s.target)):
             inner: Env = Scope(scope, dict(record))
             if s.condition is None or truthy(self.eval(s.condition, inner)):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Sequence
 from typing import Any
 
+from clinker_spark.core.types import STRING, Type
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.files.guesses import guessed, pattern
-from clinker_spark.query.types import STRING, QType, RecordType, Scalar
+from clinker_spark.query.types import QType, RecordType
 
 WHOLE = 64 * 2**20
 """Files up to this size are looked at as a whole; of larger ones the beginning, and Spark checks the rest."""
@@ -29,7 +31,6 @@ def csv_names(paths: tuple[str, ...], delimiter: str, header: bool) -> tuple[str
     rows = [(path, row) for path, row in found if row is not None]
     if not rows:
         raise ValueError("it is empty")
-    first = rows[0][1]
     if not header:
         widest = max(len(row) for _, row in rows)
         return tuple(f"c{i}" for i in range(widest))
@@ -39,14 +40,18 @@ def csv_names(paths: tuple[str, ...], delimiter: str, header: bool) -> tuple[str
             raise Failed(f"column {row.index('') + 1} of '{shown_path(path)}' has no name", help_text, code="E707")
         if len(set(row)) != len(row):
             raise ValueError("two columns have one name")
-        if set(row) != set(first):
-            name = sorted(set(row) ^ set(first))[0]
-            which = path if name in first else rows[0][0]
-            help_text = "load files with different columns one by one"
-            raise Failed(
-                f"'{shown_path(which)}' has no column '{name}', but other files have it", help_text, code="E713"
-            )
-    return tuple(first)
+    check_columns(rows)
+    return tuple(rows[0][1])
+
+
+def check_columns(files: Sequence[tuple[str, Sequence[str]]]) -> None:
+    """Raises `Failed` if files have other columns than the first of them."""
+    first, names = files[0]
+    for path, own in files:
+        if others := sorted(set(own) ^ set(names)):
+            which = shown_path(path if others[0] in names else first)
+            message = f"'{which}' has no column '{others[0]}', but other files have it"
+            raise Failed(message, "load files with different columns one by one", code="E713")
 
 
 def _first_row(path: str, delimiter: str) -> list[str] | None:
@@ -66,9 +71,9 @@ def csv_row(
     """
     if isinstance(declared, RecordType):
         for name, t in declared.fields:
-            if not isinstance(t, Scalar):
+            if not isinstance(t, Type):
                 help_text = "declare it as string"
-                raise Failed(f"'{name}' is declared as {t}, which a CSV file cannot hold", help_text, code="E711")
+                raise Failed(f"'{name}' is declared as {t:?}, which a CSV file cannot hold", help_text, code="E711")
         return RecordType(tuple((n, (declared.field(n) or STRING).as_nullable()) for n in names)), ()
     import pyarrow as pa
 

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import STRING, Kind, Type
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.files.csv import WHOLE, shown_path
-from clinker_spark.query.types import (
-    NULL,
-    STRING,
-    ListType,
-    QType,
-    RecordType,
-    Scalar,
-    is_null,
-    type_of_value,
-    unify,
-)
+from clinker_spark.query.types import NOTHING, NULL, ListType, QType, RecordType, type_of_value, unified
 
 _JSON_BLOCK = 16 * 2**20
+_EXACT = 2**53
+"""Whole numbers up to here are floats without a loss."""
 
 
 def json_rows(paths: tuple[str, ...], kind: str) -> tuple[Any, ...]:
@@ -48,7 +41,7 @@ def json_rows(paths: tuple[str, ...], kind: str) -> tuple[Any, ...]:
 def _json_value(data: bytes, path: str, number: int | None) -> Any:
     where = f"line {number} of '{shown_path(path)}'" if number is not None else f"'{shown_path(path)}'"
     try:
-        return json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
+        return _DECODER.decode(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise Failed(f"{where} is not UTF-8", "convert the file, for example with iconv", code="E712") from None
     except ValueError as error:
@@ -58,6 +51,9 @@ def _json_value(data: bytes, path: str, number: int | None) -> Any:
 
 def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def _fits_its_beginning(path: str) -> bool:
@@ -87,20 +83,45 @@ def yaml_rows(paths: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def row_type(rows: tuple[Any, ...], paths: tuple[str, ...]) -> RecordType:
-    found: QType = NULL
-    for row in rows:
+    """The type of all rows. Those of one shape have one type, and there are few shapes."""
+    shapes: dict[Any, tuple[int, Any]] = {}
+    for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise ValueError("its rows are no records")
-        found = type_of_value(row) if is_null(found) else unify(found, type_of_value(row))
+        shapes.setdefault(_shape(row), (number, row))
+    found = unified(type_of_value(row) for _, row in shapes.values())
     if not isinstance(found, RecordType):
         return RecordType(())
-    for number, row in enumerate(rows, 1):
+    for number, row in shapes.values():
         lost = _lost(row, found)
         if lost is not None:
             where = f"'{shown_path(paths[0])}'" if len(paths) == 1 else "the files"
             message = f"record {number} of {where}: {lost} has more digits than a column of numbers can hold"
             raise Failed(message, "write it as a text", code="E712")
-    return RecordType(tuple((n, STRING.as_nullable() if is_null(t) else t) for n, t in found.fields))
+    made = _storable(found)
+    assert isinstance(made, RecordType)
+    return made
+
+
+def _shape(value: Any) -> Any:
+    """The same for values of the same type, of which the same columns of numbers can hold all."""
+    kind = type(value)
+    if kind is dict:
+        return tuple([(name, _shape(inner)) for name, inner in value.items()])
+    if kind is list:
+        return frozenset(map(_shape, value))
+    if kind is not int or -_EXACT <= value <= _EXACT:
+        return kind
+    return _is_int(value), _is_float(value)
+
+
+def _storable(t: QType) -> QType:
+    """The type with texts for what is null everywhere, or an element of lists that have none."""
+    if isinstance(t, RecordType):
+        return replace(t, fields=tuple((name, _storable(field)) for name, field in t.fields))
+    if isinstance(t, ListType):
+        return replace(t, element=_storable(t.element))
+    return STRING.as_nullable() if t in (NULL, NOTHING) else t
 
 
 def _lost(value: Any, t: QType) -> int | None:
@@ -110,11 +131,15 @@ def _lost(value: Any, t: QType) -> int | None:
         return next((n for n in found if n is not None), None)
     if isinstance(value, list) and isinstance(t, ListType):
         return next((n for n in (_lost(inner, t.element) for inner in value) if n is not None), None)
-    if not isinstance(value, int) or isinstance(value, bool) or not isinstance(t, Scalar):
+    if not isinstance(value, int) or isinstance(value, bool) or not isinstance(t, Type):
         return None
     if t.kind is Kind.INT:
-        return None if -(2**63) <= value < 2**63 else value
+        return None if _is_int(value) else value
     return value if t.kind is Kind.FLOAT and not _is_float(value) else None
+
+
+def _is_int(value: int) -> bool:
+    return -(2**63) <= value < 2**63
 
 
 def _is_float(value: int) -> bool:

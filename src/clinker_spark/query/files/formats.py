@@ -16,19 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from clinker_spark.core.diagnostics.suggest import did_you_mean
+from clinker_spark.core.types import INT, STRING
+from clinker_spark.query.evaluate.casts import cast
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.files.csv import csv_names, csv_row
 from clinker_spark.query.files.documents import json_rows, row_type, yaml_rows
 from clinker_spark.query.files.parquet import parquet_row
 from clinker_spark.query.hidden import BLOCK_COLUMN, FILE_COLUMN, ROW_COLUMN
-from clinker_spark.query.types import (
-    INT,
-    STRING,
-    QType,
-    RecordType,
-    is_any,
-    is_null,
-)
+from clinker_spark.query.types import QType, RecordType, is_any, is_null
 
 FORMATS = ("csv", "tsv", "json", "jsonl", "yaml", "parquet")
 _ENDINGS = {**{f".{name}": name for name in FORMATS}, ".yml": "yaml", ".ndjson": "jsonl"}
@@ -135,7 +130,10 @@ def _read(paths: tuple[str, ...], kind: str, options: Mapping[str, Any], declare
     if kind == "yaml":
         rows = yaml_rows(paths)
         found = row_type(rows, paths)
-        return FileSource(paths, kind, _declared(found, declared), found.names, rows=rows)
+        row = _declared(found, declared)
+        if row is not found:
+            rows = tuple(cast(item, row) for item in rows)
+        return FileSource(paths, kind, row, found.names, rows=rows)
     found = row_type(json_rows(paths, kind), paths)
     row = _declared(found, declared)
     return FileSource(paths, kind, row, row.names)
@@ -146,7 +144,7 @@ def _declared(found: RecordType, declared: QType | None) -> RecordType:
     if declared is None or is_any(declared):
         return found
     if not isinstance(declared, RecordType):
-        raise Failed(f"rows of a file are records, not {declared}", code="E711")
+        raise Failed(f"rows of a file are records, not {declared:?}", code="E711")
     missing = [name for name in declared.names if found.field(name) is None]
     if missing:
         shown = f" for {declared.name}" if declared.name else ""

@@ -11,7 +11,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from clinker_spark.query.types import FLOAT, INT, STRING, QType
+from clinker_spark.core.types import FLOAT, INT, STRING
+from clinker_spark.query.types import QType
 
 INTEGER = "^(?:0|-?[1-9][0-9]{0,18})$"
 NUMBER = r"^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?$"
@@ -24,7 +25,7 @@ def guessed(texts: Any) -> QType:
 
     >>> import pyarrow as pa
     >>> columns = (["1", "-20"], ["1", ""], ["10.50", "3.25"], ["007"], ["1.1", "1.10"])
-    >>> [str(guessed(pa.array(texts))) for texts in columns]
+    >>> [f"{guessed(pa.array(texts)):?}" for texts in columns]
     ['Int', 'Int?', 'Float', 'String', 'String']
     """
     import pyarrow as pa
@@ -49,7 +50,7 @@ def pattern(texts: Any, t: QType) -> str:
     """A Java pattern for the texts that can follow these in a column of numbers, and lose nothing by it."""
     import pyarrow.compute as pc
 
-    if t.present() == INT:
+    if t.unwrap() == INT:
         return r"^(?:0|-?[1-9][0-9]{0,17})\z"
     lengths = pc.utf8_length(_fractions(texts, pc))
     pointed = lengths.filter(pc.greater(lengths, 0))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from clinker_spark.core.types import Kind
-from clinker_spark.query.failures import Failed
-from clinker_spark.query.files.csv import shown_path
-from clinker_spark.query.types import ANY, STRING, ListType, QType, RecordType, Scalar
+from clinker_spark.core.types import BOOL, DATE, DATETIME, FLOAT, INT, STRING, decimal
+from clinker_spark.query.files.csv import check_columns
+from clinker_spark.query.types import ANY, ListType, QType, RecordType
 from clinker_spark.sql.render import columns_text
 from clinker_spark.sql.tree import Named
 
@@ -20,13 +20,7 @@ def parquet_row(paths: tuple[str, ...]) -> tuple[RecordType, str | None]:
 
     schema = pq.read_schema(paths[0])
     without_nulls = set(schema.names)
-    for path in paths[1:]:
-        others = set(pq.read_schema(path).names) ^ set(schema.names)
-        if others:
-            name = sorted(others)[0]
-            which = shown_path(path if name in schema.names else paths[0])
-            help_text = "load files with different columns one by one"
-            raise Failed(f"'{which}' has no column '{name}', but other files have it", help_text, code="E713")
+    check_columns([(path, pq.read_schema(path).names) for path in paths])
     for path in paths:
         without_nulls &= _columns_without_nulls(pq.read_metadata(path))
     fields = [(f.name, _arrow_type(f.type)) for f in schema]
@@ -37,17 +31,27 @@ def parquet_row(paths: tuple[str, ...]) -> tuple[RecordType, str | None]:
     return row, columns_text((name, Named(str(text))) for name, text in spelled)
 
 
+_FLAT: dict[str, tuple[QType, str]] = {
+    "bool": (BOOL, "BOOLEAN"),
+    "int8": (replace(INT, narrow=True), "TINYINT"),
+    "int16": (replace(INT, narrow=True), "SMALLINT"),
+    "int32": (replace(INT, narrow=True), "INT"),
+    "int64": (INT, "BIGINT"),
+    "float": (replace(FLOAT, narrow=True), "FLOAT"),
+    "double": (FLOAT, "DOUBLE"),
+    "date32[day]": (DATE, "DATE"),
+    **dict.fromkeys(("string", "large_string", "string_view"), (STRING, "STRING")),
+}
+"""Arrow types with those of queries and of Spark."""
+
+
 def _spark_spelling(t: Any) -> str | None:
     """The Spark type of a flat Parquet column; None for those that Spark should look at itself."""
     import pyarrow as pa
 
     if pa.types.is_decimal(t):
         return f"DECIMAL({t.precision}, {t.scale})"
-    if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t):
-        return "STRING"
-    names = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float": "FLOAT"}
-    names |= {"double": "DOUBLE", "bool": "BOOLEAN", "date32[day]": "DATE"}
-    return names.get(str(t))
+    return _FLAT[str(t)][1] if str(t) in _FLAT else None
 
 
 def _columns_without_nulls(metadata: Any) -> set[str]:
@@ -64,24 +68,16 @@ def _columns_without_nulls(metadata: Any) -> set[str]:
 def _arrow_type(t: Any) -> QType:
     import pyarrow as pa
 
-    if pa.types.is_boolean(t):
-        return Scalar(Kind.BOOL)
-    if pa.types.is_integer(t):
-        return Scalar(Kind.INT, narrow=t.bit_width < 64)
-    if pa.types.is_floating(t):
-        return Scalar(Kind.FLOAT, narrow=t.bit_width < 64)
+    if str(t) in _FLAT:
+        return _FLAT[str(t)][0]
+    if pa.types.is_integer(t) or pa.types.is_floating(t):
+        return replace(INT if pa.types.is_integer(t) else FLOAT, narrow=t.bit_width < 64)
     if pa.types.is_decimal(t):
-        return Scalar(Kind.DECIMAL, scale=t.scale)
-    if pa.types.is_date(t):
-        return Scalar(Kind.DATE)
-    if pa.types.is_timestamp(t):
-        return Scalar(Kind.DATETIME)
+        return decimal(t.scale)
+    if pa.types.is_date(t) or pa.types.is_timestamp(t):
+        return DATE if pa.types.is_date(t) else DATETIME
     if pa.types.is_list(t) or pa.types.is_large_list(t):
         return ListType(_arrow_type(t.value_type).as_nullable())
     if pa.types.is_struct(t):
         return RecordType(tuple((f.name, _arrow_type(f.type).as_nullable()) for f in t)).as_nullable()
-    if pa.types.is_dictionary(t):
-        return _arrow_type(t.value_type)
-    if pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t):
-        return STRING
-    return ANY
+    return _arrow_type(t.value_type) if pa.types.is_dictionary(t) else ANY

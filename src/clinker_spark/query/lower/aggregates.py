@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from clinker_spark.core import types
 from clinker_spark.core.span import Span
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, FLOAT, INT, Kind, Type
 from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.floatsums import array_sum, filled, or_stop
 from clinker_spark.query.lower.base import LoweringBase
 from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.lower.values import Column, wide, widened
-from clinker_spark.query.types import (
-    BOOL,
-    FLOAT,
-    INT,
-    ListType,
-    QType,
-    Scalar,
-    is_kind,
-    is_number,
-)
+from clinker_spark.query.types import ListType, QType, is_kind, is_number
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import BIGINT, DOUBLE, call, equals, long, marked, marks, there
 
@@ -40,7 +31,7 @@ def aggregate_of(
     t = column.type
     may_be_empty = empty or t.nullable
     if function in ("sum", "avg") and not is_number(t):
-        lowering.no_form(span, f"{function}() of {t} has no Spark form")
+        lowering.no_form(span, f"{function}() of {t:?} has no Spark form")
     if in_parts(function, t):
         return Column(call("coalesce", _in_parts(function, wide(column), t, distinct), ZERO), FLOAT)
     made: sql.Expr = sql.Call(function, (wide(column),), distinct=distinct)
@@ -50,7 +41,7 @@ def aggregate_of(
     if not is_number(t):
         return Column(made, t.as_nullable() if may_be_empty else t)
     zero = long(0) if is_kind(t, Kind.INT) else ZERO if is_kind(t, Kind.FLOAT) else sql.Literal(0)
-    return Column(call("coalesce", made, zero) if may_be_empty else made, widened(t.present()))
+    return Column(call("coalesce", made, zero) if may_be_empty else made, widened(t.unwrap()))
 
 
 def _in_parts(function: str, value: sql.Expr, t: QType, distinct: bool) -> sql.Expr:
@@ -96,14 +87,14 @@ def array_aggregate(function: str, array: Column, distinct: bool, lowering: Lowe
         case "min" | "max":
             found = call(f"array_{function}", values)
             if is_number(element):
-                return Column(call("coalesce", found, sql.Literal(0)), widened(element.present()))
+                return Column(call("coalesce", found, sql.Literal(0)), widened(element.unwrap()))
             return Column(found, element.as_nullable())
     if not is_number(element):
-        lowering.no_form(span, f"{function}() of {element} has no Spark form")
+        lowering.no_form(span, f"{function}() of {element:?} has no Spark form")
     present = call("filter", values, sql.Lambda(("cq_e",), there(sql.Variable("cq_e"))))
     if function == "sum":
-        return _array_total(present, element, widened(element.present()))
-    exact = Scalar(Kind.DECIMAL, scale=0) if is_kind(element, Kind.INT) else widened(element.present())
+        return _array_total(present, element, widened(element.unwrap()))
+    exact = Type(Kind.DECIMAL, scale=0) if is_kind(element, Kind.INT) else widened(element.unwrap())
     count = call("size", present)
     mean = sql.Binary("/", sql.Cast(_array_total(present, element, exact).sql, DOUBLE), count)
     return Column(call("IF", equals(count, sql.Literal(0)), ZERO, mean), FLOAT)

@@ -6,24 +6,14 @@ record aside where somebody watches over it.
 
 from __future__ import annotations
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, STRING, Kind, Type
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.lower.base import Env, failing_at
 from clinker_spark.query.lower.conditions import ConditionLowering
 from clinker_spark.query.lower.guards import at_least_one, finite
 from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.lower.values import Column, Local, Value, wide, widened
-from clinker_spark.query.types import (
-    ANY,
-    BOOL,
-    STRING,
-    ListType,
-    Scalar,
-    is_kind,
-    is_null,
-    is_number,
-    unify,
-)
+from clinker_spark.query.types import ANY, ListType, is_kind, is_null, is_number, unify
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import NULL, all_of, call, negated, or_else, when
 
@@ -53,7 +43,7 @@ class ArithmeticLowering(ConditionLowering):
         if e.op == "??":
             with self.branch(sql.IsNull(left.sql)):
                 right = self.column(e.right, scope)
-            return Column(or_else(wide(left), wide(right)), widened(unify(left.type.present(), right.type)))
+            return Column(or_else(wide(left), wide(right)), widened(unify(left.type.unwrap(), right.type)))
         right = self.column(e.right, scope)
         return self._or_stop(e, self._arithmetic(e, left, right), [left, right])
 
@@ -97,12 +87,12 @@ class ArithmeticLowering(ConditionLowering):
         if e.op == "+" and is_kind(left.type, Kind.STRING) and is_kind(right.type, Kind.STRING):
             return Column(sql.Binary("||", left.sql, right.sql), STRING.as_nullable() if nullable else STRING)
         if not (is_number(left.type) and is_number(right.type)):
-            self.no_form(e.span, f"'{e.op}' of {left.type} and {right.type} has no Spark form")
+            self.no_form(e.span, f"'{e.op}' of {left.type:?} and {right.type:?} has no Spark form")
         whole = is_kind(left.type, Kind.INT) and is_kind(right.type, Kind.INT)
         op = "div" if e.op == "/" and whole else e.op
         a, b = wide(left), wide(right)
-        merged = unify(left.type.present(), right.type.present())
-        t = Scalar(merged.kind) if isinstance(merged, Scalar) else ANY
+        merged = unify(left.type.unwrap(), right.type.unwrap())
+        t = Type(merged.kind) if isinstance(merged, Type) else ANY
         made: sql.Expr = sql.Binary(op, a, b, e.span)
         if self.guard is not None:
             made = self.guard.arithmetic(op, a, b, t, self.shown(e.span), right.number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clinker_spark.core.span import Span
+from clinker_spark.core.types import BOOL, INT
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.functions import FUNCTIONS
 from clinker_spark.query.lower.aggregates import aggregate_of, array_aggregate
@@ -24,13 +25,7 @@ from clinker_spark.query.lower.values import (
 )
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    BOOL,
-    INT,
-    ListType,
-    QType,
-    RecordType,
-)
+from clinker_spark.query.types import ListType, QType, RecordType
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import ROWS, all_of, call, equals, own_columns, struct, there
 
@@ -64,7 +59,7 @@ class ArrayLowering(ExpressionLowering):
                 return array_aggregate(function, column, distinct, self, e.span)
         if function == "len":
             return None
-        self.no_form(e.span, f"{function}() of {self.type_of(value)} has no Spark form")
+        self.no_form(e.span, f"{function}() of {self.type_of(value):?} has no Spark form")
 
     def _group_of(self, e: cxl.Expr, scope: Env) -> GroupRef | None:
         """The group that an argument goes through, if it is one: `g`, `g.items`, `from x in g ...`."""
@@ -97,7 +92,8 @@ class ArrayLowering(ExpressionLowering):
         if function not in ("count", "len"):
             name, t = columns_of(relation.row)[0]
             if name != VALUE:
-                self.no_form(span, f"{function}() of {relation.row} has no Spark form", "select one value of each row")
+                message = f"{function}() of {relation.row:?} has no Spark form"
+                self.no_form(span, message, "select one value of each row")
             made = aggregate_of(function, Column(sql.Column(VALUE), t), False, self, span, empty=True)
         step = sql.Aggregate((sql.As(made.sql, VALUE),))
         return Column(sql.Subquery(relation.build(False).query.then(step)), made.type)
@@ -140,7 +136,7 @@ class ArrayLowering(ExpressionLowering):
     def array_query(self, q: ast.Query, array: Column, scope: Env) -> Column:
         """A query over a list inside a row."""
         if not isinstance(array.type, ListType):
-            self.no_form(q.sources[0].source.span, f"a query over {array.type} has no Spark form")
+            self.no_form(q.sources[0].source.span, f"a query over {array.type:?} has no Spark form")
         if q.group is not None or q.lets:
             self.no_form(q.span, "grouping a list inside a row has no Spark form", "group the rows themselves")
         name, element, made = q.sources[0].name, array.type.element, array.sql
@@ -188,6 +184,6 @@ class ArrayLowering(ExpressionLowering):
 def row_struct(row: QType) -> Column:
     """A row as one value."""
     columns = columns_of(row)
-    if columns[0][0] == VALUE and (not isinstance(row, RecordType) or row.null):
+    if columns[0][0] == VALUE and (not isinstance(row, RecordType) or row.nullable):
         return Column(sql.Column(VALUE), row)
     return Column(struct((n, sql.Column(n)) for n, _ in columns), row)

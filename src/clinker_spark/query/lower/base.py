@@ -13,24 +13,10 @@ from clinker_spark.query.evaluate.expressions import FunctionValue
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.lower.guards import Guarding
 from clinker_spark.query.lower.spelling import literal
-from clinker_spark.query.lower.values import (
-    Column,
-    GroupRef,
-    Local,
-    Relation,
-    Rows,
-    SparkDataset,
-    Value,
-    list_type,
-)
+from clinker_spark.query.lower.values import Column, GroupRef, Local, Relation, Rows, SparkDataset, Value, list_type
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    ANY,
-    QType,
-    RecordType,
-    type_of_value,
-)
+from clinker_spark.query.types import ANY, QType, RecordType, type_of_value
 from clinker_spark.query.values import Dataset
 from clinker_spark.sql.build import struct, when
 

@@ -5,15 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from clinker_spark.query.hidden import HERE_COLUMN, POSITION_COLUMN
-from clinker_spark.query.lower.values import (
-    VALUE,
-    Column,
-    Lowered,
-    OrderTerm,
-    Presence,
-    Value,
-    row_value,
-)
+from clinker_spark.query.lower.values import VALUE, Column, Lowered, OrderTerm, Presence, Value, row_value
 from clinker_spark.query.types import QType
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import TRUE

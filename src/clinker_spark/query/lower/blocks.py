@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from clinker_spark.core.types import INT
 from clinker_spark.cxl.hidden import GROUP_KEY_PREFIX
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.declared import TypeTable
@@ -42,7 +43,7 @@ from clinker_spark.query.lower.values import (
 from clinker_spark.query.names import groups_in_order, key_name, scalar_aggregate
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import INT, GroupType, ListType, MapType, QType, RecordType, is_any, is_null
+from clinker_spark.query.types import GroupType, ListType, MapType, QType, RecordType, is_any, is_null
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import NULL, ROWS, STRING, call, columns, own_columns
 
@@ -70,20 +71,7 @@ class QueryLowering(ArrayLowering):
                 return self.array_query(q, array, scope)
         total = scalar_aggregate(q)
         if total is not None and id(q) not in self._per_row and total.function not in scope:
-            rows = ast.Query(
-                q.span,
-                q.sources,
-                q.joins,
-                q.lets,
-                q.wheres,
-                None,
-                q.orders,
-                q.skip,
-                q.take,
-                total.args[0],
-                False,
-                q.unordered,
-            )
+            rows = replace(q, select=total.args[0])
             return self.aggregate_rows(total.function, self.relation(rows, scope), False, total.span)
         return Rows(self.relation(q, scope))
 
@@ -219,7 +207,7 @@ class QueryLowering(ArrayLowering):
         else:
             column = self.to_column(value)
             if not isinstance(column.type, ListType) or not join:
-                self.no_form(source.span, f"a query over {column.type} has no Spark form")
+                self.no_form(source.span, f"a query over {column.type:?} has no Spark form")
             binding = Binding(name, alias, column.type.element, None, join, lateral=column.sql)
             if source_order:
                 block.order.append(OrderTerm(sql.Column(POSITION_COLUMN, alias), type=INT))
@@ -253,7 +241,7 @@ class QueryLowering(ArrayLowering):
             return value  # the same for all rows, so there is nothing to group by
         column = self.to_column(value)
         if isinstance(column.type, MapType) or is_any(column.type):
-            self.no_form(e.span, f"rows cannot be grouped by {column.type} on Spark")
+            self.no_form(e.span, f"rows cannot be grouped by {column.type:?} on Spark")
         name = self.fresh(GROUP_KEY_PREFIX)
         context.keys.append((name, column.sql))
         return Column(sql.Column(name), column.type)
@@ -313,7 +301,7 @@ class QueryLowering(ArrayLowering):
             row: QType = RecordType(tuple((name, c.type) for name, c in fields.items()))
             return tuple(sql.As(c.sql, name, spans.get(name)) for name, c in fields.items()), row
         column = self._storable(self.to_column(value), e)
-        if isinstance(column.type, RecordType) and not column.type.null:
+        if isinstance(column.type, RecordType) and not column.type.nullable:
             return columns((n, sql.Field(column.sql, n)) for n, _ in column.type.fields), column.type
         return (sql.As(column.sql, VALUE),), column.type
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from clinker_spark.core.span import Span
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, FLOAT, INT, STRING, Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP
 from clinker_spark.cxl.builtins.text import sql_text
@@ -21,15 +21,10 @@ from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.lower.values import Column, Local, Value, wide
 from clinker_spark.query.methods import choose, method
 from clinker_spark.query.types import (
-    BOOL,
-    FLOAT,
-    INT,
-    STRING,
     ListType,
     MapType,
     QType,
     RecordType,
-    Scalar,
     from_core,
     is_any,
     is_kind,
@@ -68,7 +63,7 @@ def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], s
         raise Failed(f"unknown method '{name}'", span=span, code="E701")
     found = choose(builtin, [c.type for c in columns])
     if found is None or found[1].is_dynamic:
-        raise Failed(f".{name}() of {receiver} cannot run on Spark", span=span, code="E708")
+        raise Failed(f".{name}() of {receiver:?} cannot run on Spark", span=span, code="E708")
     overload, result = found
     params = params_for(overload, len(columns)) or ()
     literals = [v.value if isinstance(v, Local) else NOT_LITERAL for v in values]
@@ -123,7 +118,7 @@ def call_template(row: Function, columns: Sequence[Column], span: Span, rows: Gu
     if special is not None:
         return special
     if row.sql is None or not all(is_number(t) for t in types):
-        raise Failed(f"{row.name}() of {types[0]} cannot run on Spark", span=span, code="E708")
+        raise Failed(f"{row.name}() of {types[0]:?} cannot run on Spark", span=span, code="E708")
     args = [c.sql if is_kind(c.type, Kind.FLOAT) else sql.Cast(c.sql, build.DOUBLE) for c in columns]
     made = template(row.sql, *args)
     lost = all_of([*(never_null(finite(arg)) for arg in args), negated(never_null(finite(made)))])
@@ -192,9 +187,9 @@ def text_of(column: Column) -> sql.Expr:
     value, t = column.sql, column.type
     if is_kind(t, Kind.STRING):
         return value
-    if not isinstance(t, Scalar) or is_any(t) or is_null(t):
+    if not isinstance(t, Type) or is_any(t) or is_null(t):
         return sql.Cast(value, build.STRING)
-    text = marked(sql_text(marks(1)[0], to_core(t.present())), wide(column))
+    text = marked(sql_text(marks(1)[0], to_core(t.unwrap())), wide(column))
     if not is_kind(t, Kind.FLOAT):
         return text
     # Very large and very small numbers have an exponent, which CXL does not write.

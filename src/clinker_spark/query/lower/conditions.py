@@ -10,25 +10,12 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.lower.base import Env, LoweringBase
 from clinker_spark.query.lower.spelling import literal
-from clinker_spark.query.lower.values import (
-    Column,
-    Local,
-    Record,
-    Rows,
-    Value,
-)
-from clinker_spark.query.types import (
-    ListType,
-    MapType,
-    Scalar,
-    is_kind,
-    is_null,
-    is_number,
-)
+from clinker_spark.query.lower.values import Column, Local, Record, Rows, Value
+from clinker_spark.query.types import ListType, MapType, is_kind, is_null, is_number
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import FALSE, TRUE, all_of, any_of, call, equals, negated, never_null, there
 
@@ -104,7 +91,7 @@ class ConditionLowering(LoweringBase):
         """Two sides of a comparison. A written 0.05 beside a decimal is that decimal, not the float next to it."""
         for one, other in ((left, right), (right, left)):
             if is_kind(one.type, Kind.DECIMAL) and isinstance(other.number, float) and math.isfinite(other.number):
-                exact = Column(sql.Literal(Decimal(repr(other.number))), Scalar(Kind.DECIMAL))
+                exact = Column(sql.Literal(Decimal(repr(other.number))), Type(Kind.DECIMAL))
                 return (left, exact) if other is right else (exact, right)
         return left, right
 
@@ -123,7 +110,7 @@ class ConditionLowering(LoweringBase):
             return never_null(call("map_contains_key", column.sql, needle))
         if isinstance(column.type, ListType):
             return has_element(column.sql, needle)
-        self.no_form(e.span, f"'in' over {column.type} has no Spark form")
+        self.no_form(e.span, f"'in' over {column.type:?} has no Spark form")
 
     def _in_list(self, value: Value, wanted: list[Any]) -> sql.Expr:
         needle = self.to_column(value)

@@ -9,42 +9,21 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from clinker_spark.core.span import Span
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, Kind, Type
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.evaluate.expressions import FunctionValue
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.functions import FUNCTIONS
+from clinker_spark.query.functions import function
 from clinker_spark.query.lower.arithmetic import ArithmeticLowering
 from clinker_spark.query.lower.base import Env, local_scope
 from clinker_spark.query.lower.calls import call_method, call_template, text_of
 from clinker_spark.query.lower.spelling import literal, spark_type
-from clinker_spark.query.lower.values import (
-    Column,
-    GroupRef,
-    Local,
-    Record,
-    Rows,
-    SparkDataset,
-    Value,
-    wide,
-    widened,
-)
+from clinker_spark.query.lower.values import Column, GroupRef, Local, Record, Rows, SparkDataset, Value, wide, widened
 from clinker_spark.query.methods import method
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    BOOL,
-    ListType,
-    MapType,
-    QType,
-    RecordType,
-    Scalar,
-    is_any,
-    is_kind,
-    is_number,
-    unify,
-)
+from clinker_spark.query.types import ListType, MapType, QType, RecordType, is_any, is_kind, is_number, unified, unify
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import INT, TRUE, any_of, call, negated, never_null
 
@@ -169,9 +148,7 @@ class ExpressionLowering(ArithmeticLowering):
         if all(isinstance(item, Local) for item in items):
             return Local([item.value for item in items if isinstance(item, Local)])
         columns = [self.to_column(item) for item in items]
-        t: QType = columns[0].type
-        for c in columns[1:]:
-            t = unify(t, c.type)
+        t = unified(c.type for c in columns)
         if is_any(t):
             self.no_form(e.span, "a list of different kinds of values has no Spark form")
         return Column(call("array", *(wide(c) for c in columns)), ListType(widened(t)))
@@ -182,9 +159,7 @@ class ExpressionLowering(ArithmeticLowering):
             return Record({k.value: self.lower(v, scope) for k, v in keyed if isinstance(k, cxl.Literal)})
         keys = [self.column(entry.key, scope) for entry in e.entries]
         values = [self.column(entry.value, scope) for entry in e.entries]
-        t: QType = values[0].type
-        for v in values[1:]:
-            t = unify(t, v.type)
+        t = unified(v.type for v in values)
         parts = [c.sql for pair in zip(keys, values, strict=True) for c in pair]
         return Column(call("map", *parts), MapType(keys[0].type, t))
 
@@ -199,7 +174,7 @@ class ExpressionLowering(ArithmeticLowering):
             return _entry(column, column.type, index)
         if is_kind(column.type, Kind.STRING):
             return Column(call("substring", column.sql, _one_more(sql.Cast(index, INT)), sql.Literal(1)), column.type)
-        self.no_form(e.span, f"an element of {column.type} has no Spark form")
+        self.no_form(e.span, f"an element of {column.type:?} has no Spark form")
 
     def _element(self, e: cxl.Index, array: sql.Expr, index: sql.Expr) -> sql.Expr:
         negative = sql.Binary("<", index, sql.Literal(0))
@@ -227,7 +202,7 @@ class ExpressionLowering(ArithmeticLowering):
         value = self.column(e.value, scope)
         to = self.types.resolve(e.type)
         made = to.as_nullable() if value.type.nullable else to
-        if self.guard is not None and isinstance(to, Scalar) and _may_fail(value.type, to):
+        if self.guard is not None and isinstance(to, Type) and _may_fail(value.type, to):
             return Column(self.guard.converted(value, spark_type(to), self.shown(e.span)), made)
         if is_kind(to, Kind.STRING) and is_kind(value.type, Kind.FLOAT):
             return Column(text_of(value), made)
@@ -238,17 +213,16 @@ class ExpressionLowering(ArithmeticLowering):
     def _call(self, e: cxl.Call, scope: Env) -> Value:
         if e.function in scope:
             return self._call_value(scope.get(e.function), e.function, e.args, scope, e)
-        row = FUNCTIONS.get(e.function)
-        of_two = e.function in ("min", "max") and len(e.args) == 2
-        if row is not None and e.args and (row.aggregate or row.name == "len") and not of_two:
+        row = function(e.function, len(e.args))
+        if row is not None and e.args and (row.aggregate or row.name == "len"):
             found = self.aggregate(e, scope)
             if found is not None:
                 return found
         args = [self.lower(a, scope) for a in e.args]
-        if row is not None and not of_two and all(isinstance(a, Local) for a in args):
+        if row is not None and all(isinstance(a, Local) for a in args):
             return Local(row.run(*[a.value for a in args if isinstance(a, Local)]))
         columns = [self.to_column(a) for a in args]
-        if row is not None and not of_two:
+        if row is not None:
             return call_template(row, columns, e.span, self)
         if columns and method(e.function) is not None:
             return call_method(e.function, columns, args, e.span, self)
@@ -336,6 +310,6 @@ def _entry(column: Column, t: MapType, key: sql.Expr) -> Column:
     return Column(call("try_element_at", column.sql, key), t.value.as_nullable())
 
 
-def _may_fail(t: QType, to: Scalar) -> bool:
+def _may_fail(t: QType, to: Type) -> bool:
     """Can a value of this type be no value of the other?"""
     return not (to.kind is Kind.STRING or is_kind(t, to.kind) or (to.kind is Kind.FLOAT and is_number(t)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clinker_spark.core.span import Span
+from clinker_spark.core.types import BOOL, INT
 from clinker_spark.cxl.hidden import PARTIAL_PREFIX
 from clinker_spark.query.hidden import PREPARED_PREFIX
 from clinker_spark.query.lower.aggregates import aggregate_of, in_parts
@@ -12,14 +13,7 @@ from clinker_spark.query.lower.order import ascending, in_places
 from clinker_spark.query.lower.values import Column, GroupRef, OrderTerm, Record, Value, wide
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import (
-    ANY,
-    BOOL,
-    INT,
-    GroupType,
-    ListType,
-    QType,
-)
+from clinker_spark.query.types import ANY, GroupType, ListType, QType
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import FALSE, ROWS, TRUE, all_of, call, long, when
 

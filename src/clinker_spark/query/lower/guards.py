@@ -19,17 +19,7 @@ from clinker_spark.cxl.errors import ErrorKind
 from clinker_spark.query.lower.values import Column
 from clinker_spark.query.types import QType, is_kind
 from clinker_spark.sql import tree as sql
-from clinker_spark.sql.build import (
-    INFINITY,
-    NULL,
-    STRING,
-    all_of,
-    call,
-    equals,
-    struct,
-    there,
-    when,
-)
+from clinker_spark.sql.build import INFINITY, NULL, STRING, all_of, call, equals, struct, there, when
 from clinker_spark.sql.render import type_text
 
 _TRY = {"+": "try_add", "-": "try_subtract", "*": "try_multiply"}

@@ -10,11 +10,11 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import INT, Kind
 from clinker_spark.cxl.hidden import RANK_COLUMN
 from clinker_spark.query.hidden import FIRST_COLUMN, SIDE_COLUMN, UNITED_PREFIX
 from clinker_spark.query.lower.values import OrderTerm, sorted_by
-from clinker_spark.query.types import ANY, INT, ListType, QType, is_any, is_kind
+from clinker_spark.query.types import ANY, ListType, QType, is_any, is_kind
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import NULL, call, negated, struct
 
@@ -132,7 +132,7 @@ def _paired(
 ) -> Iterator[tuple[OrderTerm | None, OrderTerm | None]]:
     shared = 0
     for a, b in zip(left, right, strict=False):
-        if a.descending != b.descending or a.type.present() != b.type.present() or is_any(a.type):
+        if a.descending != b.descending or a.type.unwrap() != b.type.unwrap() or is_any(a.type):
             break
         yield a, b
         shared += 1

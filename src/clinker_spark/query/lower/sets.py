@@ -26,7 +26,7 @@ def _distinct(rows: Lowered, row: QType) -> Lowered:
 def set_relation(lowering: LoweringBase, e: cxl.Binary, left: Relation, right: Relation) -> Relation:
     """Left then right for a union; the left rows that are (or are not) on the right for the others."""
     if isinstance(left.row, RecordType) != isinstance(right.row, RecordType):
-        lowering.no_form(e.span, f"'{e.op}' of {left.row} and {right.row} has no Spark form")
+        lowering.no_form(e.span, f"'{e.op}' of {left.row:?} and {right.row:?} has no Spark form")
     row = unify(left.row, right.row)
     if e.op in ("union", "union all"):
         union = Relation(row, lambda ordered: _union(left, right, row, ordered))

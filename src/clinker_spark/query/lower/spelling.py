@@ -4,52 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import Kind, Type
+from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.query.failures import Failed
-from clinker_spark.query.types import (
-    ANY,
-    ListType,
-    MapType,
-    QType,
-    RecordType,
-    Scalar,
-    is_any,
-    type_of_value,
-)
+from clinker_spark.query.types import ANY, ListType, MapType, QType, RecordType, is_any, type_of_value
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import call, struct
-
-_NAMES = {
-    Kind.BOOL: "BOOLEAN",
-    Kind.INT: "BIGINT",
-    Kind.FLOAT: "DOUBLE",
-    Kind.STRING: "STRING",
-    Kind.DATE: "DATE",
-    Kind.DATETIME: "TIMESTAMP_NTZ",
-    Kind.NULL: "VOID",
-}
 
 
 def spark_type(t: QType) -> sql.Type:
     """The Spark type of a query type.
 
-    >>> from clinker_spark.query.types import INT, STRING, record, list_of
+    >>> from clinker_spark.core.types import INT, STRING
+    >>> from clinker_spark.query.types import list_of, record
     >>> from clinker_spark.sql.render import type_text
     >>> type_text(spark_type(list_of(record({"id": INT, "name": STRING}))))
     'ARRAY<STRUCT<`id`: BIGINT, `name`: STRING>>'
     """
     match t:
-        case Scalar(kind=Kind.DECIMAL, scale=scale):
+        case Type(kind=Kind.NULL) | Type(kind=Kind.ANY, dynamic=True):  # the latter: elements of a list that has none
+            return sql.Named("VOID")
+        case Type(kind=Kind.DECIMAL, scale=scale):
             return sql.Named(f"DECIMAL(38, {scale if scale is not None else 10})")
-        case Scalar(kind=kind) if kind in _NAMES:
-            return sql.Named(_NAMES[kind])
+        case Type() if not is_any(t):
+            return sql.Named(physical(t))
         case ListType(element=element):
             return sql.ArrayOf(spark_type(element))
         case RecordType(fields=fields):
             return sql.StructOf(tuple((n, spark_type(f)) for n, f in fields))
         case MapType(key=key, value=value):
             return sql.MapOf(spark_type(key), spark_type(value))
-    raise Failed(f"{t} has no Spark type", "declare the type, or keep values of one kind in a column", code="E708")
+    raise Failed(f"{t:?} has no Spark type", "declare the type, or keep values of one kind in a column", code="E708")
 
 
 def literal(value: Any) -> tuple[sql.Expr, QType]:
@@ -63,7 +48,7 @@ def literal(value: Any) -> tuple[sql.Expr, QType]:
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise Failed(f"the integer {value} does not fit in 64 bits", code="E708")
     if isinstance(value, list):
-        return (_typed_list(value, t), t) if value else (call("array"), ListType(ANY))
+        return (_typed(value, t) if value else call("array")), t
     if isinstance(value, dict):
         return struct((str(k), literal(v)[0]) for k, v in value.items()), t
     if value is not None and is_any(t):
@@ -71,15 +56,12 @@ def literal(value: Any) -> tuple[sql.Expr, QType]:
     return sql.Literal(value), t
 
 
-def _typed_list(value: list[Any], t: QType) -> sql.Expr:
-    assert isinstance(t, ListType)
-    if is_any(t.element):
-        raise Failed("a list of different kinds of values has no Spark form", code="E708")
-    if isinstance(t.element, RecordType):
-        fields = t.element.fields
-        return call("array", *(struct((n, _typed((item or {}).get(n), f)) for n, f in fields) for item in value))
-    return call("array", *(_typed(item, t.element) for item in value))
-
-
 def _typed(value: Any, t: QType) -> sql.Expr:
+    """A value as one of this type, which it may share with others: in a list all elements have one."""
+    if value and isinstance(value, list) and isinstance(t, ListType):
+        if t.element == ANY:
+            raise Failed("a list of different kinds of values has no Spark form", code="E708")
+        return call("array", *(_typed(item, t.element) for item in value))
+    if isinstance(value, dict) and isinstance(t, RecordType):
+        return struct((name, _typed(value.get(name), field)) for name, field in t.fields)
     return sql.Cast(literal(value)[0], spark_type(t))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import Kind, Type
 from clinker_spark.query.hidden import HERE_COLUMN
-from clinker_spark.query.types import ANY, GroupType, ListType, QType, RecordType, Scalar
+from clinker_spark.query.types import ANY, GroupType, ListType, QType, RecordType
 from clinker_spark.query.values import Dataset
 from clinker_spark.sql import tree
 from clinker_spark.sql.build import BIGINT, DOUBLE, long, own_columns, there, written_number
@@ -149,7 +149,7 @@ VALUE = "value"
 
 def columns_of(row: QType) -> tuple[tuple[str, QType], ...]:
     """The columns that rows of a type have: one for each field. A row that may be null is one struct."""
-    if isinstance(row, RecordType) and not row.null:
+    if isinstance(row, RecordType) and not row.nullable:
         return row.fields
     return ((VALUE, row),)
 
@@ -157,7 +157,7 @@ def columns_of(row: QType) -> tuple[tuple[str, QType], ...]:
 def row_value(alias: str, row: QType, presence: Presence | None = None) -> Value:
     """The row of a source called `alias`; with `presence`, one that an outer join may leave empty."""
     fields = {n: Column(tree.Column(n, alias), t.as_nullable() if presence else t) for n, t in columns_of(row)}
-    if isinstance(row, RecordType) and not row.null:
+    if isinstance(row, RecordType) and not row.nullable:
         return Record(fields, presence)
     return fields[VALUE]
 
@@ -167,13 +167,13 @@ def wide(column: Column) -> tree.Expr:
     t = column.type
     if isinstance(column.number, int):
         return long(column.number)
-    if isinstance(t, Scalar) and t.narrow:
+    if isinstance(t, Type) and t.narrow:
         return tree.Cast(column.sql, BIGINT if t.kind is Kind.INT else DOUBLE)
     return column.sql
 
 
 def widened(t: QType) -> QType:
-    return replace(t, narrow=False) if isinstance(t, Scalar) and t.narrow else t
+    return replace(t, narrow=False) if isinstance(t, Type) and t.narrow else t
 
 
 def list_type(relation: Relation) -> ListType:

@@ -74,7 +74,10 @@ def _finding(node: SourcePlan, message: str) -> Diagnostic:
 
 
 def _change(file: SourceFile) -> str | None:
-    """What happened to a file of this machine, in words."""
+    """What happened to a file of this machine, in words. Of a staged one only the copies count."""
+    if file.staged:
+        found = [(stamp, what) for stamp in file.stamps if (what := _difference(stamp)) is not None]
+        return f"has a staged copy '{found[0][0].path}' that {found[0][1]}" if found else None
     is_folder = bool(file.stamps) and file.stamps[0].path != file.path
     if is_folder:
         try:

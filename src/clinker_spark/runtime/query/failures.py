@@ -77,12 +77,6 @@ def _known(text: str) -> Failed | None:
         return Failed(told)
     for name, message, help_text in _KNOWN:
         if f"[{name}" in text:
-            code = (
-                "E708"
-                if name.startswith("UNSUPPORTED")
-                else "E707"
-                if "FILE" in name or "MALFORMED" in name
-                else "E705"
-            )
+            code = "E708" if "UNSUPPORTED" in name else "E707" if "FILE" in name or "MALFORMED" in name else "E705"
             return Failed(message, help_text, code=code)
     return None

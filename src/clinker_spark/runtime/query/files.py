@@ -9,7 +9,6 @@ import csv
 import io
 import json
 import os
-import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -36,52 +35,56 @@ def write_list(value: Any, path: str, kind: str, options: Mapping[str, Any]) -> 
 
 
 def _write_rows(file: IO[bytes], rows: list[Any], path: str, kind: str, options: Mapping[str, Any]) -> None:
-    if kind == "parquet":
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        records = [row if isinstance(row, dict) else {VALUE: row} for row in rows]
-        names = list(dict.fromkeys(name for row in records for name in row))
-        try:
-            pq.write_table(pa.table({n: [r.get(n) for r in records] for n in names}), file)
-        except pa.ArrowInvalid as error:
-            raise Failed(f"cannot write '{path}': {error}", code="E707") from None
+    if kind not in ("parquet", "csv", "tsv"):
+        file.writelines(_texts(rows, kind))
         return
-    if kind in ("csv", "tsv"):
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-        records = [row if isinstance(row, dict) else {VALUE: row} for row in rows]
-        names = list(dict.fromkeys(name for row in records for name in row))
-        writer = csv.writer(text, delimiter=_delimiter(kind, options), lineterminator="\n")
-        if options.get("header", True):
-            writer.writerow(names)
-        writer.writerows([[_cell(r.get(n)) for n in names] for r in records])
-        text.flush()
-        text.detach()
+    records = [row if isinstance(row, dict) else {VALUE: row} for row in rows]
+    names = list(dict.fromkeys(name for row in records for name in row))
+    if kind != "parquet":
+        file.write(_header(names, kind, options))
+        file.write(_csv([[_cell(r.get(n)) for n in names] for r in records], kind, options))
         return
-    for piece in _texts(iter(rows), kind):
-        file.write(piece.encode())
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        pq.write_table(pa.table({n: [r.get(n) for r in records] for n in names}), file)
+    except pa.ArrowInvalid as error:
+        raise Failed(f"cannot write '{path}': {error}", code="E707") from None
 
 
-def _texts(rows: Iterator[Any], kind: str) -> Iterator[str]:
+def _texts(rows: Iterable[Any], kind: str) -> Iterator[bytes]:
     if kind == "yaml":
         import yaml
 
-        first = True
+        empty = True
         for row in rows:
-            first = False
-            yield yaml.safe_dump([values.plain(row, False)], sort_keys=False, allow_unicode=True)
-        if first:
-            yield "[]\n"
+            empty = False
+            yield yaml.safe_dump([values.plain(row, False)], sort_keys=False, allow_unicode=True).encode()
+        if empty:
+            yield b"[]\n"
         return
-    if kind == "jsonl":
-        for row in rows:
-            yield values.json_text(row, sort=False, indent=None, whole=False) + "\n"
-        return
-    separator = "[\n  "
-    for row in rows:
-        yield separator + values.json_text(row, sort=False, indent=None, whole=False)
-        separator = ",\n  "
-    yield "[]\n" if separator.startswith("[") else "\n]\n"
+    lines = (values.json_text(row, sort=False, indent=None, whole=False).encode() for row in rows)
+    yield from (line + b"\n" for line in lines) if kind == "jsonl" else _array(lines)
+
+
+def _array(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines of JSON as one array."""
+    separator = b"[\n  "
+    for line in lines:
+        yield separator + line
+        separator = b",\n  "
+    yield b"[]\n" if separator.startswith(b"[") else b"\n]\n"
+
+
+def _header(names: list[str], kind: str, options: Mapping[str, Any]) -> bytes:
+    return _csv([names], kind, options) if options.get("header", True) else b""
+
+
+def _csv(rows: Iterable[Iterable[str]], kind: str, options: Mapping[str, Any]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, delimiter=_delimiter(kind, options), lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
 
 
 def _cell(value: Any) -> str:
@@ -107,8 +110,7 @@ def write_dataset(
         from clinker_spark.spark.query.results import stream
 
         with _in_place(path) as file:
-            for piece in _texts(stream(frame, row), kind):
-                file.write(piece.encode())
+            file.writelines(_texts(stream(frame, row), kind))
         return
     from clinker_spark.spark.parts import part_writer
 
@@ -142,23 +144,16 @@ def _part_files(folder: str) -> list[Path]:
 
 
 def _join_parts(file: IO[bytes], parts: Iterable[Path], row: QType, kind: str, options: Mapping[str, Any]) -> None:
-    names = [name for name, _ in columns_of(row)]
-    if kind in ("csv", "tsv") and options.get("header", True):
-        header = io.StringIO()
-        csv.writer(header, delimiter=_delimiter(kind, options), lineterminator="\n").writerow(names)
-        file.write(header.getvalue().encode())
-    if kind != "json":
-        for part in parts:
-            with part.open("rb") as piece:
-                shutil.copyfileobj(piece, file)
-        return
-    separator = b"[\n  "
+    if kind in ("csv", "tsv"):
+        file.write(_header([name for name, _ in columns_of(row)], kind, options))
+    file.writelines(_array(_lines(parts, b"\n")) if kind == "json" else _lines(parts))
+
+
+def _lines(parts: Iterable[Path], end: bytes = b"") -> Iterator[bytes]:
+    """The lines of files one after the other, without this end."""
     for part in parts:
         with part.open("rb") as lines:
-            for line in lines:
-                file.write(separator + line.rstrip(b"\n"))
-                separator = b",\n  "
-    file.write(b"[]\n" if separator.startswith(b"[") else b"\n]\n")
+            yield from (line.removesuffix(end) for line in lines)
 
 
 def _parquet(made: Path, parts: list[Path], place: Path) -> Path:

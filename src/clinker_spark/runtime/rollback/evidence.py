@@ -17,7 +17,7 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.rejects.correlated import CORRELATED
-from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, concerned, joined_text
+from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, concerned, joined_text, writes_records_of
 from clinker_spark.spark.rejects.traced import FAILED, LEFT_OUT, MADE_OF, REACHED, WHAT
 from clinker_spark.spark.rejects.withheld import also_compared
 
@@ -121,10 +121,9 @@ class Reached:
         """Of the records behind totals that are withheld: which were written everywhere else? A record of a source
         that did not fail is no dead letter when it reached every output that writes records themselves."""
         found = [False] * behind.num_rows
-        keyed = [source for source in self.plan.sources if source.key_columns]
         places, keys = origins(behind), [dict(pairs) for pairs in behind["keys"].to_pylist()]
-        for source in keyed if len(keyed) > 1 else ():
-            ends = [end for end in self.plan.outputs if _writes_records_of(self.plan, end, source)]
+        for source in self.plan.sources if len(self.plan.sources) > 1 else ():
+            ends = [end for end in self.plan.outputs if writes_records_of(self.plan, end, source)]
             there = [self._origins_at(end) for end in ends]
             test = Withheld([(source, self.dirty.texts(source, source.key_columns, ()))], by_source=False)
             for i, place in enumerate(places):
@@ -160,11 +159,6 @@ class Withheld:
             if any(joined_text(keys.get(name) for name in columns) in texts for columns, texts in tests):
                 return True
         return False
-
-
-def _writes_records_of(plan: Plan, end: OutputPlan, source: SourcePlan) -> bool:
-    keys = plan.facts.keys[end.inputs[0].node]
-    return bool(keys.own) and keys.single and source.name in keys.sources
 
 
 def origins(rows: pa.Table) -> list[Origin]:

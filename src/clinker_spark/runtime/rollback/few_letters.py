@@ -16,10 +16,13 @@ from clinker_spark.spark.rejects.dirty_groups import KeyTexts
 def failed_groups(plan: Plan, failed: Sequence[Saved]) -> Iterator[tuple[int, KeyTexts]]:
     """The groups of failed records: source and keys (`dirty_groups.dirty_groups`)."""
     for found in failed:
-        table = found.table("source", "stage", "keys")
-        for source, stage, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        table = found.table("source", "stage", "keys", "groups")
+        for source, stage, pairs, groups in zip(*(column.to_pylist() for column in table.columns), strict=True):
             blame = plan.facts.blamed[stage]
-            for index in [source] if blame.traced and source is not None else blame.others:
+            sources = {source} if blame.traced and source is not None else set(blame.others)
+            for name, _ in groups if source is None else ():
+                sources -= {node.index for node in plan.sources_of(name)}
+            for index in sorted(sources):
                 yield index, dict(pairs or ())
 
 

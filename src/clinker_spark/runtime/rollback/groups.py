@@ -2,7 +2,8 @@
 
 1. The failures are found, those before any total first: what stands behind a total that will be made again is not
    judged yet. Each failed record is retracted, as if it had never been read; a total that failed retracts every record
-   it was made of, as if each had failed itself.
+   it was made of, as if each had failed itself. What no record is behind (a query made it, or it is a total of nothing)
+   retracts nothing: it is a dead letter if it still fails at the end.
 2. Outputs are written again, over the input without these records, and without the groups that have a failure. New
    failures (of totals that are judged only now) go back to 1. Every turn retracts records, so this ends.
 3. What was withheld is found and becomes dead letters beside the failures.
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, GROUP_PREFIX
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, GROUP_PREFIX, UNTRACED
 from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.passes.correlation import FEW
@@ -71,7 +72,7 @@ class Groups:
         self.folder = Path(state.attempt.folder(outputs.targets[first.name].path, "correlation"))
         self.triggers: list[Saved] = []
         self.untraced: Saved | None = None
-        """Failures of the last turn that nothing can be retracted for."""
+        """Failures of the last turn that nothing can be retracted for: what a query made, and totals of nothing."""
         self.taken: list[Saved] = []
         """Source records that were retracted with a total, or with a group that is too large."""
         self.overflown: list[Saved] = []
@@ -85,18 +86,24 @@ class Groups:
 
     def settle(self) -> Saved:
         """Withhold what must be; gives all dead letters."""
+        failing = 0
         for turn in range(MOST_TURNS):
             self.counters["turns"] = turn + 1
             with self.state.passing(FINDING):
                 traceable = self._find(turn)
-            # What a query made cannot be traced to its records: it fails again, and is left out as it is.
-            if turn and not traceable and not self.oversize:
-                if not self.outputs.complete:
+            # What no record of a source is behind fails again each time, and is left out as it is.
+            rest = 0 if self.untraced is None else self.untraced.rows()
+            last = not traceable and not self.oversize
+            if not last or turn == 0 or not self.outputs.complete:
+                failing = self.outputs.write_again(self._prepared, whole=last or rest > 0)
+            if last:
+                if failing != rest and not self.state.unsure:
                     raise self._lost()
                 return self._all_letters()
-            if self.outputs.write_again(self._prepared) == 0 and not self.state.unsure and not self.oversize:
+            if failing == 0 and not self.state.unsure and not self.oversize:
+                self.untraced = None
                 return self._all_letters()
-        raise DataError([self.plan.outputs[0].diagnostic("E411", f"records keep failing after {MOST_TURNS} turns")])
+        raise self._endless()
 
     def cursors(self, stored: Saved) -> dict[str, int]:
         """By source: the last record that is no dead letter."""
@@ -175,6 +182,10 @@ class Groups:
             self._keep_numbers(builder)
         found = self._failures(builder, turn)
         first = None if found is None else self._first(found, turn)
+        if first is None and self.untraced is not None and self.untraced.rows():
+            # Nothing is made again because of these: what stands behind totals is judged as well.
+            found = self._failures(builder, turn, everywhere=True)
+            first = None if found is None else self._first(found, turn)
         if self.oversize and (first is None or first[0] > 0):
             # Groups are counted over what is left when no record fails by itself any more.
             self.oversize = False
@@ -186,18 +197,20 @@ class Groups:
         self._retract([first[1]], taken)
         return True
 
-    def _failures(self, builder: Builder, turn: int) -> Saved | None:
-        """The failures at suspected places, with their strata. None: no record can fail there."""
-        suspected = self._suspected(builder, turn)
+    def _failures(self, builder: Builder, turn: int, *, everywhere: bool = False) -> Saved | None:
+        """The failures at suspected places, with their strata. None: no record can fail there. Only `everywhere` they
+        are looked for behind totals that may have to be made again."""
+        suspected = self._suspected(builder, turn, everywhere=everywhere)
+        looked = f"{turn}-everywhere" if everywhere else str(turn)
         places = {place.name: place.node.name for place in builder.failures if suspected(place)}
         ends = list(dict.fromkeys(places.values()))
         kept = 0 if turn or self.kept_bad is None else sum(count.count for count in self.kept_bad.counts)
         chosen = None
         if places and self.few and can_read_alone(self.state, ends, kept):
-            chosen = choose_failed(self._letters_builder(ends, texts=False), places, self.folder / f"failed-{turn}")
+            chosen = choose_failed(self._letters_builder(ends, texts=False), places, self.folder / f"failed-{looked}")
         reading = builder if chosen is None else self._letters_builder(ends, chosen=chosen)
         found = letters(reading, lambda place: place.name in places)
-        saved = None if found is None else self._save(self._with_strata(found), f"failures-{turn}")
+        saved = None if found is None else self._save(self._with_strata(found), f"failures-{looked}")
         if chosen is not None:
             reading.let_go()
         return saved
@@ -219,9 +232,9 @@ class Groups:
         named = {name.partition(".")[0] for name in found}  # no name of a node has a dot
         return [node.name for node in self.plan.nodes if node.name in named]
 
-    def _suspected(self, builder: Builder, turn: int) -> Callable[[SetAside], bool]:
-        """Where failures are looked for: not where the last pass counted none, and not behind totals that are made
-        again because of failures before them."""
+    def _suspected(self, builder: Builder, turn: int, *, everywhere: bool) -> Callable[[SetAside], bool]:
+        """Where failures are looked for: not where the last pass counted none, and, unless `everywhere`, not behind
+        totals that are made again because of failures before them."""
         counted = self.state.builder
         bad = {node.name for node in self.plan.sources} if self.kept_bad is None else set()
         if self.kept_bad is not None:
@@ -233,7 +246,7 @@ class Groups:
             if place.name in counted.counts and not self.state.unsure
         }
         certain = [self._range(place)[1] for place in builder.failures if known.get(place.name)]
-        last = min(certain, default=None)
+        last = None if everywhere else min(certain, default=None)
 
         def suspected(place: SetAside) -> bool:
             if place.name in known and not known[place.name] and not kept & set(place.stream.carried):
@@ -317,7 +330,9 @@ class Groups:
             return
         for name in self.plan.facts.relaxed:
             frame = builder.stream(StreamRef(name)).frame
-            numbers = frame.select(f"`{GROUP_PREFIX}{name}`", f"`{CK_AGGREGATE_PREFIX}{name}`").toDF("id", "number")
+            numbers = frame.selectExpr(
+                f"ltrim('{UNTRACED}', `{GROUP_PREFIX}{name}`) AS id", f"`{CK_AGGREGATE_PREFIX}{name}` AS number"
+            )
             self.indexes[name] = self._save(numbers, f"numbers-{name.replace('/', '~')}").frame
 
     def _retract(self, triggers: list[Saved], taken: list[Saved]) -> None:
@@ -354,6 +369,9 @@ class Groups:
         every = _union([found.frame.select(*names) for found in triggers])
         once = [ops.once_each(_union([found.frame for found in others]), every)] if others else []
         return self._save(_union([every, *once]), "letters")
+
+    def _endless(self) -> DataError:
+        return DataError([self.plan.outputs[0].diagnostic("E411", f"records keep failing after {MOST_TURNS} turns")])
 
     def _lost(self) -> DataError:
         """Records fail in a pass that writes, and not in the one that looks for them: nothing is published."""

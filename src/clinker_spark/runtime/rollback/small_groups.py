@@ -72,8 +72,13 @@ class SmallGroups(Groups):
                 self.counters["turns"] = max(turn, 1)
                 break
             self._retract([failed], self._made_of(failed, turn))
-        if not self.triggers or self.found.failures.num_rows or self.outputs.write_again(self._prepared):
+        else:
+            raise self._endless()
+        rest = self.found.failures.num_rows  # nothing can be retracted for these: they fail again
+        if not (self.triggers or rest) or self.outputs.write_again(self._prepared, whole=rest > 0) != rest:
             raise self._lost()
+        if rest:
+            self.untraced = save_table(self.found.failures, self.folder / "untraced", self.state.spark)
         return self._all_letters()
 
     def _look(self) -> Evidence:
@@ -100,16 +105,15 @@ class SmallGroups(Groups):
     def _first_failures(self, turn: int) -> Saved | None:
         """The failures that are judged first."""
         strata = [self._stratum(*failure) for failure in strata_of(self.found.failures)]
-        if -1 in strata:  # nothing can be retracted for them
-            raise TooMuch
-        first = [i for i, stratum in enumerate(strata) if stratum == min(strata)]
+        lowest = min((stratum for stratum in strata if stratum is not None), default=None)
+        first = [i for i, stratum in enumerate(strata) if stratum is not None and stratum == lowest]
         rows = self.found.failures.take(pa.array(first, pa.int64()))
         return save_table(rows, self.folder / f"failures-{turn}", self.state.spark) if first else None
 
-    def _stratum(self, stage: int, source: int | None, groups: Mapping[str, str]) -> int:
-        """See `Groups._with_strata`."""
+    def _stratum(self, stage: int, source: int | None, groups: Mapping[str, str]) -> int | None:
+        """See `Groups._with_strata`; None when nothing can be retracted for a failure."""
         if source is None and not groups:
-            return -1
+            return None
         name = self.plan.nodes[stage].name
         return (self.plan.facts.made_strata if name in groups else self.plan.facts.strata)[name]
 

@@ -153,6 +153,7 @@ class Outputs:
             self.state.expects_failures()
         report.dropped = counts.get("dropped", 0)
         self.state.note_output(node.name, report)
+        builder.release(self.state.written)
         self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
         if self.again or not self.state.holds_groups:  # else lines may be cut out, or it is written again
             self.finish(node.name)
@@ -325,9 +326,9 @@ class Outputs:
         self.finish(node.name)
         return True
 
-    def write_again(self, prepare: Callable[[Builder], None]) -> int:
+    def write_again(self, prepare: Callable[[Builder], None], *, whole: bool = False) -> int:
         """All outputs once more; gives the number of records that failed. When some did, those that are not written
-        yet wait for the next time."""
+        yet wait for the next time, unless all must be written, as the `whole`: what fails will fail again."""
         self.again = True
         self.state.attempt.forget()
         self.state.forget_outputs()
@@ -341,8 +342,7 @@ class Outputs:
                 self.state.attempt.discard(self._folder(node, self.targets[node.name]))
             for name in self.state.plan.facts.launch_order:
                 self.write(name)
-                if self.state.failed() and all(node.traceable for node in self.state.plan.nodes):
-                    # What fails after a query fails each time, and is left out: all outputs are written then.
+                if self.state.failed() and not whole:
                     break
             self.complete = len(self.state.report.outputs) == len(self.state.plan.outputs)
             return self.state.failed()

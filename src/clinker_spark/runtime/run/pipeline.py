@@ -26,8 +26,12 @@ from clinker_spark.runtime.run.outputs import Outputs
 from clinker_spark.runtime.run.report import RunReport, SourceReport
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.runtime.run.variables import find_values
+from clinker_spark.runtime.staging.checks import check_staging
+from clinker_spark.runtime.staging.inputs import StagedInputs
+from clinker_spark.runtime.staging.settings import settings_of
 from clinker_spark.spark.joins.sides import key_sketches
 from clinker_spark.spark.operators.record_log import record_lines
+from clinker_spark.spark.scan.files import SourceFile
 from clinker_spark.spark.session import small_inputs
 from clinker_spark.spark.session.sessions import SparkSession, is_local, working_session
 
@@ -50,6 +54,7 @@ class _Run:
         self.accounts = Accounts(state)
         self.outputs = Outputs(state, self.accounts)
         self.letters = DeadLetters(state, self.outputs)
+        self.staged: StagedInputs | None = None
 
     def run(self) -> RunReport:
         began = time.monotonic()
@@ -70,6 +75,7 @@ class _Run:
                     if not claimed and not isinstance(stage, Find):
                         self.outputs.claim()
                         claimed = True
+                        self._stage_inputs()
                         self._suit_small_inputs(meanwhile)
                     self._stage(stage)
                 self._log("after_transform")
@@ -78,9 +84,21 @@ class _Run:
                 self._remember()
         finally:
             self.state.let_go()
+            if self.staged is not None:
+                self.state.report.warnings += self.staged.release(success=self._is_published())
             self.state.attempt.clean()
             self.state.report.seconds = time.monotonic() - began
         return self.state.report
+
+    def _stage_inputs(self) -> None:
+        """All files are known, and all outputs are ours: copy the inputs that clinker.toml wants copied."""
+        settings = settings_of(self.state.plan)
+        if settings is not None:
+            found = self._own_files()
+            self.staged = StagedInputs(settings, self.state.plan, self.state.options.execution_id, self.state.tell)
+            with self.state.timed("staging"):
+                self.state.files |= self.staged.stage(found)
+            self.state.report.staging = self.staged.report(found)
 
     def _measured(self) -> contextlib.AbstractContextManager[None]:
         if not self.state.options.measure:
@@ -91,7 +109,7 @@ class _Run:
     def _suit_small_inputs(self, meanwhile: contextlib.ExitStack) -> None:
         """All files are known: is it so little that it should be planned for one task?"""
         files = [(node, file) for node in self.state.plan.sources for file in self.state.files[node.name]]
-        size = sum(node.unpacked(file.path, file.size) for node, file in files)
+        size = sum(node.unpacked(file.origin, file.size) for node, file in files)
         if is_local(self.state.spark) and small_inputs.is_small(self.state.spark, size):
             self.state.small = True
             meanwhile.enter_context(small_inputs.settings(self.state.spark, size))
@@ -201,3 +219,9 @@ class _Run:
         self.state.tell("files_found", {node.name: [f.name for f in found]})
         if len(self.state.files) == len(self.state.plan.sources):
             self.state.report.warnings += check_paths(self.state.plan, self.state.options, self.state.files)
+            check_staging(self.state.plan, self._own_files(), self.state.base)
+
+    def _own_files(self) -> dict[str, tuple[SourceFile, ...]]:
+        """The files that sources name, without those that a replay brings."""
+        brought = self.state.options.files or {}
+        return {name: files for name, files in self.state.files.items() if name not in brought}

@@ -23,6 +23,20 @@ class SourceReport:
 
 
 @dataclass
+class StagedReport:
+    """An input that was read from a copy: `copied` in this run, or `reused`."""
+
+    source: str
+    file: str
+    action: str
+    bytes: int
+    seconds: float
+    """With what this run waited for others."""
+    path: str
+    """The copy."""
+
+
+@dataclass
 class OutputReport:
     """What was written."""
 
@@ -103,6 +117,8 @@ class RunReport:
     started: str
     seconds: float = 0.0
     sources: list[SourceReport] = field(default_factory=list)
+    staging: list[StagedReport] = field(default_factory=list)
+    """What was staged, file by file."""
     outputs: list[OutputReport] = field(default_factory=list)
     letters: list[LetterReport] = field(default_factory=list)
     letter_paths: list[str] = field(default_factory=list)

@@ -76,6 +76,8 @@ class RunState:
         builder = self.new_builder(letters=False)
         builder.writes = True
         builder.sets_aside = builder.keeps_progress = is_local(self.spark)
+        # Small inputs share all rows that have several readers; where groups are watched, jobs do not build the same.
+        builder.keeps = () if self.small or self.holds_groups else self.plan.facts.materialized
         return builder
 
     def pass_without(self) -> Builder:

@@ -22,6 +22,7 @@ from clinker_spark.cxl.lower.plan import FanOut, LoweredProgram, Project, Python
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context, default_context
+from clinker_spark.plan.columns import UNTRACED
 from clinker_spark.query.hidden import FIRST_COLUMN
 from clinker_spark.spark.columns.python_calls import python_column
 from clinker_spark.spark.columns.types import read_as
@@ -35,6 +36,17 @@ class Window:
 
     group_by: Sequence[str] = ()
     sort_by: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The texts of the keys of groups, as a column of groups and of what they are made of."""
+
+    name: str
+    given: Callable[[DataFrame], None]
+    """Gets the rows with that column."""
+    traced: Column | None = None
+    """Which rows can be traced to records of sources? The text of a group without such rows begins with `UNTRACED`."""
 
 
 class Counter(Protocol):
@@ -138,7 +150,7 @@ def group(
     context: Context,
     set_aside: Callable[[DataFrame], DataFrame],
     also_by: Sequence[str] = (),
-    identity: tuple[str, Callable[[DataFrame], None]] | None = None,
+    identity: Identity | None = None,
     first_of: Sequence[str] = (),
     refine: Callable[[DataFrame, Sequence[Column]], DataFrame] | None = None,
     counter: Counter | None = None,
@@ -146,9 +158,9 @@ def group(
     """The groups with the arrival of their first row as `$arrival`, in no order.
 
     `set_aside` gets the rows with an `$error` column when rows can fail before grouping, and gives back those
-    that did not. `also_by` are hidden columns that keep groups apart; the groups carry them. `identity` names a column
-    for the text of a group's keys, and is given the rows with it. `first_of` are hidden columns of which groups carry
-    the value of one of their rows. `refine` gets the rows that will be grouped, with their keys, and may add `also_by`.
+    that did not. `also_by` are hidden columns that keep groups apart; the groups carry them. `first_of` are hidden
+    columns of which groups carry the value of one of their rows. `refine` gets the rows that will be grouped, with
+    their keys, and may add `also_by`.
     """
     lowered = lower_aggregate(program.typed, context, field_texts(program, df))
     df = run_steps(df, lowered.before, context, counter)
@@ -162,13 +174,17 @@ def group(
     partials += [F.first(quote(name)).alias(name) for name in first_of]
     first = F.min(quote(ARRIVAL_COLUMN)).alias(FIRST_COLUMN)
     if identity is not None:
-        identity[1](df.withColumn(identity[0], _identity(keys)))
+        identity.given(df.withColumn(identity.name, _identity(keys)))
+        partials += [] if identity.traced is None else [F.max(identity.traced).alias(identity.name)]
     groups = run_steps(df.groupBy(*keys).agg(first, *partials), lowered.after.steps, context)
     columns = [F.expr(text).alias(name) for name, text in lowered.after.outputs]
     columns += [F.col(quote(name)) for name in (*also_by, *first_of)]
     if identity is not None:
         names = [name for name, _ in lowered.keys] + list(also_by)
-        columns.append(_identity([F.col(quote(name)) for name in names]).alias(identity[0]))
+        text = _identity([F.col(quote(name)) for name in names])
+        if identity.traced is not None:
+            text = F.when(F.col(quote(identity.name)), text).otherwise(F.concat(F.lit(UNTRACED), text))
+        columns.append(text.alias(identity.name))
     columns.append(F.col(quote(FIRST_COLUMN)).alias(ARRIVAL_COLUMN))
     if lowered.after.error is not None:
         columns.append(F.expr(lowered.after.error).alias(ERROR_COLUMN))

@@ -18,10 +18,11 @@ from clinker_spark.plan.columns import (
     LETTER_TYPE,
     ORIGIN_COLUMN,
     ORIGIN_TYPE,
+    UNTRACED,
     WINDOW_COLUMN,
 )
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
-from clinker_spark.spark.columns.programs import group
+from clinker_spark.spark.columns.programs import Identity, group
 from clinker_spark.spark.operators.counting import Tap
 from clinker_spark.spark.operators.stream import Stream
 from clinker_spark.spark.operators.time_windows import in_window_order, with_windows
@@ -50,7 +51,8 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     name = f"{GROUP_PREFIX}{node.name}"
     identity = None
     if builder.traces or builder.indexes.get(node.name) is not None:
-        identity = (name, lambda rows: builder.contributions.update({node.name: rows}))
+        traced = _traced(stream.frame) if builder.traces else None
+        identity = Identity(name, lambda rows: builder.contributions.update({node.name: rows}), traced)
     tap = Tap(builder, node, stream)
     groups = group(
         node.program,
@@ -70,6 +72,19 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     if builder.letters:
         groups = groups.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: _letter(node)})
     return builder.mark(node, Stream(groups, in_place=False, flow=builder.ledger.unknown(f"{node.name}.groups")))
+
+
+def _traced(rows: DataFrame) -> Column:
+    """Which rows are records of sources, or were made of such?"""
+    made_of = [quote(name) for name in rows.columns if name.startswith(GROUP_PREFIX)]
+    return F.expr(
+        " OR ".join(
+            [
+                f"{quote(ORIGIN_COLUMN)}.source IS NOT NULL",
+                *(f"NOT startswith({name}, '{UNTRACED}')" for name in made_of),
+            ]
+        )
+    )
 
 
 def _numbered(builder: Builder, node: AggregatePlan, groups: DataFrame, index: str) -> DataFrame:

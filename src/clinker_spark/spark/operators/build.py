@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -132,6 +132,8 @@ class Builder:
     """The nodes whose records are kept when they are read for the first time."""
     stored: list[DataFrame] = field(default_factory=list)
     """What is kept while it is read twice; whoever owns the builder lets it go."""
+    kept: dict[str, list[DataFrame]] = field(default_factory=dict)
+    """By node: what is kept of it, until its last reader is done."""
     watching: set[str] = field(default_factory=set)
     """The sources whose groups are watched by the jobs that are built now."""
     watched: set[str] = field(default_factory=set)
@@ -179,7 +181,7 @@ class Builder:
                 continue
             built = self._build(self.plan[name])
             if name in self.keeps:
-                built = {port: self._kept(stream) for port, stream in built.items()}
+                built = {port: self._kept(name, stream) for port, stream in built.items()}
             self._built[name] = built
         return self._built[ref.node][ref.port]
 
@@ -190,18 +192,26 @@ class Builder:
         self.shared_rows.append(Shared(frame.coalesce(1)))
         return self.shared_rows[-1].frame
 
-    def _kept(self, stream: Stream) -> Stream:
+    def _kept(self, name: str, stream: Stream) -> Stream:
         frame = stream.frame.persist(StorageLevel.MEMORY_AND_DISK)
-        self.stored.append(frame)
+        self.kept.setdefault(name, []).append(frame)
         return stream.over(frame)
+
+    def release(self, written: Collection[str]) -> None:
+        """Let go of what is kept for outputs that are all written."""
+        for name in list(self.kept):
+            if all(o.name in written for o in self.plan.outputs if self.plan[name] in self.plan.upstream(o.name)):
+                for frame in self.kept.pop(name):
+                    frame.unpersist()
 
     def let_go(self) -> None:
         """Of what was kept."""
-        for frame in self.stored:
+        for frame in (*self.stored, *(frame for frames in self.kept.values() for frame in frames)):
             frame.unpersist()
         for rows in self.shared_rows:
             rows.unpersist()
         self.stored.clear()
+        self.kept.clear()
         self.shared_rows.clear()
 
     def inputs(self, node: PlanNode) -> list[Stream]:

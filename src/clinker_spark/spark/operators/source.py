@@ -224,7 +224,7 @@ def _hidden(
     if "file" in members:
         found[variable_column("source", "file")] = F.element_at(_texts(f.name for f in files), file + 1)
     if "path" in members:
-        found[variable_column("source", "path")] = F.element_at(_texts(f.uri or f.path for f in files), file + 1)
+        found[variable_column("source", "path")] = F.element_at(_texts(f.origin for f in files), file + 1)
     if "row" in members:
         found[variable_column("source", "row")] = row if len(files) <= 1 else _dense(files, scan)
     if "count" in need.members:

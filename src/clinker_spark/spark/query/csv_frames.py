@@ -14,13 +14,13 @@ from pyspark.sql import functions as F
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import CsvRead
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import STRING, Kind, Type
 from clinker_spark.cxl.hidden import ERROR_COLUMN
 from clinker_spark.query.files.formats import BROKEN, FileSource
 from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.query.lower.order import ASCENDING_ID
 from clinker_spark.query.lower.spelling import spark_type
-from clinker_spark.query.types import STRING, QType, Scalar, is_kind
+from clinker_spark.query.types import QType, is_kind
 from clinker_spark.spark.scan.csv.source import read_csv
 from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
 from clinker_spark.sql import tree as sql
@@ -102,9 +102,9 @@ def _reason(source: FileSource) -> sql.Expr:
 
 
 def _spelled(t: QType) -> str:
-    if isinstance(t, Scalar) and t.kind is Kind.DECIMAL:
+    if isinstance(t, Type) and t.kind is Kind.DECIMAL:
         return f"decimal({t.scale if t.scale is not None else 10})"
-    return _TYPES.get(t.kind, "string") if isinstance(t, Scalar) else "string"
+    return _TYPES.get(t.kind, "string") if isinstance(t, Type) else "string"
 
 
 def _column(source: FileSource, name: str) -> sql.Expr:

@@ -6,16 +6,16 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from clinker_spark.core.types import Kind
-from clinker_spark.query.evaluate.casts import cast
+from clinker_spark.core.types import STRING, Kind
 from clinker_spark.query.files.formats import FILE_PLACES, FileSource
 from clinker_spark.query.hidden import ROW_COLUMN
 from clinker_spark.query.lower.order import ASCENDING_ID
 from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.lower.values import VALUE, columns_of
 from clinker_spark.query.sources import ListSource
-from clinker_spark.query.types import STRING, QType, RecordType, is_kind
+from clinker_spark.query.types import QType, RecordType, is_kind
 from clinker_spark.spark.query.csv_frames import csv_frame
+from clinker_spark.spark.scan.files import hadoop_path
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import BIGINT, own_columns
 from clinker_spark.sql.render import columns_text, render
@@ -61,16 +61,15 @@ def _fitted(value: Any, t: QType) -> Any:
 def file_frame(spark: SparkSession, source: FileSource, ordered: bool) -> DataFrame:
     """The rows of a file. A value that is not of its column's type stops the query."""
     if source.rows is not None:
-        made = [cast(r, source.row) for r in source.rows]
-        return list_frame(spark, made, source.row, ordered)
+        return list_frame(spark, list(source.rows), source.row, ordered)
     if source.format in ("csv", "tsv"):
         return csv_frame(spark, source, ordered)
-    reader = spark.read
+    reader, paths = spark.read, [hadoop_path(path) for path in source.paths]
     if source.format == "parquet":
-        frame = (reader.schema(source.schema) if source.schema else reader).parquet(*source.paths)
+        frame = (reader.schema(source.schema) if source.schema else reader).parquet(*paths)
     else:
         schema = columns_text((n, spark_type(t)) for n, t in source.row.fields)
-        frame = reader.json(list(source.paths), schema=schema, multiLine=source.format == "json", mode="FAILFAST")
+        frame = reader.json(paths, schema=schema, multiLine=source.format == "json", mode="FAILFAST")
     listed = [sql.As(_read_as(source, name, t), name) for name, t in source.row.fields]
     if ordered:
         about = sql.Column("_metadata")

@@ -23,7 +23,7 @@ def value_of(value: Any) -> Any:
 
 
 def row_of(row: Row, t: QType) -> Any:
-    flat = isinstance(t, RecordType) and not (t.null and columns_of(t)[0][0] == VALUE)
+    flat = isinstance(t, RecordType) and not (t.nullable and columns_of(t)[0][0] == VALUE)
     return value_of(row) if flat else value_of(row[0])
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from clinker_spark.query.files.formats import FileSource
 from clinker_spark.spark.query.frames import scan_frame
+from clinker_spark.spark.scan.files import Stamp
 
 
 def view_of(spark: SparkSession, name: str, content: Any, ordered: bool) -> str:
@@ -28,5 +28,5 @@ def view_of(spark: SparkSession, name: str, content: Any, ordered: bool) -> str:
 
 def _fingerprint(source: FileSource, ordered: bool) -> str:
     """All that a view of a file depends on: how it is read, and the state of each file."""
-    states = [(s.st_mtime_ns, s.st_size, s.st_ino) for s in map(os.stat, source.paths)]
-    return hashlib.sha256(repr((source, ordered, states)).encode()).hexdigest()[:24]
+    stamps = [Stamp.of(path) for path in source.paths]
+    return hashlib.sha256(repr((source, ordered, stamps)).encode()).hexdigest()[:24]

@@ -22,12 +22,13 @@ from clinker_spark.plan.columns import (
     NUMBER_COLUMN,
     ORIGIN_COLUMN,
     SIZE_COLUMN,
+    UNTRACED,
 )
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.operators.stream import failed
-from clinker_spark.spark.rejects.dirty_groups import key_text
+from clinker_spark.spark.rejects.dirty_groups import key_text, writes_records_of
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder, SetAside
@@ -89,14 +90,14 @@ def source_records(frame: DataFrame, stage: int) -> DataFrame:
 
 def text_map(frame: DataFrame, prefix: str) -> Column:
     """The hidden columns with a prefix as a map of texts: keys, also those that are null; or groups, by the names of
-    their aggregates."""
+    their aggregates, without those that nothing can be retracted for."""
     names = [name for name in frame.columns if name.startswith(prefix)]
     pairs: list[Column] = []
     for name in names:
         key = name.removeprefix(prefix) if prefix == GROUP_PREFIX else name
         pairs += [F.lit(key), key_text(frame, name)]
     made = (F.create_map(*pairs) if pairs else F.create_map()).cast("map<string,string>")
-    return F.map_filter(made, lambda _, value: value.isNotNull()) if prefix == GROUP_PREFIX else made
+    return F.map_filter(made, lambda _, value: ~value.startswith(UNTRACED)) if prefix == GROUP_PREFIX else made
 
 
 def group_text(keys: Column) -> Column:
@@ -180,15 +181,10 @@ def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
     """The records behind totals that are held back, without those that were written everywhere else: a record of a
     source that did not fail is no dead letter when it reached every output that writes records themselves."""
     plan = builder.plan
-    keyed = [source for source in plan.sources if source.key_columns]
-    if builder.dirty is None or len(keyed) < 2:
+    if builder.dirty is None or len(plan.sources) < 2:
         return rows
-    for source in keyed:
-        ends = [
-            end
-            for end in plan.outputs
-            if (keys := plan.facts.keys[end.inputs[0].node]).own and keys.single and source.name in keys.sources
-        ]
+    for source in plan.sources:
+        ends = [end for end in plan.outputs if writes_records_of(plan, end, source)]
         if not ends:
             continue
         own = source.key_columns

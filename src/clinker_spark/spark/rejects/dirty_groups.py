@@ -19,6 +19,7 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import CK_PREFIX, HELD_COLUMN
 from clinker_spark.plan.facts import Keys
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.scan.row_filter import NULL, SEPARATOR
 
@@ -124,14 +125,24 @@ def _joined(texts: Sequence[Column]) -> Column:
 
 
 def dirty_groups(plan: Plan, letters: DataFrame) -> DataFrame:
-    """The groups of failed records: `source` and `keys`. What was made of several sources stands once for each."""
+    """The groups of failed records: `source` and `keys`. What was made of several sources stands once for each. A
+    failed total concerns the groups of the records it was made of (`own_groups`): by itself only those of records that
+    it was combined with."""
     own = F.array(F.col("source"))
     several: list[Column] = []
     for blame in plan.facts.blamed:
         rest = F.array(*[F.lit(index) for index in blame.others]).cast("array<int>")
         several.append(F.when(F.col("source").isNotNull(), own).otherwise(rest) if blame.traced else rest)
     sources = F.element_at(F.array(*several), F.col("stage") + 1)
-    return letters.select(F.explode(sources).alias("source"), "keys").where(F.col("source").isNotNull())
+    found = letters.select(F.explode(sources).alias("blamed"), "source", "keys", "groups")
+    made_of: dict[int, list[str]] = {}
+    for node in plan.nodes if any(blame.others for blame in plan.facts.blamed) else ():
+        for source in plan.sources_of(node.name) if node.totals else ():
+            made_of.setdefault(source.index, []).append(node.name)
+    for index, totals in made_of.items():
+        total = reduce(Column.__or__, [F.map_contains_key("groups", F.lit(name)) for name in totals])
+        found = found.where((F.col("blamed") != index) | F.col("source").isNotNull() | ~total)
+    return found.where(F.col("blamed").isNotNull()).select(F.col("blamed").alias("source"), "keys")
 
 
 def own_groups(letters: DataFrame) -> DataFrame:
@@ -146,3 +157,9 @@ def concerned(plan: Plan, keys: Keys) -> Iterator[tuple[SourcePlan, list[str]]]:
         own = [name for name in source.key_columns if name in keys.own]
         if source.name in keys.sources and own:
             yield source, own
+
+
+def writes_records_of(plan: Plan, end: PlanNode, source: SourcePlan) -> bool:
+    """Does an output write records of a source themselves, not only what was made of them?"""
+    keys = plan.facts.keys[end.inputs[0].node]
+    return keys.single and source in plan.sources_of(end.name)

@@ -15,8 +15,10 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import BUILT_TYPE, CK_PREFIX, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.spark.rejects.correlated import text_map
+from clinker_spark.spark.rejects.dirty_groups import writes_records_of
 from clinker_spark.spark.rejects.letters import letters
 
 if TYPE_CHECKING:
@@ -48,14 +50,19 @@ def traced(builder: Builder, most: int) -> DataFrame:
     found = [] if failures is None else [failures.withColumn(WHAT, F.lit(FAILED))]
     found += [_records(frame, builder.plan[name], MADE_OF, builder) for name, frame in builder.contributions.items()]
     found += [
-        _records(fine.frame, node, REACHED, builder)
-        for _, node, fine in builder.held
-        if builder.plan.facts.keys[node.inputs[0].node].own
+        _records(fine.frame, node, REACHED, builder) for _, node, fine in builder.held if _looked_at(builder.plan, node)
     ]
     found += [_records(frame, node, LEFT_OUT, builder) for frame, node in builder.without]
     if any(node.multiplies for node in builder.plan.nodes):
         found = [frame.limit(most) for frame in found]
     return reduce(DataFrame.unionByName, found)
+
+
+def _looked_at(plan: Plan, end: PlanNode) -> bool:
+    """Must it be known what reaches an output? Where records can be withheld, and where those of sources without a key
+    are written, which are no dead letters then."""
+    free = [source for source in plan.sources if not source.key_columns]
+    return bool(plan.facts.keys[end.inputs[0].node].own) or any(writes_records_of(plan, end, node) for node in free)
 
 
 def _records(frame: DataFrame, node: PlanNode, what: int, builder: Builder) -> DataFrame:

@@ -41,9 +41,23 @@ class SourceFile:
     """Where it came from, if `path` is a copy."""
     stamps: tuple[Stamp, ...] = ()
     """The file when it was chosen; all files of a folder of Parquet files. Empty where nobody could look."""
+    staged: bool = False
+    """Is it read from copies in a staging folder? `stamps` are those of the copies then, in the order of the parts."""
+
+    @property
+    def origin(self) -> str:
+        """Where it came from. Its ending says how the file is compressed; that of a copy says nothing."""
+        return self.uri or self.path
 
 
 def parquet_parts(folder: str) -> list[str]:
     """The files of a folder of Parquet files, in order."""
     names = sorted(name for name in os.listdir(folder) if name.endswith(".parquet") and name[0] not in "._")
     return [os.path.join(folder, name) for name in names]
+
+
+def hadoop_path(path: str) -> str:
+    """A path that Hadoop does not take for a pattern, and that is local whatever the default file system is."""
+    absolute = os.path.abspath(path)
+    escaped = "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in absolute)
+    return f"file://{escaped}"

@@ -82,7 +82,7 @@ def _unusable_type(column: Column) -> Diagnostic:
 
 
 def _read_header(file: SourceFile, request: ReadRequest, dialect: CsvDialect) -> CsvFile:
-    compression = compression_of(file.path, request.compression)
+    compression = compression_of(file.origin, request.compression)
     encoding = request.options.encoding
     try:
         header, body, empty = _first_record(file, compression, encoding, dialect, request.options.has_header)

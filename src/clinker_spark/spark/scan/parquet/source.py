@@ -20,7 +20,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.scan.csv.header import file_name, unreadable
-from clinker_spark.spark.scan.files import parquet_parts
+from clinker_spark.spark.scan.files import hadoop_path, parquet_parts
 from clinker_spark.spark.scan.parquet.columns import PartFile, column_problem, projection, resolve
 from clinker_spark.spark.scan.record_plan import READ_ERRORS, reason_of, reject_undeclared
 from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
@@ -116,6 +116,8 @@ def _parts(spark: SparkSession, request: ReadRequest) -> list[_Part]:
 
 def _paths(spark: SparkSession, file: SourceFile) -> list[str]:
     """The files in order of their names, if it is a folder of them."""
+    if file.staged:
+        return [stamp.path for stamp in file.stamps]
     if "://" in file.path:
         return sorted(spark.read.parquet(file.path).inputFiles())
     if not os.path.isdir(file.path):
@@ -135,15 +137,8 @@ def _part(spark: SparkSession, file: int, path: str, known: dict[str, st.StructT
         written = str(opened.schema) + str(opened.schema_arrow.metadata)
         rows = opened.metadata.num_rows
     if written not in known:
-        known[written] = spark.read.parquet(_uri(path)).schema
-    return _Part(file, _uri(path), known[written], rows)
-
-
-def _uri(path: str) -> str:
-    """A path that Hadoop does not take for a pattern, and that is local whatever the default file system is."""
-    absolute = os.path.abspath(path)
-    escaped = "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in absolute)
-    return f"file://{escaped}"
+        known[written] = spark.read.parquet(hadoop_path(path)).schema
+    return _Part(file, hadoop_path(path), known[written], rows)
 
 
 # ---------------------------------------------------------------- columns
