@@ -7,7 +7,6 @@ from typing import Any
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
-from clinker_spark.spark.session.small_inputs import SETTING
 
 PIPELINE = """
 pipeline: { name: test }
@@ -34,11 +33,7 @@ def test_totals_of_several_outputs(bench: Any) -> None:
         if event == "output_started":
             kept[details["output"]] = rdds().size() - before
 
-    bench.spark.conf.set(SETTING, "0")
-    try:
-        report = run(plan, bench.spark, Options(), listen)
-    finally:
-        bench.spark.conf.unset(SETTING)
+    report = run(plan, bench.spark, Options(), listen)
     assert kept == {"large": 0, "small": 1, "all": 0}
     assert rdds().size() == before
     assert [output.records for output in report.outputs] == [1, 1, 3] and report.dead_letters == 1
