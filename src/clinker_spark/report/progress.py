@@ -33,6 +33,7 @@ def reporter(pipeline: str, options: Any, *, machine: str | None, quiet: bool) -
 @contextmanager
 def _terminal() -> Iterator[Listener]:
     from rich.console import Console
+    from rich.text import Text
 
     console = Console(stderr=True, highlight=False)
     status = console.status("starting Spark ...") if console.is_terminal else None
@@ -41,13 +42,15 @@ def _terminal() -> Iterator[Listener]:
         if event == "log":
             fields = ", ".join(f"{name}={value}" for name, value in details.get("fields", {}).items())
             shown = f" ({fields})" if fields else ""
-            console.print(f"{details['level']}: {details['name']}: {details['message']}{shown}", markup=False)
+            text = f"{details['level']}: {details['name']}: {details['message']}{shown}"
+            console.print(text, markup=False, soft_wrap=True)
         elif event == "finished":
             if status is not None:
                 status.stop()
             print_summary(details["report"], console, since_start())
         elif status is not None:
-            status.update(f"{_line(event, details)}  [dim]{since_start():.0f} s[/dim]")
+            # No markup: names of nodes may have brackets.
+            status.update(Text.assemble(_line(event, details), (f"  {since_start():.0f} s", "dim")))
 
     if status is not None:
         status.start()
@@ -69,11 +72,11 @@ def _line(event: str, details: dict[str, Any]) -> str:
         case "staging_purged":
             return f"removed {len(details['files'])} file(s) of interrupted copies"
         case "output_started":
-            return f"writing [bold]{details['output']}[/bold] ..."
+            return f"writing {details['output']} ..."
         case "progress":
             return progress_line(details)
         case "output_written":
-            return f"wrote [bold]{details['output']}[/bold]: {details['records']:,} records"
+            return f"wrote {details['output']}: {details['records']:,} records"
         case "dead_letters_started":
             return "finding out why records failed ..."
         case "balanced":

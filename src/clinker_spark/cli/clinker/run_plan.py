@@ -14,6 +14,7 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.report.explain import explain
 from clinker_spark.report.explain_staging import staging_plan
 from clinker_spark.runtime.paths.checks import check_paths, listed_files
+from clinker_spark.runtime.paths.reservations import review
 from clinker_spark.runtime.run.memory import check_limit
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.staging.checks import check_staging
@@ -50,6 +51,7 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
 def _checked_paths(plan: Plan, options: Options) -> Sequence[Diagnostic]:
     """What is to be said about the files that a run would read and write. It lists files, and reads none."""
     files, warnings = listed_files(plan, options, options.base or plan.file.folder)
-    checked = check_paths(plan, options, files)
+    warnings += check_paths(plan, options, files)
     check_staging(plan, files, options.base or plan.file.folder)
-    return (*warnings, *checked)
+    review(plan, options, files)
+    return warnings

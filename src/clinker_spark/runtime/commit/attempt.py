@@ -105,6 +105,21 @@ class Attempt:
         """Lock the outputs, finish what a crash left beside them, and make sure that they may be written.
 
         `protected` are files that must survive whatever is replaced: inputs, the pipeline. Raises `Refusal`."""
+        asked = self._resolve(claims, protected)
+        held = sorted((claim for claim in asked if claim.key in self._homes), key=self._lock_place)
+        self._begin(held)
+        for claim in held:
+            with refused(claim):
+                self._lock(claim)
+        self._recover([*dict.fromkeys(self._homes.values()), *([_temporary()] if self._streams else [])])
+        self._check()
+
+    def review(self, claims: Iterable[Claim], protected: Iterable[Path] = ()) -> None:
+        """Would they be refused? Raises `Refusal`, and does nothing else."""
+        self._resolve(claims, protected)
+        self._check()
+
+    def _resolve(self, claims: Iterable[Claim], protected: Iterable[Path]) -> list[Claim]:
         asked = list(claims)
         self.claims |= {claim.key: claim for claim in asked}
         self._protected += protected
@@ -116,14 +131,8 @@ class Attempt:
                     continue
                 home = self._places[claim.key].parent if claim.home is None else self.files.resolve(claim.home)
                 self._homes[claim.key] = home
-        held = sorted((claim for claim in asked if claim.key in self._homes), key=self._lock_place)
         check_nesting([self.claims[key] for key in self._homes], self._places)
-        self._begin(held)
-        for claim in held:
-            with refused(claim):
-                self._lock(claim)
-        self._recover([*dict.fromkeys(self._homes.values()), *([_temporary()] if self._streams else [])])
-        self._check()
+        return asked
 
     def recover(self, folders: Iterable[Path]) -> None:
         """Finish what a crash left in folders, before anything is read."""

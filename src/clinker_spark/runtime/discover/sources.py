@@ -31,6 +31,10 @@ class Found:
     warnings: tuple[Diagnostic, ...] = ()
 
 
+class NoFiles(IoError):
+    """What a source should read is not there, or not yet."""
+
+
 def discover(node: SourcePlan, base: Path, now: dt.datetime, remote: RemoteFiles | None = None) -> Found:
     """The files that the source's path, glob, regex or paths means. Raises `IoError` when there is none. Without
     `remote`, nothing is known about files on remote storage but their addresses."""
@@ -59,7 +63,7 @@ def discover(node: SourcePlan, base: Path, now: dt.datetime, remote: RemoteFiles
     finding = node.diagnostic(code, f"no file matches '{pattern}'", "config", key, help=help_text)
     if mode == "warn":
         return Found((), (finding,))
-    raise IoError([finding])
+    raise NoFiles([finding])
 
 
 def is_remote(path: str) -> bool:
@@ -91,9 +95,8 @@ def _named(node: SourcePlan, base: Path, name: str, i: int, remote: RemoteFiles 
         return _local(node, path, name, info)
     except (OSError, ValueError) as error:  # ValueError: a NUL character
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise IoError(
-            [node.diagnostic("E229", f"cannot read '{name}': {reason}", *key, help=_meant(path, base))]
-        ) from None
+        finding = node.diagnostic("E229", f"cannot read '{name}': {reason}", *key, help=_meant(path, base))
+        raise (NoFiles if isinstance(error, FileNotFoundError) else IoError)([finding]) from None
 
 
 def _is_text(name: str) -> bool:

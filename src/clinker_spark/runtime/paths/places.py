@@ -24,6 +24,7 @@ from clinker_spark.runtime.paths.outputs import (
     meta_path,
     part_names,
     per_file_path,
+    settled,
     target,
 )
 from clinker_spark.runtime.paths.place import Place
@@ -168,4 +169,4 @@ def _letters(plan: Plan, options: Options, base: Path) -> Iterator[tuple[Place, 
 
 def letter_path(base: Path, text: str) -> Path:
     """The file of dead letters."""
-    return base / local_path(text)
+    return settled(base / local_path(text))

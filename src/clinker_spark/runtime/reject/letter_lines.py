@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinker_spark.spark.rejects.letters import source_hash
+from clinker_spark.spark.rejects.letter_marks import source_hash
 from clinker_spark.spark.scan.lines import shown_line
 from clinker_spark.spark.scan.text.cells import quoted_where_needed
 

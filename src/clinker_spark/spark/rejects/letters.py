@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -34,6 +33,7 @@ from clinker_spark.spark.operators.build import Builder, SetAside
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.rejects.correlated import text_map
+from clinker_spark.spark.rejects.letter_marks import CELL_SEPARATOR, HASH_DIGITS
 from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
 from clinker_spark.spark.scan.lines import BASE64, TEXT
 from clinker_spark.spark.scan.request import SourceFile
@@ -207,14 +207,6 @@ _ENGINE_COLUMNS = (
 )
 SOURCE_COLUMNS = ("source_line", "source_line_encoding", "source_header", "source_hash")
 """With the records themselves: their bytes, what these mean, and a hash that shows whether somebody edited them."""
-HASH_DIGITS = 16
-CELL_SEPARATOR = "\x1f"
-
-
-def source_hash(cells: Sequence[str | None], line: str | None) -> str:
-    """What `source_hash` says of a record with these cells and this line."""
-    texts = (CELL_SEPARATOR.join(cell or "" for cell in cells), line or "")
-    return "-".join(hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS] for text in texts)
 
 
 def _letter_rendering(columns: Sequence[str], handling: Any) -> Rendering:
