@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shlex
 
 import pytest
@@ -11,6 +12,7 @@ from rich.console import Console
 
 from clinker_spark.report import progress
 from clinker_spark.report.summary import print_summary
+from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.report import LetterReport, OutputReport, RunReport, SourceReport
 
 ODD = "/data/[red]a[/b] c/" + "deep/" * 30 + "[d].csv"
@@ -46,3 +48,40 @@ def test_names_of_nodes_on_the_live_line(monkeypatch: pytest.MonkeyPatch) -> Non
         listener("output_written", {"output": "a[/bold]b", "records": 1})
         listener("waiting", {"holder": "'p[/x]' (process 1)"})
         listener("log", {"level": "info", "name": "n[/]", "message": "m[/]"})
+
+
+class Broken(io.StringIO):
+    """Nobody reads it any more, or the disk is full."""
+
+    def __init__(self, after: int, error: OSError) -> None:
+        super().__init__()
+        self.after, self.error = after, error
+
+    def write(self, text: str) -> int:
+        self.after -= 1
+        if self.after < 0:
+            raise self.error
+        return super().write(text)
+
+
+@pytest.mark.parametrize("error", [BrokenPipeError(32, "Broken pipe"), OSError(28, "No space left on device")])
+def test_a_run_goes_on_when_nobody_listens(monkeypatch: pytest.MonkeyPatch, error: OSError) -> None:
+    """Whoever listens, to events or to the summary, may go, or lose the place they are written to."""
+    out = Broken(2, error)
+    monkeypatch.setattr("sys.stdout", out)
+    with progress.reporter("p.yaml", Options(), machine="ndjson-v1", quiet=False) as listener:
+        listener("planned", {"nodes": 1, "outputs": [], "warnings": []})
+        listener("finished", {"report": report()})
+    assert out.getvalue().count("\n") == 1
+    monkeypatch.setattr("sys.stderr", Broken(0, error))
+    with progress.reporter("p.yaml", Options(), machine=None, quiet=False) as listener:
+        listener("log", {"level": "info", "name": "n", "message": "m"})
+        listener("finished", {"report": report()})
+
+
+def test_events_have_names_in_every_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    with progress.reporter("\u00fc\udcff.yaml", Options(), machine="ndjson-v1", quiet=False):
+        pass
+    assert json.loads(raw.getvalue())["pipeline"] == "\u00fc\udcff.yaml"

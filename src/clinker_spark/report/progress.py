@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from clinker_spark.core.errors import ClinkerError
@@ -14,12 +15,14 @@ from clinker_spark.report.summary import print_summary, size
 
 _PHASES = {"files_found": "planning", "publishing": "publishing", "published": "publishing"}
 Listener = Callable[[str, dict[str, Any]], None]
+_Says = Callable[..., None]
 _BAR = 10
 
 
 @contextmanager
 def reporter(pipeline: str, options: Any, *, machine: str | None, quiet: bool) -> Iterator[Listener]:
-    """A listener for a run of a pipeline file."""
+    """A listener for a run of a pipeline file. What it says is for whoever listens: when nobody does any more, because
+    the reader of a pipe has gone or a disk is full, the run goes on, and ends as it would have ended."""
     if machine is not None:
         with _events(pipeline, options, sys.stdout) as listener:
             yield listener
@@ -38,6 +41,7 @@ def _terminal() -> Iterator[Listener]:
     console = Console(stderr=True, highlight=False)
     status = console.status("starting Spark ...") if console.is_terminal else None
 
+    @_as_long_as_it_can("stderr")
     def listener(event: str, details: dict[str, Any]) -> None:
         if event == "log":
             fields = ", ".join(f"{name}={value}" for name, value in details.get("fields", {}).items())
@@ -59,6 +63,37 @@ def _terminal() -> Iterator[Listener]:
     finally:
         if status is not None:
             status.stop()
+
+
+def _as_long_as_it_can(name: str) -> Callable[[_Says], _Says]:
+    """Falls silent, and so does its stream, when that can no longer be written."""
+
+    def around(say: _Says) -> _Says:
+        silent = False
+
+        def said(*args: Any, **kwargs: Any) -> None:
+            nonlocal silent
+            if silent:
+                return
+            try:
+                say(*args, **kwargs)
+            except OSError:
+                silent = True
+                silence(name)
+
+        return said
+
+    return around
+
+
+def silence(name: str) -> None:
+    """What is written to a standard stream from here on goes nowhere; also what it still holds back."""
+    stream = getattr(sys, name)
+    with suppress(OSError, ValueError, AttributeError):
+        number = stream.fileno()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, number)
+        os.close(nowhere)
 
 
 def _line(event: str, details: dict[str, Any]) -> str:
@@ -120,6 +155,7 @@ def _events(pipeline: str, options: Any, out: TextIO) -> Iterator[Listener]:
     began = time.monotonic()
     number = 0
 
+    @_as_long_as_it_can("stdout")
     def put(event: str, **details: Any) -> None:
         nonlocal number
         record = {
@@ -133,7 +169,11 @@ def _events(pipeline: str, options: Any, out: TextIO) -> Iterator[Listener]:
             **details,
         }
         number += 1
-        print(json.dumps(record, ensure_ascii=False, default=str), file=out, flush=True)
+        text = json.dumps(record, ensure_ascii=False, default=str)
+        try:
+            print(text, file=out, flush=True)
+        except UnicodeEncodeError:  # a terminal of another encoding, or a name that is no text
+            print(json.dumps(record, default=str), file=out, flush=True)
 
     def listener(event: str, details: dict[str, Any]) -> None:
         if event == "planned":

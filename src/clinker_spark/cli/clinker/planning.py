@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -36,5 +37,7 @@ def show_plan(pipeline: str) -> None:
 
 
 def show_warnings(warnings: Sequence[Diagnostic]) -> None:
+    """On standard error, if that can be written: a warning is no reason to end otherwise."""
     if warnings:
-        click.echo(render_all(warnings, use_color(sys.stderr)), err=True)
+        with contextlib.suppress(OSError):
+            click.echo(render_all(warnings, use_color(sys.stderr)), err=True)
