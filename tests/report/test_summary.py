@@ -13,13 +13,13 @@ from rich.console import Console
 from clinker_spark.report import progress
 from clinker_spark.report.summary import print_summary
 from clinker_spark.runtime.run.options import Options
-from clinker_spark.runtime.run.report import LetterReport, OutputReport, RunReport, SourceReport
+from clinker_spark.runtime.run.report import LetterReport, OutputReport, RunIdentity, RunReport, SourceReport
 
 ODD = "/data/[red]a[/b] c/" + "deep/" * 30 + "[d].csv"
 
 
 def report() -> RunReport:
-    found = RunReport("p[/x]", "1", "1", "now")
+    found = RunReport(RunIdentity("p[/x]", "1", "1", "now"))
     found.sources = [SourceReport("s[bold]", 1, 10)]
     found.outputs = [OutputReport("o[/]", [ODD], 3, 10)]
     found.letters = [LetterReport("s[bold]", "transform:[t]", "structural_validation", 1)]

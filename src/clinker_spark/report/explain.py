@@ -118,18 +118,20 @@ def _stages(plan: Plan) -> list[str]:
 
 def _job(plan: Plan, output: str) -> str:
     """The Spark job that writes an output. Small inputs run as one task, and outputs of one kind as one job."""
-    if not is_small(plan.facts.input_bytes):
-        unknown = plan.facts.input_bytes is None
+    if not is_small(plan.facts.resources.input_bytes):
+        unknown = plan.facts.resources.input_bytes is None
         return "one Spark job, parts in parallel" + (
             " (one task if the inputs turn out to be small)" if unknown else ""
         )
-    first = next((name for name in plan.facts.launch_order if output in plan.facts.alike[name]), output)
+    first = next(
+        (name for name in plan.facts.resources.launch_order if output in plan.facts.resources.alike[name]), output
+    )
     return "one Spark job, one task: the inputs are small" if first == output else f"by the job of '{first}'"
 
 
 def _shuffles(plan: Plan, stage: Write) -> str:
     names = ", ".join(stage.shuffles)
-    if names and is_small(plan.facts.input_bytes):
+    if names and is_small(plan.facts.resources.input_bytes):
         return f"none (of larger inputs: {names})"
     return names or "none"
 
@@ -138,11 +140,11 @@ def _properties(plan: Plan) -> list[str]:
     lines = []
     facts = plan.facts
     for node in plan.nodes:
-        need, sorting = facts.required[node.name], facts.sorting[node.name]
+        need, sorting = facts.columns.required[node.name], facts.order.sorting[node.name]
         lines += ["", f"{node.slug}:"]
         lines.append(f"  columns: {', '.join(f'{name}: {t}' for name, t in node.schema.items())}")
         if node.streams:
-            lines.append(f"  ordering: {'in place' if node.name in facts.in_order else 'by arrival'}")
+            lines.append(f"  ordering: {'in place' if node.name in facts.order.in_order else 'by arrival'}")
             if sorting:
                 lines.append(f"  sorted by: {', '.join(map(sort_words, sorting))}, file by file")
             hidden = [*([ARRIVAL_COLUMN] if need.arrival else []), *([DOCUMENT_COLUMN] if need.document else [])]
@@ -241,9 +243,9 @@ def _estimated(found: Any) -> dict[str, Any] | None:
 
 def _node_properties(plan: Plan, node: PlanNode) -> dict[str, Any]:
     facts = plan.facts
-    need = facts.required[node.name]
+    need = facts.columns.required[node.name]
     return {
-        "ordering": {"in_place": node.name in facts.in_order, "arrival": need.arrival},
+        "ordering": {"in_place": node.name in facts.order.in_order, "arrival": need.arrival},
         "columns_used": sorted(need.columns),
         "fallible": node.name in facts.fallible,
         "engine": engine(plan, node),

@@ -22,18 +22,18 @@ _ONE_TASK = f"no shuffle: one task has all records (inputs of up to {shown_size(
 def buffer_lines(plan: Plan, node: PlanNode) -> list[str]:
     """The class of a node, and what arbitration would do with it."""
     facts = plan.facts
-    found = facts.predicted[node.name]
+    found = facts.resources.predicted[node.name]
     reclaim = f"predicted_subtree_reclaim={shown_size(found.subtree_reclaim)}"
     return [
-        f"  buffer: {facts.buffers[node.name]}",
-        f"  arbitration: {facts.holders[node.name]}, {_peak_and_freed(found)}, {reclaim}",
+        f"  buffer: {facts.resources.buffers[node.name]}",
+        f"  arbitration: {facts.resources.holders[node.name]}, {_peak_and_freed(found)}, {reclaim}",
     ]
 
 
 def edge_lines(plan: Plan) -> list[str]:
     """Where records wait between two nodes, each with what Spark has in the place of a slot."""
     lines = []
-    for edge in plan.facts.edges:
+    for edge in plan.facts.resources.edges:
         producer = plan[edge.producer]
         port = "" if edge.port is None else f", port={edge.port}"
         lines += [
@@ -41,7 +41,7 @@ def edge_lines(plan: Plan) -> list[str]:
             f"edge {producer.slug} -> {plan[edge.consumer].slug}:",
             f"  buffer: node_buffer (slot={edge.slot}{port})",
             f"  arbitration: {SLOT}, {_peak_and_freed(_waiting(plan.facts, edge))} (producer: {producer.type_word})",
-            f"  spark: {_ONE_TASK if is_small(plan.facts.input_bytes) else _SPARK[edge.how]}",
+            f"  spark: {_ONE_TASK if is_small(plan.facts.resources.input_bytes) else _SPARK[edge.how]}",
         ]
     return lines
 
@@ -77,9 +77,9 @@ def budget_lines(plan: Plan) -> list[str]:
 def memory_json(plan: Plan, node: PlanNode) -> dict[str, Any]:
     """The same for machines: what is said about a node."""
     facts = plan.facts
-    holder, found = facts.holders[node.name], facts.predicted[node.name]
+    holder, found = facts.resources.holders[node.name], facts.resources.predicted[node.name]
     return {
-        "buffer": facts.buffers[node.name],
+        "buffer": facts.resources.buffers[node.name],
         "spill_priority": None if holder.spill_priority is None else holder.shown_priority,
         "can_back_pressure": holder.can_back_pressure,
         "predicted_peak_bytes": found.peak,
@@ -96,10 +96,10 @@ def edges_json(plan: Plan) -> list[dict[str, Any]]:
             "port": edge.port,
             "consumer": plan[edge.consumer].slug,
             "slot": edge.slot,
-            "spark": "none" if is_small(plan.facts.input_bytes) else edge.how,
+            "spark": "none" if is_small(plan.facts.resources.input_bytes) else edge.how,
             "predicted_peak_bytes": _waiting(plan.facts, edge).peak,
         }
-        for edge in plan.facts.edges
+        for edge in plan.facts.resources.edges
     ]
 
 
@@ -123,13 +123,13 @@ def storage_json(plan: Plan) -> dict[str, Any]:
 def _spills(plan: Plan) -> dict[str, int]:
     """By node whose state Spark can spill: how much it holds; 0 where nobody knows."""
     facts = plan.facts
-    holders = {name: holder for name, holder in facts.holders.items() if holder.accumulates and holder.spills}
-    return {name: facts.predicted[name].freed for name in holders}
+    holders = {name: holder for name, holder in facts.resources.holders.items() if holder.accumulates and holder.spills}
+    return {name: facts.resources.predicted[name].freed for name in holders}
 
 
 def _waiting(facts: Facts, edge: BufferEdge) -> Predicted:
     """A slot holds all that its producer makes, and gives it back when it was read."""
-    volume = facts.predicted[edge.producer].peak
+    volume = facts.resources.predicted[edge.producer].peak
     return Predicted(volume, volume)
 
 

@@ -13,7 +13,6 @@ from typing import Any, TextIO
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.report.summary import print_summary, size
 
-_PHASES = {"files_found": "planning", "publishing": "publishing", "published": "publishing"}
 Listener = Callable[[str, dict[str, Any]], None]
 _Says = Callable[..., None]
 _BAR = 10

@@ -53,7 +53,10 @@ def print_summary(report: RunReport, console: Console, seconds: float) -> None:
     for path in report.removed:
         line(f"  removed: {path}   (an earlier run wrote it, this one does not)")
     verdict = "done with dead letters" if report.dead_letters else "done"
-    line(f"{report.pipeline}: {verdict} in {seconds:.1f} s", "bold yellow" if report.dead_letters else "bold green")
+    line(
+        f"{report.identity.pipeline}: {verdict} in {seconds:.1f} s",
+        "bold yellow" if report.dead_letters else "bold green",
+    )
 
 
 def _staged(report: RunReport) -> list[str]:

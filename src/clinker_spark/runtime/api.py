@@ -25,8 +25,9 @@ from clinker_spark.runtime.run.memory import few_arenas, session_memory
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.report import RunReport
-from clinker_spark.runtime.run.variables import give_values, settle_values
+from clinker_spark.runtime.run.variables import with_found_values
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.passes import RunContext
 from clinker_spark.spark.session.sessions import SparkSession, session, working_session
 
 
@@ -54,13 +55,8 @@ class Pipeline:
             used = working_session(spark or self._session())
             plan = _showing(self.plan, ref)
             files = found_files(used, plan, base, options.now)
-
-            def build() -> Builder:
-                return with_known_order(plan, lambda known: Builder(used, known, contexts(known, options), files))
-
-            values = settle_values(plan, build)
-            builder = build()
-            give_values(builder, values)
+            context = with_known_order(RunContext(used, plan, contexts(plan, options), files))
+            builder = Builder(with_found_values(context))
             stream = builder.settle(plan[ref.node], builder.stream(ref))
         return stream.frame.select(*[quote(name) for name in plan[ref.node].schema])
 

@@ -192,7 +192,7 @@ COMBINE = """
 def test_which_sources_are_read_from_their_own_files(tmp_path: Path) -> None:
     more = (OUTPUT % "c").replace("out,", "more,").replace("out.csv", "more.csv")
     of = plan(tmp_path, tail=COMBINE % ("s", "b") + OUTPUT % "both" + more)
-    found = {name: (sides.probe, sides.build) for name, sides in of.facts.sides.items()}
+    found = {name: (sides.probe, sides.build) for name, sides in of.facts.flow.sides.items()}
     assert found == {"s": (True, False), "b": (False, True), "c": (True, False)}
     mine, build = letter(b"1", 1, "id,name", id="1", name=""), letter(b"x,1", 1, "id,price", "b", id="x", price="1")
     feed = replay_files(of, [mine, build], tmp_path)

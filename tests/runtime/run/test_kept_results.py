@@ -24,7 +24,7 @@ def test_totals_of_several_outputs(bench: Any) -> None:
     bench.file("orders.csv", "city,n\nBern,1\nBasel,9\nBern,2\nChur,x\n")
     pipeline = PIPELINE + "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
     plan = prepare(bench.file("pipeline.yaml", pipeline))
-    assert plan.facts.materialized == ("cities",)
+    assert plan.facts.order.materialized == ("cities",)
     kept: dict[str, int] = {}
     rdds = bench.spark.sparkContext._jsc.getPersistentRDDs
     before = rdds().size()

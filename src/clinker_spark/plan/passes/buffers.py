@@ -30,7 +30,7 @@ def find_buffers(plan: Plan, facts: Facts) -> Facts:
         else STREAMING
         for node in plan.nodes
     }
-    return replace(facts, holders=holders, edges=edges, buffers=buffers)
+    return replace(facts, resources=replace(facts.resources, holders=holders, edges=edges, buffers=buffers))
 
 
 def _blocks(node: PlanNode, holder: Holder) -> bool:
@@ -41,7 +41,7 @@ def _blocks(node: PlanNode, holder: Holder) -> bool:
 
 
 def _holder(node: PlanNode, facts: Facts) -> Holder:
-    return SORT if node.name in facts.sorts else node.holder
+    return SORT if node.name in facts.order.sorts else node.holder
 
 
 def _edges(plan: Plan, facts: Facts) -> Iterator[BufferEdge]:
@@ -49,8 +49,8 @@ def _edges(plan: Plan, facts: Facts) -> Iterator[BufferEdge]:
     for producer in plan.nodes:
         for reader in dict.fromkeys(plan.readers(producer.name)):
             for i, ref in enumerate(reader.inputs):
-                how = "shuffle" if reader.name in facts.sorts else reader.moved(i)
-                how = KEPT if producer.name in facts.materialized else how
+                how = "shuffle" if reader.name in facts.order.sorts else reader.moved(i)
+                how = KEPT if producer.name in facts.order.materialized else how
                 if ref.node == producer.name and how is not None:
                     yield BufferEdge(producer.name, ref.port, reader.name, 0, how)
 

@@ -24,19 +24,18 @@ from clinker_spark.runtime.commit import manifest as manifests
 from clinker_spark.runtime.commit.claims import Claim, Refusal, check_claims, check_nesting, refused
 from clinker_spark.runtime.commit.journal import Journal, Step, remove_attempts, remove_tree
 from clinker_spark.runtime.commit.locks import Busy, Locks, identity, lock_file
-from clinker_spark.runtime.commit.manifest import Round, Written, manifest_path
+from clinker_spark.runtime.commit.manifest import Written, manifest_path
 from clinker_spark.runtime.commit.recovery import (
     OTHER,
     OWNER,
     POINTER,
-    Recovered,
     attempt_name,
     process_began,
     recover,
 )
 from clinker_spark.runtime.commit.seam import FILE, FOLDER, SYSTEM, Files, Lock, is_stream
 from clinker_spark.runtime.commit.signals import undisturbed
-from clinker_spark.runtime.commit.staging import Claimed, Made, Staging, missing_folders
+from clinker_spark.runtime.commit.staging import Claimed, Made, Provenance, Staging, missing_folders
 from clinker_spark.runtime.errors import IoError
 
 _MANIFEST_WAIT = 60.0
@@ -70,13 +69,7 @@ class Attempt:
     """Only what has more than one file, or may be removed later, needs one."""
 
     claims: dict[str, Claim] = field(default_factory=dict)
-    inputs: list[dict[str, Any]] = field(default_factory=list)
-    replayed: list[str] | None = None
-    """In a replay: the dead letters whose records are added to outputs. They come to those of earlier replays; a whole
-    run starts anew."""
-    round: tuple[int, Round] | None = None
-    """In a replay: the number of its files, and the dead letters that they are made of; none, if it has no files."""
-    recovered: list[Recovered] = field(default_factory=list)
+    provenance: Provenance = field(default_factory=Provenance)
     warnings: list[Diagnostic] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     """Files of earlier runs that this one no longer writes."""
@@ -169,7 +162,6 @@ class Attempt:
 
     def _recover(self, homes: list[Path]) -> None:
         found = recover(self.files, homes, held=[str(path) for path in self.locks.held])
-        self.recovered += found
         mine = {*self._places.values(), *(manifest_path(home, self.pipeline) for home in homes)}
         for item in found:
             if item.is_unfinished and mine & set(map(Path, item.places)):

@@ -29,10 +29,10 @@ _HELP = "nothing was published; run again when nobody writes to it, or let write
 
 def check_inputs(state: RunState) -> None:
     """Raises `IoError` when an input is no longer what it was when it was chosen. After that, inputs may change."""
-    found = changed_inputs(state.plan, state.files, state.storage)
+    found = changed_inputs(state.plan, state.files, state.inputs.storage)
     if found:
         raise IoError(found)
-    state.inputs_read = True
+    state.inputs.compared = True
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def changes_explained(state: RunState) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = [] if state.inputs_read else changed_inputs(state.plan, state.files, state.storage)
+        found = [] if state.inputs.compared else changed_inputs(state.plan, state.files, state.inputs.storage)
         if not found:
             raise
         more = error.diagnostics if isinstance(error, ClinkerError) else ()

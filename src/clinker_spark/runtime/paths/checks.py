@@ -68,7 +68,7 @@ def check_paths(plan: Plan, options: Options, files: Files) -> tuple[Diagnostic,
 def _without_file(plan: Plan) -> Iterator[Diagnostic]:
     """Outputs for each input file, of records that belong to none."""
     for node in plan.outputs:
-        blocking = plan.facts.mixes_files.get(node.name) if node.per_file else None
+        blocking = plan.facts.files.mixes_files.get(node.name) if node.per_file else None
         if blocking is not None:
             message = f"the records of '{blocking}' are made of several files, and '{node.name}' wants one of each"
             help_text = "write a path without {source_file} and {source_path}"

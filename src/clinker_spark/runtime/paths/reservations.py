@@ -31,8 +31,11 @@ class Asking(Protocol):
 
     plan: Plan
     options: Options
-    base: Path
-    files: dict[str, tuple[SourceFile, ...]]
+
+    @property
+    def base(self) -> Path: ...
+    @property
+    def files(self) -> dict[str, tuple[SourceFile, ...]]: ...
 
 
 class Running(Asking, Protocol):
@@ -66,7 +69,7 @@ def _claims(state: Asking, places: Mapping[str, Target]) -> list[Claim]:
 
 def reserve(state: Running, places: Mapping[str, Target]) -> None:
     """Lock everything that the run writes, and make sure that it may. Raises `IoError` before the first job."""
-    state.attempt.inputs = _inputs(state)
+    state.attempt.provenance.inputs = _inputs(state)
     with located(state):
         state.attempt.claim(_claims(state, places), _protected(state))
     check_round(state.plan, state.options, state.base)

@@ -63,7 +63,7 @@ def as_json(node: SourcePlan) -> bool:
 def check_parts(plan: Plan) -> None:
     """Raises `InputError` when the records of one source cannot be fed without those of another."""
     problems = []
-    for name, sides in plan.facts.sides.items():
+    for name, sides in plan.facts.flow.sides.items():
         if sides.probe and sides.build:
             node = plan[name]
             message = f"dead letters cannot be replayed: the records of '{name}' are also looked up by others"

@@ -63,7 +63,7 @@ def replay_files(
     `once`, nothing is fed that could not be known the next time. Raises `InputError` for letters that cannot be fed.
     `plan` is that of the pipeline, `path` where the letters are."""
     check_parts(plan)
-    flowing = {name for name, sides in plan.facts.sides.items() if sides.probe}
+    flowing = {name for name, sides in plan.facts.flow.sides.items() if sides.probe}
     feed = Feed(path=path, known=known)
     problems: list[Diagnostic] = []
     writers: dict[tuple[str, str, str], Writer] = {}

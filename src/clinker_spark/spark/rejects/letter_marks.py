@@ -9,11 +9,11 @@ from collections.abc import Sequence
 PREFIX = "_cxl_dlq_"
 REQUIRED = ("source_file", "source_name", "source_row", "stage")
 """The columns that every dead-letter file has, after `PREFIX`."""
-HASH_DIGITS = 16
-CELL_SEPARATOR = "\x1f"
+_HASH_DIGITS = 16
+_CELL_SEPARATOR = "\x1f"
 
 
 def source_hash(cells: Sequence[str | None], line: str | None) -> str:
     """What `source_hash` says of a record with these cells and this line."""
-    texts = (CELL_SEPARATOR.join(cell or "" for cell in cells), line or "")
-    return "-".join(hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS] for text in texts)
+    texts = (_CELL_SEPARATOR.join(cell or "" for cell in cells), line or "")
+    return "-".join(hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS] for text in texts)

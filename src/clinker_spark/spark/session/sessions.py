@@ -88,9 +88,10 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def share_of_tasks(spark: SparkSession) -> float:
-    """The share of tasks that are done in the jobs that run now; 0 where the session does not say."""
+    """The share of tasks that are done in the jobs that run now; 0 where the session does not say, as Spark Connect,
+    or is gone."""
     stages = []
-    with jvm.while_it_lives():  # Spark Connect has no context
+    with jvm.while_it_lives():
         tracker = spark.sparkContext.statusTracker()
         stages = [
             info

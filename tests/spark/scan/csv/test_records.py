@@ -17,6 +17,7 @@ from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import read_split
 from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile
+from tests.support.read_requests import read_request
 
 ID, NAME = Column(name="id", type="int"), Column(name="name", type="string")
 QTY = Column(name="qty", type="nullable(int)")
@@ -29,8 +30,7 @@ def write(folder: Path, data: bytes | str, name: str = "f.csv") -> SourceFile:
 
 
 def request(files: Any, columns: tuple[Column, ...] = (ID, NAME), *, options: Any = None, **more: Any) -> ReadRequest:
-    files = (files,) if isinstance(files, SourceFile) else tuple(files)
-    return ReadRequest("s", files, columns, CsvRead(**(options or {})), **more)
+    return read_request(files, columns, CsvRead(**(options or {})), **more)
 
 
 def rows(req: ReadRequest, pieces: int = 1, block: int = 1 << 20) -> list[dict[str, Any]]:

@@ -43,7 +43,7 @@ def read_parquet(spark: SparkSession, request: ReadRequest) -> Scan:
     _check(request, parts)
     declared = {file_name(column) for column in request.columns}
     widened: tuple[str, ...] = ()
-    if request.on_unmapped == "auto_widen":
+    if request.conventions.on_unmapped == "auto_widen":
         names = (name for part in parts for name in _undeclared(part.schema, declared))
         widened = tuple(dict.fromkeys(names))
     fallible = any(
@@ -177,7 +177,7 @@ def _check(request: ReadRequest, parts: list[_Part]) -> None:
                 message = f"column '{column.name}' is {column.type} in the schema and {source.shown} in '{name}'"
                 help_text = "declare the type that the file has, and convert the values in a transform"
                 tell(part, column.name, [Diagnostic("E247", message, help=help_text)])
-        if request.on_unmapped == "reject":
+        if request.conventions.on_unmapped == "reject":
             for extra in _undeclared(part.schema, declared):
                 tell(part, f"+{extra}", reject_undeclared(request, name, [extra]))
     if problems:
