@@ -43,7 +43,7 @@ def read_parquet(spark: SparkSession, request: ReadRequest) -> Scan:
     check_parts(request, parts)
     declared = {file_name(column) for column in request.columns}
     widened: tuple[str, ...] = ()
-    if request.on_unmapped == "auto_widen":
+    if request.conventions.on_unmapped == "auto_widen":
         names = (name for part in parts for name in undeclared(part.schema, declared))
         widened = tuple(dict.fromkeys(names))
     fallible = any(
@@ -137,15 +137,8 @@ def _part(spark: SparkSession, file: int, path: str, known: dict[str, st.StructT
         written = str(opened.schema) + str(opened.schema_arrow.metadata)
         rows = opened.metadata.num_rows
     if written not in known:
-        known[written] = spark.read.parquet(_uri(path)).schema
-    return Part(file, _uri(path), known[written], rows)
-
-
-def _uri(path: str) -> str:
-    """A path that Hadoop does not take for a pattern, and that is local whatever the default file system is."""
-    absolute = os.path.abspath(path)
-    escaped = "".join(f"\\{char}" if char in "{}[]*?\\" else char for char in absolute)
-    return f"file://{escaped}"
+        known[written] = spark.read.parquet(hadoop_path(path)).schema
+    return Part(file, hadoop_path(path), known[written], rows)
 
 
 # ---------------------------------------------------------------- columns
@@ -184,7 +177,7 @@ def check_parts(request: ReadRequest, parts: list[Part]) -> None:
                 message = f"column '{column.name}' is {column.type} in the schema and {source.shown} in '{name}'"
                 help_text = "declare the type that the file has, and convert the values in a transform"
                 tell(part, column.name, [Diagnostic("E247", message, help=help_text)])
-        if request.on_unmapped == "reject":
+        if request.conventions.on_unmapped == "reject":
             for extra in undeclared(part.schema, declared):
                 tell(part, f"+{extra}", reject_undeclared(request, name, [extra]))
     if problems:
