@@ -32,12 +32,12 @@ _PER_PARTITION = 1 << 33
 def read_dataset(spark: SparkSession, request: ReadRequest) -> Scan:
     """The rows that the options ask for. Raises InputError when query, dataset and schema do not fit together."""
     [file] = request.files
-    dataset = Dataset.open(file.path.removesuffix("/dataset.json"))
+    dataset = Dataset.open(file.origin.removesuffix("/dataset.json"))
     asked: Query = request.options.query()
     known = layout_of(dataset, asked).schema.names
     names = [file_name(column) for column in request.columns]
-    widens = request.on_unmapped == "auto_widen"
-    if not widens and request.on_unmapped != "reject":
+    widens = request.conventions.on_unmapped == "auto_widen"
+    if not widens and request.conventions.on_unmapped != "reject":
         # A name may lead into a struct with dots: then the column is its beginning.
         heads = {name if name in known else name.split(".")[0] for name in names}
         asked = request.options.query(columns=tuple(name for name in known if name in heads) or tuple(known[:1]))
@@ -54,9 +54,9 @@ def read_dataset(spark: SparkSession, request: ReadRequest) -> Scan:
         len(partitions.groups),
         [*fields, (_METADATA, "STRUCT<row_index: BIGINT>")],
         lambda number: _numbered(partitions, number, request.limit),
-        progress=request.progress,
-        meter=request.meter,
-        here=request.here,
+        progress=request.readers.progress,
+        meter=request.readers.meter,
+        here=request.readers.here,
     )
     columns = projection(request, PartFile(schema, 0, 0, 0), widened, fallible=fallible)
     return Scan(
