@@ -30,6 +30,7 @@ from clinker_spark.runtime.discover.sources import discover
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.passes import RunContext
 from clinker_spark.spark.session.sessions import session
 
 EQUI = """
@@ -156,7 +157,7 @@ def ranges(spark: SparkSession, folder: Path, points: int, spans: int, fraction:
         plan = prepare(path)
         began = time.perf_counter()
         files = {source.name: discover(source, folder, Options().now).files for source in plan.sources}
-        builder = Builder(spark, plan, contexts(plan, Options()), files)
+        builder = Builder(RunContext(spark, plan, contexts(plan, Options()), files))
         found = builder.stream(StreamRef("found")).frame.count()
         return time.perf_counter() - began, found
 
@@ -246,7 +247,7 @@ def latest(spark: SparkSession, folder: Path, rows: int, runs: int) -> None:
 
     def ours() -> int:
         files = {source.name: discover(source, folder, Options().now).files for source in plan.sources}
-        builder = Builder(spark, plan, contexts(plan, Options()), files)
+        builder = Builder(RunContext(spark, plan, contexts(plan, Options()), files))
         return builder.stream(StreamRef("priced")).frame.count()
 
     def frames() -> tuple[DataFrame, DataFrame]:

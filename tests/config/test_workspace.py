@@ -59,7 +59,13 @@ SUPPORTED = """\
 compress = "auto"
 
 [storage.staging]
-enabled = false
+enabled = true
+dir = "stage"
+disk_cap_bytes = "10GB"
+verify = "none"
+on_existing = "reuse"
+cleanup = "never"
+patterns = ["*.csv", "/mnt/share/**"]
 
 [catalog]
 rules_root = "cxl"
@@ -79,11 +85,11 @@ def test_everything_at_once() -> None:
     found = parse_workspace(Source("clinker.toml", SUPPORTED), Path("/w/clinker.toml"))
     assert found.warnings == () and found.root == Path("/w")
     config = found.config
-    assert (config.storage.spill.compress, config.storage.staging.enabled, config.group.root) == (
-        "auto",
-        False,
-        "group",
-    )
+    assert (config.storage.spill.compress, config.group.root) == ("auto", "group")
+    staging = config.storage.staging
+    assert (staging.enabled, staging.dir, staging.disk_cap_bytes) == (True, "stage", 10 * 1000**3)
+    assert (staging.verify, staging.on_existing, staging.cleanup) == ("none", "reuse", "never")
+    assert staging.patterns == ("*.csv", "/mnt/share/**")
     assert config.catalog.rules_root == "cxl"
     assert (config.spark.master, config.spark.conf) == (
         "local[2]",
@@ -98,9 +104,35 @@ def test_what_nothing_acts_on_is_refused_at_its_key() -> None:
     assert {d.code for d in found} == {"E009"}
     keys = [FULL[d.span.start : d.span.end] for d in found if d.span is not None]
     assert keys == [
-        "dir", "disk_cap_bytes", "compress", "enabled", "dir", "patterns", "verify", "mode", "local_spool_dir",
+        "dir", "disk_cap_bytes", "compress", "mode", "local_spool_dir",
         "failed_retention_seconds", "max_attempt_bytes", "root", "shard", "schemas", "resources",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "key"),
+    [
+        ('enabled = true\npatterns = ["*"]', "E006", "enabled"),
+        ('enabled = true\ndir = "x"', "E006", "enabled"),
+        ('enabled = true\ndir = "x"\npatterns = []', "E006", "enabled"),
+        ('patterns = ["*.csv", "[a"]', "E212", '"[a"'),
+        ("patterns = 5", "E007", "5"),
+        ('verify = "sha256"', "E007", '"sha256"'),
+        ('on_existing = "keep"', "E007", '"keep"'),
+        ('cleanup = "sometimes"', "E007", '"sometimes"'),
+        ('disk_cap_bytes = "10 parsecs"', "E215", '"10 parsecs"'),
+        ('enabled = "yes please"', "E007", '"yes please"'),
+        ('format = "parquet"', "E005", "format"),
+        ("[storage.staging.more]", "E005", "more"),
+    ],
+)
+def test_what_is_wrong_with_staging_is_said_at_its_key(text: str, code: str, key: str) -> None:
+    given = f"[storage.staging]\n{text}\n"
+    with pytest.raises(ConfigError) as caught:
+        read(given)
+    [found] = caught.value.diagnostics
+    assert found.code == code and found.span is not None and found.help
+    assert given[found.span.start : found.span.end] == key
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,6 @@ from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.commit.claims import Claim
 from clinker_spark.runtime.commit.seam import Info, Lock, PosixFiles
 
-HALF_DONE = ("write", "copy")
-"""Calls that can stop in the middle."""
-
 
 class Crash(BaseException):
     """The process is dead: whoever catches this cannot do anything any more."""
@@ -70,6 +67,12 @@ class FaultyFiles:
     def _half(self, name: str, *args: Any) -> None:
         if name == "write":
             self.real.write(args[0], args[1][: len(args[1]) // 2])
+        if name == "append":
+            self.real.append(args[0], args[1][: len(args[1]) // 2])
+        if name == "close":  # the system has let go all the same
+            self.real.close(args[0])
+        if name == "share":
+            self.real.unlock(args[0], remove=False)
         if name == "unlock":  # the file could not be removed; the system has let go all the same
             self.real.unlock(args[0], remove=False)
         if name == "copy" and args[0].is_file():

@@ -125,7 +125,7 @@ def test_files_of_inputs_that_are_not_read_stay(tmp_path: Path) -> None:
 
     def daily(inputs: list[str], written: list[str]) -> None:
         run = begin([claim])
-        run.inputs = [{"name": name, "path": name, "size": 1, "mtime_ns": 1} for name in inputs]
+        run.provenance.inputs = [{"name": name, "path": name, "size": 1, "mtime_ns": 1} for name in inputs]
         for name in written:
             run.put(make(run.folder(tmp_path / "x", "o"), name, name), tmp_path / f"{name}.csv", "o", name)
         run.publish()
@@ -404,13 +404,13 @@ def test_small_files_are_replaced_in_one_step(tmp_path: Path) -> None:
 def test_the_manifest_says_what_was_written_and_read(tmp_path: Path) -> None:
     place = tmp_path / "o.csv"
     run = begin([Claim("o", place)])
-    run.inputs = [{"name": "i.csv", "path": "/i.csv", "size": 3, "mtime_ns": 4}]
+    run.provenance.inputs = [{"name": "i.csv", "path": "/i.csv", "size": 3, "mtime_ns": 4}]
     run.put(make(run.folder(place, "o"), "final", "new"), place, "o")
     run.publish()
     found = load(FILES, tmp_path, "test")
     written = found.outputs["o.csv"]["o.csv"]
     assert written.size == 3 and written.mtime_ns == place.stat().st_mtime_ns and written.hash == FILES.digest(place)
-    assert found.inputs == run.inputs and found.run == run.execution_id
+    assert found.inputs == run.provenance.inputs and found.run == run.execution_id
     assert all(p.name.startswith(".") or p == place for p in tmp_path.iterdir())  # no source reads hidden files
 
 

@@ -49,7 +49,18 @@ def rewritten(path: Path) -> str:
     """The fixture with the facts as they are now."""
     head = path.read_text(encoding="utf-8").split(LINE)[0]
     plan = planned(head)
-    return head + LINE + "".join(shown(name, getattr(plan.facts, name)) for name in owned(owner(path)))
+    known = dict(facts_of(plan.facts))
+    return head + LINE + "".join(shown(name.rpartition(".")[2], known[name]) for name in owned(owner(path)))
+
+
+def facts_of(facts: Any, within: str = "") -> Iterator[tuple[str, Any]]:
+    """All facts, by name; those of a group after its name: `order.sorting`."""
+    for field in fields(facts):
+        value = getattr(facts, field.name)
+        if is_dataclass(value):
+            yield from facts_of(value, f"{field.name}.")
+        else:
+            yield f"{within}{field.name}", value
 
 
 def planned(text: str) -> Plan:
@@ -124,15 +135,19 @@ def _goes_without_saying(value: Any, item: Any) -> bool:
 
 
 def _ownership() -> dict[str, list[str]]:
-    """By pass: the fields of `Facts` whose docstrings name it."""
-    [cls] = ast.parse(inspect.getsource(Facts)).body
-    assert isinstance(cls, ast.ClassDef)
+    """By pass: the fields of `Facts`, and of its groups, whose docstrings name it."""
+    nothing = Facts()
     found: dict[str, list[str]] = {}
-    for field, doc in zip(cls.body, cls.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):
-            assert isinstance(doc.value, ast.Constant)
-            name = str(doc.value.value).rstrip("`").rpartition("`passes.")[2]
-            found.setdefault(name, []).append(field.target.id)
+    for prefix, group in [("", nothing), *((f"{f.name}.", getattr(nothing, f.name)) for f in fields(Facts))]:
+        if not is_dataclass(group):
+            continue
+        [cls] = ast.parse(inspect.getsource(type(group))).body
+        assert isinstance(cls, ast.ClassDef)
+        for field, doc in zip(cls.body, cls.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(doc, ast.Expr):
+                assert isinstance(doc.value, ast.Constant)
+                name = str(doc.value.value).rstrip("`").rpartition("`passes.")[2]
+                found.setdefault(name, []).append(prefix + field.target.id)
     return found
 
 

@@ -14,7 +14,7 @@ import pytest
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
-from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.metrics import Metrics
 from tests.property.accounting_graphs import FORMATS, Graph, count_file, generated
 
 PLAIN = 8
@@ -25,10 +25,10 @@ SEEDS = 60 if os.environ.get("CLINKER_CASES") == "all" else PLAIN
 def first_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers are right at once: nothing is counted again, which would hide that they were not."""
 
-    def recount(_: Builder, name: str) -> None:
+    def recount(_: Metrics, name: str) -> None:
         raise AssertionError(f"counted again: {name}")
 
-    monkeypatch.setattr(Builder, "recount", recount)
+    monkeypatch.setattr(Metrics, "recount", recount)
 
 
 def letters_of(folder: Path) -> int:

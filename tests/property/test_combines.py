@@ -31,6 +31,8 @@ from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.memo import Memo
+from clinker_spark.spark.operators.passes import Find, Pass, RunContext
 from clinker_spark.spark.operators.stream import Stream
 
 COLUMNS = {
@@ -228,14 +230,14 @@ def run_cases(spark: SparkSession, folder: Path, cases: list[tuple[Shape, str, s
         if key not in plans:
             plans[key] = plan_of(folder, shape, match, on_miss, number)
         plan: Any = plans[key]
-        builder = Builder(spark, plan, contexts(plan, Options()), {}, letters=True, suspects=frozenset())
-        builder.forced_join = forced
-        needs = plan.facts.required
+        needs = plan.facts.columns.required
         streams = {
             name: made.select(*sorted(needs[name].columns), ARRIVAL_COLUMN)
             for name, made in (("a", left), ("b", right))
         }
-        builder._built = {name: {None: Stream(made, in_place=False)} for name, made in streams.items()}
+        context = RunContext(spark, plan, contexts(plan, Options()), {}, forced_join=forced)
+        built = {name: {None: Stream(made, in_place=False)} for name, made in streams.items()}
+        builder = Builder(context, Pass(Find(frozenset())), Memo(built))
         frames.append(results(builder, number, match))
     found: dict[int, list[Any]] = {}
     for row in reduce(DataFrame.unionByName, frames).collect():

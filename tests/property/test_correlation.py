@@ -322,7 +322,7 @@ def test_output_is_a_run_without_what_was_taken_back(spark: Any, tmp_path: Path,
         name: max((i for i in range(1, len(rows) + 1) if (name, i) not in bad), default=0)
         for name, rows in case.rows.items()
     }
-    assert report.rollback_cursors == {name: row for name, row in cursors.items() if row}
+    assert report.rollback.rollback_cursors == {name: row for name, row in cursors.items() if row}
 
 
 def _origin(row: dict[str, str]) -> Origin:

@@ -90,12 +90,14 @@ def run(command: click.Command, name: str, args: Sequence[str] | None = None) ->
     except click.exceptions.Exit as error:
         code = error.exit_code
     except click.ClickException as error:
-        error.show()
+        with contextlib.suppress(OSError, ValueError):
+            error.show()
         code = error.exit_code
     except ClinkerError as error:
         from clinker_spark.core.diagnostics.render import render_all, use_color  # only when there is something to say
 
-        click.echo(render_all(error.diagnostics, use_color(sys.stderr)), err=True)
+        with contextlib.suppress(OSError, ValueError):  # the exit code tells, too
+            click.echo(render_all(error.diagnostics, use_color(sys.stderr)), err=True)
         code = error.exit_code
     except BrokenPipeError:
         # The reader (`| head`) has seen enough. Python must not flush into the closed pipe at exit.
@@ -104,7 +106,8 @@ def run(command: click.Command, name: str, args: Sequence[str] | None = None) ->
     except Exception as error:
         if os.environ.get("CLINKER_DEBUG"):
             raise
-        click.echo(_internal_error(name, error), err=True)
+        with contextlib.suppress(OSError, ValueError):
+            click.echo(_internal_error(name, error), err=True)
         code = 1
     sys.exit(code)
 

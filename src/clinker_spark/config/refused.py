@@ -21,13 +21,12 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source import Watermark
 from clinker_spark.config.model.transform import TransformConfig
 from clinker_spark.config.model.variable import VarDecl
-from clinker_spark.config.model.workspace import Catalog, Channel, Group, Publication, Spill, Staging
+from clinker_spark.config.model.workspace import Catalog, Channel, Group, Publication, Spill
 
 _BATCHES = "Spark decides how many records are handled together"
 _CATALOG = "names for files of the workspace"
 _CHANNELS = "channels and groups"
 _PUBLICATION = "another way to publish than a rename beside the output"
-_STAGING = "local copies of input files"
 
 REFUSED: dict[type[Model], dict[str, str]] = {
     Memory: {
@@ -43,7 +42,6 @@ REFUSED: dict[type[Model], dict[str, str]] = {
         "disk_cap_bytes": "a limit for spilled data",
         "compress": "settings of spilled data",
     },
-    Staging: dict.fromkeys(Staging.model_fields, _STAGING),
     Publication: dict.fromkeys(Publication.model_fields, _PUBLICATION),
     Channel: dict.fromkeys(Channel.model_fields, _CHANNELS),
     Group: dict.fromkeys(Group.model_fields, _CHANNELS),

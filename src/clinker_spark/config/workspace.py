@@ -8,10 +8,10 @@ from pathlib import Path
 from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.files import read_source
 from clinker_spark.config.findings.shape import keys
-from clinker_spark.config.findings.translate import validate
+from clinker_spark.config.findings.translate import validate, value_span
 from clinker_spark.config.model.workspace import WorkspaceConfig
 from clinker_spark.config.tree.toml import parse_toml
-from clinker_spark.config.tree.yaml import Mapping
+from clinker_spark.config.tree.yaml import Document, KeyPath, Mapping
 from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.core.span import Source
@@ -28,6 +28,16 @@ class Workspace:
     config: WorkspaceConfig = field(default_factory=WorkspaceConfig)
     path: Path | None = None
     warnings: tuple[Diagnostic, ...] = ()
+    document: Document | None = None
+    """The file with the places of its keys."""
+
+    def diagnostic(self, code: str, message: str, path: KeyPath, help_text: str | None = None) -> Diagnostic:
+        """A finding about a key of clinker.toml."""
+        severity = Severity.WARNING if code.startswith("W") else Severity.ERROR
+        if self.document is None:
+            return Diagnostic(code, message, help=help_text, severity=severity)
+        span = value_span(self.document, path)
+        return Diagnostic(code, message, self.document.source, span, help_text, severity=severity)
 
     def rules_folder(self, given: str | Path | None, from_pipeline: str | None, folder: Path) -> Path:
         """Where CXL modules are: the command line, then the pipeline, then the catalog, then `rules/`."""
@@ -75,4 +85,4 @@ def parse_workspace(source: Source, path: Path) -> Workspace:
     config = validate(WorkspaceConfig, document, (), found)
     if config is None or any(d.severity is Severity.ERROR for d in found):
         raise ConfigError(sorted(found, key=lambda d: d.span.start if d.span else 0))
-    return Workspace(path.absolute().parent, config, path, tuple(found))
+    return Workspace(path.absolute().parent, config, path, tuple(found), document)

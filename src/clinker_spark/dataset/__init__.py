@@ -5,4 +5,14 @@ each chunk covers. `store` reads bytes, `manifest` knows what there is, `selecti
 and `io_loop` bring it into bounded memory, `worker` makes rows of it as soon as nothing can change them any more.
 
 Nothing here writes files or knows Spark: `runtime.dataset` imports events, `spark.dataset` makes DataFrames.
+
+The package can be called, as the short way from Python to Spark:
+
+>>> clinker_spark.dataset("robots/").reader(index="frame", fill_latest_at=True)  # doctest: +SKIP
 """
+
+import sys
+
+import clinker_spark
+
+sys.modules[__name__].__class__ = clinker_spark.CallableDatasets

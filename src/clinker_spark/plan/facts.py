@@ -148,7 +148,7 @@ class BufferEdge:
     slot: int
     """The number of the place where they wait."""
     how: str
-    """What Spark does: `shuffle` or `broadcast`."""
+    """What Spark does: `shuffle`, `broadcast` or `kept`."""
 
 
 @dataclass(frozen=True)
@@ -164,13 +164,9 @@ class Predicted:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """The result of all passes. Names are those of nodes."""
+class OrderFacts:
+    """How records lie, and where they are moved."""
 
-    fallible: frozenset[str] = frozenset()
-    """The nodes at which a record can fail. `passes.fallibility`"""
-    python: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The nodes whose records Python touches, in Arrow batches, and why. `passes.python_rows`"""
     exchanges: frozenset[str] = frozenset()
     """The nodes that send records from task to task. `passes.exchanges`"""
     in_order: frozenset[str] = frozenset()
@@ -181,15 +177,37 @@ class Facts:
     `passes.order`"""
     sorting: Mapping[str, Sorting] = field(default_factory=dict)
     """By which columns the records of each node are known to be sorted. `passes.sorting`"""
+    materialized: tuple[str, ...] = ()
+    """The nodes whose records are kept because several outputs read them. `passes.materialized`"""
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """Which columns nodes hand on."""
+
     required: Mapping[str, Required] = field(default_factory=dict)
     """What must leave each node. `passes.required_columns`"""
+    pass_through: Mapping[str, PassThrough] = field(default_factory=dict)
+    """By source: the cells that its reader finishes, where it does. `passes.pass_through`"""
+    cells: Mapping[str, tuple[Cells, ...]] = field(default_factory=dict)
+    """By output: the cells that it takes as its reader finished them. `passes.pass_through`"""
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """Which files records belong to."""
+
     documents: frozenset[str] = frozenset()
     """The nodes whose records may belong to several files. `passes.documents`"""
     mixes_files: Mapping[str, str] = field(default_factory=dict)
     """By node whose records are of no file in particular: the nearest one before it (or itself) that made them of
     several files. `passes.documents`"""
-    estimates: Mapping[str, Estimate | None] = field(default_factory=dict)
-    """At most how many records leave each node; None where nobody knows. `passes.estimates`"""
+
+
+@dataclass(frozen=True)
+class CorrelationFacts:
+    """What belongs together when a record fails."""
+
     keys: Mapping[str, Keys] = field(default_factory=dict)
     """The correlation columns of each node. `passes.correlation`"""
     correlated: bool = False
@@ -216,12 +234,12 @@ class Facts:
     """Are groups withheld without a look at the others? `passes.row_groups`"""
     writes_every_record: bool = False
     """Is there one output, with one line for each record that does not fail, in source order? `passes.row_groups`"""
-    pass_through: Mapping[str, PassThrough] = field(default_factory=dict)
-    """By source: the cells that its reader finishes, where it does. `passes.pass_through`"""
-    cells: Mapping[str, tuple[Cells, ...]] = field(default_factory=dict)
-    """By output: the cells that it takes as its reader finished them. `passes.pass_through`"""
-    materialized: tuple[str, ...] = ()
-    """The nodes whose records are kept while outputs are written again. `passes.materialized`"""
+
+
+@dataclass(frozen=True)
+class ResourceFacts:
+    """What nodes hold while they run, and in which order jobs start because of that."""
+
     holders: Mapping[str, Holder] = field(default_factory=dict)
     """What each node does with memory. `passes.buffers`"""
     edges: tuple[BufferEdge, ...] = ()
@@ -237,17 +255,48 @@ class Facts:
     """The outputs in the order in which their jobs start. `passes.scheduling`"""
     alike: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By output: those after it, in that order, that the same job can write. `passes.scheduling`"""
+
+
+@dataclass(frozen=True)
+class FlowFacts:
+    """Where records go."""
+
     components: tuple[Component, ...] = ()
     """Where the numbers of records add up. `passes.balance`"""
     sides: Mapping[str, Sides] = field(default_factory=dict)
     """By source: how its records get to outputs. `passes.sides`"""
-    variable_defaults: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class VariableFacts:
+    """Variables that nodes declare for others."""
+
+    defaults: Mapping[tuple[str, str], Any] = field(default_factory=dict)
     """By scope and name: what a declared variable is before it is written. `passes.variables`"""
-    variable_writers: tuple[str, ...] = ()
+    writers: tuple[str, ...] = ()
     """The nodes whose variables must be known before their readers run: init ones first, then as in the plan.
     `passes.variables`"""
     named_sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """By node: the sources that `$source.<name>.x` means in its programs, by name. `passes.variables`"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The result of all passes. Names are those of nodes."""
+
+    fallible: frozenset[str] = frozenset()
+    """The nodes at which a record can fail. `passes.fallibility`"""
+    python: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The nodes whose records Python touches, in Arrow batches, and why. `passes.python_rows`"""
+    estimates: Mapping[str, Estimate | None] = field(default_factory=dict)
+    """At most how many records leave each node; None where nobody knows. `passes.estimates`"""
+    flow: FlowFacts = FlowFacts()
+    order: OrderFacts = OrderFacts()
+    columns: ColumnFacts = ColumnFacts()
+    files: FileFacts = FileFacts()
+    correlation: CorrelationFacts = CorrelationFacts()
+    variables: VariableFacts = VariableFacts()
+    resources: ResourceFacts = ResourceFacts()
     warnings: tuple[Diagnostic, ...] = ()
     """Keys that have no effect in this graph. `passes.effects`"""
     stages: tuple[Stage, ...] = ()

@@ -14,6 +14,7 @@ from clinker_spark.plan.small_inputs import is_small
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Values, Write, sort_words
 from clinker_spark.report.explain_correlation import correlation_json, key_lines, retraction_lines
 from clinker_spark.report.explain_memory import (
+    budget_lines,
     buffer_lines,
     edge_lines,
     edges_json,
@@ -21,14 +22,17 @@ from clinker_spark.report.explain_memory import (
     spill_lines,
     storage_json,
 )
+from clinker_spark.report.explain_staging import StagingPlan, staging_json, staging_lines
 from clinker_spark.report.explain_statistics import statistics
 
 SCHEMA_VERSION = "1"
 
 
-def explain(plan: Plan, form: str) -> str:
-    """The plan in one of the forms text, json and dot."""
-    return {"text": as_text, "json": as_json, "dot": as_dot}[form](plan)
+def explain(plan: Plan, form: str, staging: StagingPlan | None = None) -> str:
+    """The plan in one of the forms text, json and dot. `staging` says which inputs are copied."""
+    if form == "dot":
+        return as_dot(plan)
+    return as_text(plan, staging) if form == "text" else as_json(plan, staging)
 
 
 def display(node: PlanNode) -> str:
@@ -44,7 +48,7 @@ def engine(plan: Plan, node: PlanNode) -> str:
 # ---------------------------------------------------------------- text
 
 
-def as_text(plan: Plan) -> str:
+def as_text(plan: Plan, staging: StagingPlan | None = None) -> str:
     sections = [
         ("Resolved Outputs", _outputs(plan)),
         ("Execution Plan", _stages(plan)),
@@ -56,8 +60,10 @@ def as_text(plan: Plan) -> str:
         ("Retraction", retraction_lines(plan)),
         ("CXL Expressions", _programs(plan)),
         ("Error Handling", _errors(plan)),
+        ("Memory Budget", budget_lines(plan)),
         ("DAG Topology", _topology(plan)),
         ("Statistics", statistics(plan)),
+        ("Staging Plan", staging_lines(staging)),
     ]
     return "\n".join(f"=== {title} ===\n" + "\n".join(lines) + "\n" for title, lines in sections if lines)
 
@@ -112,18 +118,20 @@ def _stages(plan: Plan) -> list[str]:
 
 def _job(plan: Plan, output: str) -> str:
     """The Spark job that writes an output. Small inputs run as one task, and outputs of one kind as one job."""
-    if not is_small(plan.facts.input_bytes):
-        unknown = plan.facts.input_bytes is None
+    if not is_small(plan.facts.resources.input_bytes):
+        unknown = plan.facts.resources.input_bytes is None
         return "one Spark job, parts in parallel" + (
             " (one task if the inputs turn out to be small)" if unknown else ""
         )
-    first = next((name for name in plan.facts.launch_order if output in plan.facts.alike[name]), output)
+    first = next(
+        (name for name in plan.facts.resources.launch_order if output in plan.facts.resources.alike[name]), output
+    )
     return "one Spark job, one task: the inputs are small" if first == output else f"by the job of '{first}'"
 
 
 def _shuffles(plan: Plan, stage: Write) -> str:
     names = ", ".join(stage.shuffles)
-    if names and is_small(plan.facts.input_bytes):
+    if names and is_small(plan.facts.resources.input_bytes):
         return f"none (of larger inputs: {names})"
     return names or "none"
 
@@ -132,11 +140,11 @@ def _properties(plan: Plan) -> list[str]:
     lines = []
     facts = plan.facts
     for node in plan.nodes:
-        need, sorting = facts.required[node.name], facts.sorting[node.name]
+        need, sorting = facts.columns.required[node.name], facts.order.sorting[node.name]
         lines += ["", f"{node.slug}:"]
         lines.append(f"  columns: {', '.join(f'{name}: {t}' for name, t in node.schema.items())}")
         if node.streams:
-            lines.append(f"  ordering: {'in place' if node.name in facts.in_order else 'by arrival'}")
+            lines.append(f"  ordering: {'in place' if node.name in facts.order.in_order else 'by arrival'}")
             if sorting:
                 lines.append(f"  sorted by: {', '.join(map(sort_words, sorting))}, file by file")
             hidden = [*([ARRIVAL_COLUMN] if need.arrival else []), *([DOCUMENT_COLUMN] if need.document else [])]
@@ -203,7 +211,7 @@ def _topology(plan: Plan) -> list[str]:
 # ---------------------------------------------------------------- json
 
 
-def as_json(plan: Plan) -> str:
+def as_json(plan: Plan, staging: StagingPlan | None = None) -> str:
     document = {
         "schema_version": SCHEMA_VERSION,
         "pipeline": plan.file.settings.name,
@@ -212,7 +220,7 @@ def as_json(plan: Plan) -> str:
         "correlation": correlation_json(plan),
         "statistics": {name: _estimated(found) for name, found in plan.estimates.items()},
         "buffer_edges": edges_json(plan),
-        "storage_summary": storage_json(plan),
+        "storage_summary": {**storage_json(plan), "staging": staging_json(staging)},
         "stages": [{"stage": type(stage).__name__.lower(), **asdict(stage)} for stage in plan.facts.stages],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
@@ -235,9 +243,9 @@ def _estimated(found: Any) -> dict[str, Any] | None:
 
 def _node_properties(plan: Plan, node: PlanNode) -> dict[str, Any]:
     facts = plan.facts
-    need = facts.required[node.name]
+    need = facts.columns.required[node.name]
     return {
-        "ordering": {"in_place": node.name in facts.in_order, "arrival": need.arrival},
+        "ordering": {"in_place": node.name in facts.order.in_order, "arrival": need.arrival},
         "columns_used": sorted(need.columns),
         "fallible": node.name in facts.fallible,
         "engine": engine(plan, node),

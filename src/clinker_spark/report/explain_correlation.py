@@ -11,7 +11,7 @@ from clinker_spark.plan.passes.correlation import FEW, MOST_FAILURES
 
 def key_lines(plan: Plan) -> list[str]:
     """Which keys records carry, and what happens to their groups."""
-    if not plan.facts.correlated:
+    if not plan.facts.correlation.correlated:
         return []
     handling = plan.file.error_handling
     lines = []
@@ -19,7 +19,7 @@ def key_lines(plan: Plan) -> list[str]:
         keys = ", ".join(source.config.correlation_key or ())
         lines.append(f"{source.name}: {keys or '<none>'}")
     for output in plan.outputs:
-        own = plan.facts.keys[output.inputs[0].node].own
+        own = plan.facts.correlation.keys[output.inputs[0].node].own
         policy = output.config.correlation_fanout_policy or handling.correlation_fanout_policy
         what = f"groups by {', '.join(n.removeprefix(CK_PREFIX) for n in own)}, policy {policy}" if own else "no groups"
         lines.append(f"output '{output.name}': {what}")
@@ -32,13 +32,17 @@ def key_lines(plan: Plan) -> list[str]:
 
 def _dirty_lines(plan: Plan) -> list[str]:
     """What a run does when records fail: the rule of `runtime.rollback.row_groups`, as far as it is known before."""
-    if plan.facts.by_rows:
-        finish = "cut their lines out of the output" if plan.facts.writes_every_record else "write again without them"
+    if plan.facts.correlation.by_rows:
+        finish = (
+            "cut their lines out of the output"
+            if plan.facts.correlation.writes_every_record
+            else "write again without them"
+        )
         return [
             "with failures: find them, read only the records of their groups, " + finish,
             f"  if more than {MOST_FAILURES:,} records fail, as for pipelines with totals: all is made again",
         ]
-    kept = [f"'{name}'" for name in plan.facts.materialized]
+    kept = [f"'{name}'" for name in plan.facts.order.materialized]
     rule = "what a shuffle made for several outputs is kept, in memory or on disk; the rest is made again"
     return [
         "with failures: find them, make everything again without them, find what is held back",
@@ -50,7 +54,7 @@ def _dirty_lines(plan: Plan) -> list[str]:
 
 def retraction_lines(plan: Plan) -> list[str]:
     """The block of pipelines with aggregates that cut across groups; nothing for others."""
-    relaxed, windows = plan.facts.relaxed, plan.facts.recomputed
+    relaxed, windows = plan.facts.correlation.relaxed, plan.facts.correlation.recomputed
     if not relaxed:
         return []
     policy = plan.file.error_handling.correlation_fanout_policy
@@ -67,11 +71,11 @@ def retraction_lines(plan: Plan) -> list[str]:
 
 def correlation_json(plan: Plan) -> dict[str, Any] | None:
     """The same for machines; None without keys."""
-    if not plan.facts.correlated:
+    if not plan.facts.correlation.correlated:
         return None
     return {
         "keys": {source.name: list(source.config.correlation_key or ()) for source in plan.sources},
-        "relaxed_aggregates": list(plan.facts.relaxed),
-        "recomputed_windows": list(plan.facts.recomputed),
+        "relaxed_aggregates": list(plan.facts.correlation.relaxed),
+        "recomputed_windows": list(plan.facts.correlation.recomputed),
         "scope": plan.file.error_handling.retraction_scope,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from clinker_spark.plan.budget import DEFAULT_SHARE, cores, run_budget
 from clinker_spark.plan.facts import BufferEdge, Facts, Predicted
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import SLOT, shown_size
@@ -12,6 +13,7 @@ from clinker_spark.plan.small_inputs import SMALL, is_small
 
 _SPARK = {
     "shuffle": "shuffle: written to disk by the tasks that make the records, read by those that take them",
+    "kept": "kept, in memory or on disk, until its last reader is done",
     "broadcast": "broadcast: every task holds all of it, and it is never spilled",
 }
 _ONE_TASK = f"no shuffle: one task has all records (inputs of up to {shown_size(SMALL)} in all)"
@@ -20,18 +22,18 @@ _ONE_TASK = f"no shuffle: one task has all records (inputs of up to {shown_size(
 def buffer_lines(plan: Plan, node: PlanNode) -> list[str]:
     """The class of a node, and what arbitration would do with it."""
     facts = plan.facts
-    found = facts.predicted[node.name]
+    found = facts.resources.predicted[node.name]
     reclaim = f"predicted_subtree_reclaim={shown_size(found.subtree_reclaim)}"
     return [
-        f"  buffer: {facts.buffers[node.name]}",
-        f"  arbitration: {facts.holders[node.name]}, {_peak_and_freed(found)}, {reclaim}",
+        f"  buffer: {facts.resources.buffers[node.name]}",
+        f"  arbitration: {facts.resources.holders[node.name]}, {_peak_and_freed(found)}, {reclaim}",
     ]
 
 
 def edge_lines(plan: Plan) -> list[str]:
     """Where records wait between two nodes, each with what Spark has in the place of a slot."""
     lines = []
-    for edge in plan.facts.edges:
+    for edge in plan.facts.resources.edges:
         producer = plan[edge.producer]
         port = "" if edge.port is None else f", port={edge.port}"
         lines += [
@@ -39,7 +41,7 @@ def edge_lines(plan: Plan) -> list[str]:
             f"edge {producer.slug} -> {plan[edge.consumer].slug}:",
             f"  buffer: node_buffer (slot={edge.slot}{port})",
             f"  arbitration: {SLOT}, {_peak_and_freed(_waiting(plan.facts, edge))} (producer: {producer.type_word})",
-            f"  spark: {_ONE_TASK if is_small(plan.facts.input_bytes) else _SPARK[edge.how]}",
+            f"  spark: {_ONE_TASK if is_small(plan.facts.resources.input_bytes) else _SPARK[edge.how]}",
         ]
     return lines
 
@@ -58,12 +60,26 @@ def spill_lines(plan: Plan) -> list[str]:
     return [*shown, total if len(unknown) < len(found) else "Total: unknown"]
 
 
+def budget_lines(plan: Plan) -> list[str]:
+    """The limit, and how it is divided when Spark runs on this machine."""
+    budget = run_budget(plan, plan.file.settings.concurrency.threads or cores())
+    declared = plan.file.settings.memory.declared_limit
+    told = f"default: {DEFAULT_SHARE:.0%} of this machine"
+    if plan.memory_limit is not None:
+        told = "memory.limit" if plan.memory_limit == declared else "--memory-limit"
+    return [
+        f"Memory limit: {shown_size(plan.memory_limit or budget.limit)} [{told}], all processes together",
+        f"Parts: {budget}",
+        f"Tasks at once: {budget.tasks}",
+    ]
+
+
 def memory_json(plan: Plan, node: PlanNode) -> dict[str, Any]:
     """The same for machines: what is said about a node."""
     facts = plan.facts
-    holder, found = facts.holders[node.name], facts.predicted[node.name]
+    holder, found = facts.resources.holders[node.name], facts.resources.predicted[node.name]
     return {
-        "buffer": facts.buffers[node.name],
+        "buffer": facts.resources.buffers[node.name],
         "spill_priority": None if holder.spill_priority is None else holder.shown_priority,
         "can_back_pressure": holder.can_back_pressure,
         "predicted_peak_bytes": found.peak,
@@ -80,10 +96,10 @@ def edges_json(plan: Plan) -> list[dict[str, Any]]:
             "port": edge.port,
             "consumer": plan[edge.consumer].slug,
             "slot": edge.slot,
-            "spark": "none" if is_small(plan.facts.input_bytes) else edge.how,
+            "spark": "none" if is_small(plan.facts.resources.input_bytes) else edge.how,
             "predicted_peak_bytes": _waiting(plan.facts, edge).peak,
         }
-        for edge in plan.facts.edges
+        for edge in plan.facts.resources.edges
     ]
 
 
@@ -107,13 +123,13 @@ def storage_json(plan: Plan) -> dict[str, Any]:
 def _spills(plan: Plan) -> dict[str, int]:
     """By node whose state Spark can spill: how much it holds; 0 where nobody knows."""
     facts = plan.facts
-    holders = {name: holder for name, holder in facts.holders.items() if holder.accumulates and holder.spills}
-    return {name: facts.predicted[name].freed for name in holders}
+    holders = {name: holder for name, holder in facts.resources.holders.items() if holder.accumulates and holder.spills}
+    return {name: facts.resources.predicted[name].freed for name in holders}
 
 
 def _waiting(facts: Facts, edge: BufferEdge) -> Predicted:
     """A slot holds all that its producer makes, and gives it back when it was read."""
-    volume = facts.predicted[edge.producer].peak
+    volume = facts.resources.predicted[edge.producer].peak
     return Predicted(volume, volume)
 
 

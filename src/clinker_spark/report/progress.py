@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.report.summary import print_summary, size
 
-_PHASES = {"files_found": "planning", "publishing": "publishing", "published": "publishing"}
 Listener = Callable[[str, dict[str, Any]], None]
+_Says = Callable[..., None]
 _BAR = 10
 
 
 @contextmanager
 def reporter(pipeline: str, options: Any, *, machine: str | None, quiet: bool) -> Iterator[Listener]:
-    """A listener for a run of a pipeline file."""
+    """A listener for a run of a pipeline file. What it says is for whoever listens: when nobody does any more, because
+    the reader of a pipe has gone or a disk is full, the run goes on, and ends as it would have ended."""
     if machine is not None:
         with _events(pipeline, options, sys.stdout) as listener:
             yield listener
@@ -33,21 +35,25 @@ def reporter(pipeline: str, options: Any, *, machine: str | None, quiet: bool) -
 @contextmanager
 def _terminal() -> Iterator[Listener]:
     from rich.console import Console
+    from rich.text import Text
 
     console = Console(stderr=True, highlight=False)
     status = console.status("starting Spark ...") if console.is_terminal else None
 
+    @_as_long_as_it_can("stderr")
     def listener(event: str, details: dict[str, Any]) -> None:
         if event == "log":
             fields = ", ".join(f"{name}={value}" for name, value in details.get("fields", {}).items())
             shown = f" ({fields})" if fields else ""
-            console.print(f"{details['level']}: {details['name']}: {details['message']}{shown}", markup=False)
+            text = f"{details['level']}: {details['name']}: {details['message']}{shown}"
+            console.print(text, markup=False, soft_wrap=True)
         elif event == "finished":
             if status is not None:
                 status.stop()
             print_summary(details["report"], console, since_start())
         elif status is not None:
-            status.update(f"{_line(event, details)}  [dim]{since_start():.0f} s[/dim]")
+            # No markup: names of nodes may have brackets.
+            status.update(Text.assemble(_line(event, details), (f"  {since_start():.0f} s", "dim")))
 
     if status is not None:
         status.start()
@@ -58,16 +64,53 @@ def _terminal() -> Iterator[Listener]:
             status.stop()
 
 
+def _as_long_as_it_can(name: str) -> Callable[[_Says], _Says]:
+    """Falls silent, and so does its stream, when that can no longer be written."""
+
+    def around(say: _Says) -> _Says:
+        silent = False
+
+        def said(*args: Any, **kwargs: Any) -> None:
+            nonlocal silent
+            if silent:
+                return
+            try:
+                say(*args, **kwargs)
+            except OSError:
+                silent = True
+                silence(name)
+
+        return said
+
+    return around
+
+
+def silence(name: str) -> None:
+    """What is written to a standard stream from here on goes nowhere; also what it still holds back."""
+    stream = getattr(sys, name)
+    with suppress(OSError, ValueError, AttributeError):
+        number = stream.fileno()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+
+
 def _line(event: str, details: dict[str, Any]) -> str:
     match event:
         case "files_found":
             return f"reading {sum(map(len, details.values()))} file(s)"
+        case "staging":
+            return f"copying {details['file']}: {size(details['bytes'])} of {size(details['bytes_total'])}"
+        case "staged":
+            return f"{details['action']} the copy of {details['file']}"
+        case "staging_purged":
+            return f"removed {len(details['files'])} file(s) of interrupted copies"
         case "output_started":
-            return f"writing [bold]{details['output']}[/bold] ..."
+            return f"writing {details['output']} ..."
         case "progress":
             return progress_line(details)
         case "output_written":
-            return f"wrote [bold]{details['output']}[/bold]: {details['records']:,} records"
+            return f"wrote {details['output']}: {details['records']:,} records"
         case "dead_letters_started":
             return "finding out why records failed ..."
         case "balanced":
@@ -111,6 +154,7 @@ def _events(pipeline: str, options: Any, out: TextIO) -> Iterator[Listener]:
     began = time.monotonic()
     number = 0
 
+    @_as_long_as_it_can("stdout")
     def put(event: str, **details: Any) -> None:
         nonlocal number
         record = {
@@ -124,7 +168,11 @@ def _events(pipeline: str, options: Any, out: TextIO) -> Iterator[Listener]:
             **details,
         }
         number += 1
-        print(json.dumps(record, ensure_ascii=False, default=str), file=out, flush=True)
+        text = json.dumps(record, ensure_ascii=False, default=str)
+        try:
+            print(text, file=out, flush=True)
+        except UnicodeEncodeError:  # a terminal of another encoding, or a name that is no text
+            print(json.dumps(record, default=str), file=out, flush=True)
 
     def listener(event: str, details: dict[str, Any]) -> None:
         if event == "planned":
@@ -140,7 +188,11 @@ def _events(pipeline: str, options: Any, out: TextIO) -> Iterator[Listener]:
                 event, "executing"
             )
             put(
-                "progress", phase=phase, kind="periodic" if event == "progress" else "transition", step=event, **details
+                "progress",
+                phase=phase,
+                kind="periodic" if event in ("progress", "staging") else "transition",
+                step=event,
+                **details,
             )
 
     put("started", pipeline=pipeline)

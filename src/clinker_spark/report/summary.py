@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from clinker_spark.runtime.run.report import RunReport
@@ -11,8 +12,12 @@ if TYPE_CHECKING:
 
 
 def print_summary(report: RunReport, console: Console, seconds: float) -> None:
-    """What was read, written and set aside, `seconds` after the command was started."""
+    """What was read, written and set aside, `seconds` after the command was started.
+
+    Names and paths are shown as they are: brackets in them are no markup, and no part of them is left out or broken in
+    a way that somebody who copies them would notice too late."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")
     for name, side in (
@@ -23,31 +28,48 @@ def print_summary(report: RunReport, console: Console, seconds: float) -> None:
         ("size", "right"),
         ("files", "left"),
     ):
-        table.add_column(name, justify=side)  # type: ignore[arg-type]
+        table.add_column(name, justify=side, overflow="fold")  # type: ignore[arg-type]
     for source in report.sources:
         records = "" if source.records is None else f"{source.records:,}"
         dead = f"{source.dead_letters:,}" if source.dead_letters else ""
-        table.add_row("read", source.name, records, dead, size(source.bytes), f"{source.files}")
+        table.add_row("read", Text(source.name), records, dead, size(source.bytes), f"{source.files}")
     for output in report.outputs:
         shown = output.paths[0] if output.paths else ""
         more = f" (+{len(output.paths) - 1})" if len(output.paths) > 1 else ""
-        table.add_row("wrote", output.name, f"{output.records:,}", "", size(output.bytes), f"{shown}{more}")
+        table.add_row("wrote", Text(output.name), f"{output.records:,}", "", size(output.bytes), Text(f"{shown}{more}"))
     console.print(table)
+
+    def line(text: str, style: str | None = None) -> None:
+        console.print(text, style=style, markup=False, soft_wrap=True)
+
+    for staged in _staged(report):
+        line(f"  staged {staged}")
     for balance in report.balances:
-        console.print(f"  {', '.join(balance.sources)}: {balance}", markup=False)
+        line(f"  {', '.join(balance.sources)}: {balance}")
     for letter in report.letters:
-        console.print(
-            f"  {letter.count:,} x {letter.category} at {letter.stage} (source {letter.source})", style="yellow"
-        )
+        line(f"  {letter.count:,} x {letter.category} at {letter.stage} (source {letter.source})", "yellow")
     for path in report.letter_paths:
-        console.print(f"  dead letters: {path}   (clinker dlq inspect {path})", style="yellow")
+        line(f"  dead letters: {path}   (clinker dlq inspect {shlex.quote(path)})", "yellow")
     for path in report.removed:
-        console.print(f"  removed: {path}   (an earlier run wrote it, this one does not)", markup=False)
+        line(f"  removed: {path}   (an earlier run wrote it, this one does not)")
     verdict = "done with dead letters" if report.dead_letters else "done"
-    console.print(
-        f"{report.pipeline}: {verdict} in {seconds:.1f} s",
-        style="bold yellow" if report.dead_letters else "bold green",
+    line(
+        f"{report.identity.pipeline}: {verdict} in {seconds:.1f} s",
+        "bold yellow" if report.dead_letters else "bold green",
     )
+
+
+def _staged(report: RunReport) -> list[str]:
+    """`orders: 2 files copied (1.2 MB), 1 file reused (5 KB)`."""
+    lines = []
+    for source in dict.fromkeys(item.source for item in report.staging):
+        parts = []
+        for action in ("copied", "reused"):
+            chosen = [item.bytes for item in report.staging if (item.source, item.action) == (source, action)]
+            if chosen:
+                parts.append(f"{len(chosen)} file{'s'[: len(chosen) != 1]} {action} ({size(sum(chosen))})")
+        lines.append(f"{source}: {', '.join(parts)}")
+    return lines
 
 
 def size(count: int) -> str:

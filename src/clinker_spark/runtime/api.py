@@ -21,12 +21,13 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discover.remote_copies import found_files
 from clinker_spark.runtime.discover.source_order import with_known_order
 from clinker_spark.runtime.run.engine_failures import explained
-from clinker_spark.runtime.run.memory import memory_settings
+from clinker_spark.runtime.run.memory import few_arenas, session_memory
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.report import RunReport
-from clinker_spark.runtime.run.variables import give_values, settle_values
+from clinker_spark.runtime.run.variables import with_found_values
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.passes import RunContext
 from clinker_spark.spark.session.sessions import SparkSession, session, working_session
 
 
@@ -54,25 +55,19 @@ class Pipeline:
             used = working_session(spark or self._session())
             plan = _showing(self.plan, ref)
             files = found_files(used, plan, base, options.now)
-
-            def build() -> Builder:
-                return with_known_order(plan, lambda known: Builder(used, known, contexts(known, options), files))
-
-            values = settle_values(plan, build)
-            builder = build()
-            give_values(builder, values)
+            context = with_known_order(RunContext(used, plan, contexts(plan, options), files))
+            builder = Builder(with_found_values(context))
             stream = builder.settle(plan[ref.node], builder.stream(ref))
         return stream.frame.select(*[quote(name) for name in plan[ref.node].schema])
 
     def _session(self) -> SparkSession:
         """The active session, or one as clinker.toml and the pipeline ask for it."""
         settings = find_workspace(self.plan.file.path).config.spark
-        conf = dict(settings.conf)
-        threads = self.plan.file.settings.concurrency.threads
-        master = settings.master or (f"local[{threads}]" if threads else "local[*]")
-        if settings.remote is None:
-            conf |= memory_settings(self.plan, master, conf)
-        return session(master, conf=conf, remote=settings.remote)
+        if settings.remote is not None:
+            return session(conf=settings.conf, remote=settings.remote)
+        memory = session_memory(self.plan, settings.master, settings.conf)
+        few_arenas()
+        return session(memory.master, conf={**memory.conf, **settings.conf}, java_options=memory.java_options)
 
     def _stream(self, text: str) -> StreamRef:
         name, _, port = text.partition(".")

@@ -356,3 +356,10 @@ def test_any_text_and_any_spans_can_be_rendered() -> None:
         assert "^" in out
         assert out == re.sub(r"\x1b\[[0-9;]*m", "", render_text(found, color=True))
         json.loads(render_json([found]))
+
+
+def test_a_warning_is_called_one() -> None:
+    """By its code, whoever makes it."""
+    found = Diagnostic("W421", "something was left")
+    assert found.severity is Severity.WARNING and "\nwarning[W421]: " in rendered(found)
+    assert Diagnostic("E421", "no").severity is Severity.ERROR

@@ -13,7 +13,7 @@ import pytest
 from clinker_spark.report.page.html import seconds
 from clinker_spark.report.page.run_page import RunPage
 from clinker_spark.report.summary import size
-from clinker_spark.runtime.run.report import RunReport
+from clinker_spark.runtime.run.report import Rollback, RunIdentity, RunReport
 from tests.report.page.reports import NAMES, page_of, plan_of
 
 
@@ -82,10 +82,10 @@ def test_what_users_wrote_stays_text() -> None:
 
 def test_a_run_that_was_not_measured_has_a_page() -> None:
     plan = plan_of("02-sales-roll-up")
-    text = RunPage(plan, RunReport("sales", "id", "", "2026-01-02T03:04:05Z"), "the plan").html()
+    text = RunPage(plan, RunReport(RunIdentity("sales", "id", "", "2026-01-02T03:04:05Z")), "the plan").html()
     assert ">Memory<" not in text and ">Dead letters<" not in text and ">done<" in text
 
 
 def test_counters_of_a_retraction_are_plain_numbers_for_programs() -> None:
-    report = RunReport("a", "b", "c", "d", retraction=Counter(turns=2))
+    report = RunReport(RunIdentity("a", "b", "c", "d"), rollback=Rollback(retraction=Counter(turns=2)))
     assert json.loads(json.dumps(report.as_dict()))["retraction"] == {"turns": 2}

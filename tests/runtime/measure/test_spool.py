@@ -11,14 +11,14 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.measure.spool import collect, keep, run_record
 from clinker_spark.runtime.run.options import Options
-from clinker_spark.runtime.run.report import Balance, LetterReport, OutputReport, RunReport, SourceReport
+from clinker_spark.runtime.run.report import Balance, LetterReport, OutputReport, RunIdentity, RunReport, SourceReport
 
 
 def runs(folder: Path, count: int = 2) -> list[str]:
     names = []
     for _ in range(count):
         options = Options()
-        report = RunReport("orders", options.execution_id, "", "")
+        report = RunReport(RunIdentity("orders", options.execution_id, "", ""))
         report.sources = [SourceReport("a", 1, 10, 5, 1, ["a.csv"])]
         report.outputs = [OutputReport("out", ["out.csv"], 4)]
         report.letters = [LetterReport("a", "source", "type_coercion_failure", 1)]

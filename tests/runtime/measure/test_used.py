@@ -16,9 +16,9 @@ nodes:
 def test_memory_and_nodes(bench: Any) -> None:
     bench.file("orders.csv", "id,city\n1,Bonn\n2,Bern\n3,Bonn\n")
     report = bench.run(PIPELINE, measure=True)
-    used = report.used
+    used = report.cost.used
     assert used.memory.peak.total >= used.memory.peak.jvm > 0 and used.memory.samples[0].at == 0
     assert set(used.nodes) <= {"orders", "totals", "out"}
     assert sum(node.peak_bytes for node in used.nodes.values()) > 0  # a hash table, at the least
     assert report.as_dict()["used"]["memory"]["peak_bytes"] == used.memory.peak.total
-    assert bench.run(PIPELINE).used is None
+    assert bench.run(PIPELINE).cost.used is None

@@ -63,7 +63,7 @@ class Desk:
             files, _ = listed_files(plan, chosen, chosen.base or self.folder)
             return [(d.code, d.message, 0) for d in check_paths(plan, chosen, files)]
         except ClinkerError as error:
-            assert all(d.span is not None and d.source is not None and d.help for d in error.diagnostics)
+            assert all(d.help and ("beside" in options or d.span is not None) for d in error.diagnostics)
             return [(d.code, d.message, error.exit_code) for d in error.diagnostics]
 
 
@@ -208,9 +208,34 @@ def test_replays_beside_outputs(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["in/a.csv", "./in/../in/a.csv", "link.csv", "hard.csv", "linked/a.csv", "in/", "./", "in/..", "FOLDER/in/a.csv"],
+    [
+        *(
+            "in/a.csv",
+            "./in/../in/a.csv",
+            "link.csv",
+            "hard.csv",
+            "linked/a.csv",
+            "in/",
+            "./",
+            "in/..",
+            "FOLDER/in/a.csv",
+        ),
+        *(
+            "FOLDER/in/a.csv",
+            "new/../in/a.csv",
+            "new/er/../../hard.csv",
+            "in/new/../a.csv",
+            "new/../in/",
+            "far/../in/a.csv",
+        ),
+    ],
 )
 def test_outputs_over_inputs(desk: Desk, path: str) -> None:
+    """By whatever way. `far/..` is the folder behind the link, and not this one; `new` is not there yet."""
+    (desk.folder / "far").symlink_to("in/deep/er")
+    (desk.folder / "in/deep/er").mkdir(parents=True)
+    (desk.folder / "in/deep/in").mkdir()
+    os.link(desk.folder / "in/a.csv", desk.folder / "in/deep/in/a.csv")
     (desk.folder / "link.csv").symlink_to("in/a.csv")
     (desk.folder / "linked").symlink_to("in")
     os.link(desk.folder / "in/a.csv", desk.folder / "hard.csv")
@@ -220,6 +245,26 @@ def test_outputs_over_inputs(desk: Desk, path: str) -> None:
     if not path.endswith(("/", "..")):
         assert desk.check("o.csv", handling=dead(given)) == ["E430"]
         assert desk.check("o.csv", handling=dead("d.csv", f", per_source: {{ s: {{ path: {given} }} }}")) == ["E430"]
+
+
+@pytest.mark.parametrize("option", ["--report", "--dry-run-output"])
+@pytest.mark.parametrize(
+    ("path", "codes"),
+    [
+        ("in/a.csv", ["E430"]),
+        ("linked/a.csv", ["E430"]),
+        ("new/../in/a.csv", ["E430"]),
+        ("pipeline.yaml", ["E430"]),
+        ("o.csv", ["E322"]),
+        ("dead.csv", ["E322"]),
+        ("in", ["E401"]),
+        ("page.html", []),
+    ],
+)
+def test_what_the_command_writes_besides(desk: Desk, option: str, path: str, codes: list[str]) -> None:
+    (desk.folder / "linked").symlink_to("in")
+    options = {"beside": {option: desk.folder / path}}
+    assert desk.check("o.csv", handling=dead("dead.csv"), options=options) == codes
 
 
 def test_parts_over_inputs(desk: Desk) -> None:
@@ -345,6 +390,10 @@ def test_names_of_inputs_stay_in_their_folder(desk: Desk) -> None:
         ("dangling.csv", None),
         ("dangling.csv/o.csv", "E401"),
         ("ordner/ö ü [x] {{y}}.csv", None),
+        (".clinker-lock-1", "E433"),
+        ("out/.clinker-manifest-test-1.json", "E433"),
+        ("out/.clinker-1-0123abcd/o.csv", "E433"),
+        (".clinker.csv", None),
     ],
 )
 def test_names_that_a_file_cannot_have(desk: Desk, path: str, code: str | None) -> None:
@@ -440,6 +489,41 @@ def test_dry_run_finds_them(desk: Desk, capsys: pytest.CaptureFixture[str]) -> N
     other = desk.folder.parent / "other"
     other.mkdir()
     assert ends(capsys, str(desk.pipeline("in/a.csv")), "--base-dir", str(other))[0] == 0
+
+
+def test_folders_that_are_not_there_yet_hide_nothing(desk: Desk) -> None:
+    """`new/../o.csv` is o.csv, which is there: also for those who ask before the run has made `new`."""
+    desk.file("o.csv")
+    for path in ("o.csv", "new/../o.csv", "new/x/../../o.csv"):
+        assert desk.check(path, more=", if_exists: error") == ["E406"], path
+    desk.file("x/2.csv")
+    assert desk.check("new/../x/{batch_id}.csv", more=", if_exists: error", options={"batch_id": "2"}) == ["E406"]
+    assert desk.check("new/../x/{batch_id}.csv", options={"batch_id": "3"}) == []
+    (desk.folder / "elsewhere").mkdir()
+    (desk.folder / "link").symlink_to("elsewhere")
+    assert desk.check("link/../y/{batch_id}.csv", options={"batch_id": "3"}) == []
+
+
+def test_dry_run_refuses_what_the_run_would(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is there and is somebody else's; inputs that are there and cannot be read."""
+    desk.file("parts/mine.txt")
+    desk.file("letters.csv", "mine\n")
+    os.mkfifo(desk.folder / "in/pipe.csv")
+    desk.pipeline("o.csv")
+    before = sorted(desk.folder.rglob("*"))
+    for path, parts, code in (
+        ("parts/", {}, "E421"),
+        ("o.csv", {"handling": dead("letters.csv")}, "E422"),
+        ("/dev/null", {"more": ", split: { max_records: 1 }"}, "E425"),
+        ("o.csv", {"files": "path: in/pipe.csv"}, "E435"),
+        ("o.csv", {"files": 'glob: "in/*.csv"'}, "E435"),
+    ):
+        pipeline = desk.pipeline(path, **parts)
+        left, err = ends(capsys, str(pipeline))
+        assert left == 4 and f"error[{code}]" in err and "pipeline.yaml:" in err, (path, err)
+    for path, parts in (("parts/", {}), ("o.csv", {"handling": dead("letters.csv")})):
+        assert ends(capsys, str(desk.pipeline(path, **parts)), "--force")[0] == 0
+    assert sorted(desk.folder.rglob("*")) == before
 
 
 def test_dry_run_without_inputs_checks_what_it_can(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,7 +95,7 @@ error_handling"""
     assert report.warnings == []
     # Many letters are written by Spark, with the same content.
     few = bench.letters()
-    monkeypatch.setattr("clinker_spark.runtime.reject.dead_letters.FEW_LETTERS", -1)
+    monkeypatch.setattr("clinker_spark.runtime.reject.letter_writer.FEW_LETTERS", -1)
     bench.run(bench.text("pipeline.yaml"))
     for one, other in zip(few, bench.letters(), strict=True):
         changing = ("_cxl_dlq_id", "_cxl_dlq_timestamp")

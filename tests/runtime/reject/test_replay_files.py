@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,10 @@ import pytest
 
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.reject.letter_files import Letter
+from clinker_spark.runtime.reject.letter_files import Letter, read_letters
 from clinker_spark.runtime.reject.replay import replay_plan
 from clinker_spark.runtime.reject.replay_files import Feed, replay_files
-from clinker_spark.spark.rejects.letters import source_hash
+from clinker_spark.spark.rejects.letter_marks import PREFIX, source_hash
 from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import read_split
 from clinker_spark.spark.scan.lines import line_text, shown_line
@@ -191,7 +192,7 @@ COMBINE = """
 def test_which_sources_are_read_from_their_own_files(tmp_path: Path) -> None:
     more = (OUTPUT % "c").replace("out,", "more,").replace("out.csv", "more.csv")
     of = plan(tmp_path, tail=COMBINE % ("s", "b") + OUTPUT % "both" + more)
-    found = {name: (sides.probe, sides.build) for name, sides in of.facts.sides.items()}
+    found = {name: (sides.probe, sides.build) for name, sides in of.facts.flow.sides.items()}
     assert found == {"s": (True, False), "b": (False, True), "c": (True, False)}
     mine, build = letter(b"1", 1, "id,name", id="1", name=""), letter(b"x,1", 1, "id,price", "b", id="x", price="1")
     feed = replay_files(of, [mine, build], tmp_path)
@@ -200,3 +201,48 @@ def test_which_sources_are_read_from_their_own_files(tmp_path: Path) -> None:
     itself = plan(tmp_path, tail=COMBINE % ("s", "s") + OUTPUT % "both")
     [(code, message)] = codes(itself, [mine], tmp_path)
     assert code == "E458" and "the records of 's' are also looked up by others" in message
+
+
+def saved(folder: Path, letters: list[Letter], more: str = "") -> Path:
+    """A file of letters as a run writes it."""
+    path = folder / "letters.csv"
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*(PREFIX + name for name in letters[0].engine), *letters[0].record])
+        writer.writerows([*one.engine.values(), *one.record.values()] for one in letters)
+        file.write(more)
+    return path
+
+
+def test_what_editors_do_to_a_file_is_no_edit(tmp_path: Path) -> None:
+    """A byte order mark, other line ends, blank lines: the letters are what they were, and their bytes are fed."""
+    of = plan(tmp_path)
+    path = saved(tmp_path, [letter(b"1,a,too much", 1, "id,name", id="1", name="a")], "\r\n\n")
+    text = path.read_bytes()
+    for changed in (text, b"\xef\xbb\xbf" + text, text.replace(b"\r\n", b"\n"), b"\xef\xbb\xbf" + text + b"\r\n"):
+        path.write_bytes(changed)
+        [found] = read_letters(path)
+        assert found.edited == (False, False) and found.engine["id"] == "letter-1-source"
+        assert fed(replay_files(of, [found], tmp_path)) == [b"id,name\n1,a,too much\n"]
+
+
+def test_a_file_that_was_cut_off_is_not_replayed_in_part(tmp_path: Path) -> None:
+    path = saved(tmp_path, [letter(b"1,a", i, "id,name", id="1", name="a") for i in (1, 2)])
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(InputError) as caught:
+        list(read_letters(path))
+    [found] = caught.value.diagnostics
+    assert found.code == "E019" and "dead letter 2" in found.message and "9 values, and the header 11" in found.message
+
+
+def test_only_letters_with_an_id_can_be_added(tmp_path: Path) -> None:
+    """Without one, the same file could be added twice."""
+    of = plan(tmp_path)
+    whole = letter(b"1,a", 1, "id,name", id="1", name="a")
+    for engine in ({**whole.engine, "id": ""}, {k: v for k, v in whole.engine.items() if k != "id"}):
+        without = Letter(engine, whole.record, 1)
+        assert replay_files(of, [without], tmp_path).fed == 1
+        with pytest.raises(InputError) as caught:
+            replay_files(of, [without], tmp_path, once=True)
+        assert [d.code for d in caught.value.diagnostics] == ["E019"]
+    assert replay_files(of, [whole], tmp_path, once=True).fed == 1

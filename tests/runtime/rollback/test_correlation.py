@@ -85,7 +85,7 @@ def test_groups_that_are_too_large_are_dead_letters(bench: Any) -> None:
     assert kinds(letters) == {("group_size_exceeded", "true"): 1, ("correlated", "false"): 4}
     assert letters[0]["_cxl_dlq_error_detail"] == "group employee_id=A has 5 records, more than 3"
     assert bench.text("out.csv") == "employee_id,amount\nB,600\n"
-    assert report.rollback_cursors == {"staff": 4}
+    assert report.rollback.rollback_cursors == {"staff": 4}
 
 
 JSON_LINE = '{{"employee_id":"{}","amount":"{}"}}\n'
@@ -178,7 +178,7 @@ def test_what_fails_after_the_totals_takes_back_what_they_were_made_of(
     assert kinds(letters) == {("type_coercion_failure", "true"): 3, ("correlated", "false"): 3}
     assert {r["order_id"] for r in letters if r["_cxl_dlq_trigger"] == "false"} == {"O1", 'O2, "x"', "O6"}
     written = [line.split(",", 2)[2] for line in bench.text("dead.csv").splitlines()]
-    monkeypatch.setattr("clinker_spark.runtime.reject.dead_letters.FEW_LETTERS", 0)  # more are written by Spark
+    monkeypatch.setattr("clinker_spark.runtime.reject.letter_writer.FEW_LETTERS", 0)  # more are written by Spark
     bench.run(text + handling())
     assert [line.split(",", 2)[2] for line in bench.text("dead.csv").splitlines()] == written
 
@@ -207,7 +207,7 @@ def test_totals_that_fail_only_without_what_was_taken_back_are_noticed(
     report = bench.run(text)
     assert bench.text("first.csv") == bench.text("second.csv") == "all\n300\n"
     assert bench.text("lines.csv") == "order_id,dept,amount\nO3,ENG,100\nO4,ENG,200\n"
-    assert report.retraction["turns"] == 2
+    assert report.rollback.retraction["turns"] == 2
     assert [(r["order_id"], r["_cxl_dlq_trigger"]) for r in bench.letters()] == [
         ("O1", "false"),
         ("O2", "true"),
@@ -291,12 +291,12 @@ def test_where_records_go_their_own_way_lines_are_cut_out_of_the_output(
     report = bench.run(text + handling())
     kept = "".join(f"{'ABCD'[i % 4]},n{i},{i}\n" for i in range(12) if i % 4 != 2)
     assert bench.text("out.csv") == "employee_id,note,n\n" + kept
-    assert report.outputs[0].records == 9 and report.retraction["output_rows_retracted_total"] == 3
+    assert report.outputs[0].records == 9 and report.rollback.retraction["output_rows_retracted_total"] == 3
     letters = bench.letters()
     assert [row["_cxl_dlq_source_row"] for row in letters] == ["3", "7", "11", "13", "14", "15"]
     assert [row["_cxl_dlq_trigger"] for row in letters] == ["false", "true", "false", "true", "true", "false"]
     assert [row["note"] for row in letters] == ["n2", "n6", "n10", "", "x", "y"]
-    assert report.rollback_cursors == {"staff": 12}
+    assert report.rollback.rollback_cursors == {"staff": 12}
 
 
 def test_groups_of_two_keys_are_left_out_of_several_outputs(bench: Any) -> None:

@@ -22,7 +22,7 @@ from clinker_spark.runtime.run import accounting, state
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.state import RunState
-from clinker_spark.spark.operators import build
+from clinker_spark.spark.operators import build, metrics
 from clinker_spark.spark.scan.request import SourceFile
 
 LETTERS = "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
@@ -248,7 +248,7 @@ def test_a_filter_after_parquet_is_still_left_to_the_files(bench: Any) -> None:
     assert numbers(report)["few"] == (3, 1, {"filter": 2}, 0)
     assert str(report.balances[0]) == "3 read = 1 written + 2 filtered out by 'few'"
     found = RunState(prepare(bench.folder / "pipeline.yaml"), bench.spark, Options(), lambda *_: None)
-    found.files = {"orders": (SourceFile(str(bench.folder / "in.parquet"), "in.parquet"),)}
+    found.inputs.files = {"orders": (SourceFile(str(bench.folder / "in.parquet"), "in.parquet"),)}
     plan = found.builder.stream(StreamRef("few")).frame._jdf.queryExecution().executedPlan().toString()
     assert "GreaterThan(q,2)" in plan
 
@@ -288,18 +288,18 @@ def test_a_record_that_gets_lost_on_the_way_stops_the_run(
 
 def test_counts_that_were_wrong_are_counted_again(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when Spark ran a task twice: all numbers of a run without and one with failures are doubled."""
-    observed = build._observed
+    observed = metrics._observed
 
     def doubled(*given: Any, **how: Any) -> dict[str, int]:
         return {name: 2 * number for name, number in observed(*given, **how).items()}
 
-    monkeypatch.setattr(build, "_observed", doubled)
+    monkeypatch.setattr(metrics, "_observed", doubled)
     bench.file("in.csv", ROWS)
     report = bench.run(CSV + LETTERS)
     assert numbers(report)["paid"] == (5, 3, {"filter": 1}, 1)
     assert report.outputs[0].records == 3 and len(bench.letters()) == 2
     monkeypatch.setattr(
-        build, "_observed", lambda *given, **how: dict.fromkeys(observed(*given, **how), 0) | {"rows": 0}
+        metrics, "_observed", lambda *given, **how: dict.fromkeys(observed(*given, **how), 0) | {"rows": 0}
     )
     report = bench.run(CSV + LETTERS, force=True)
     assert report.outputs[0].records == 3 and len(bench.letters()) == 2

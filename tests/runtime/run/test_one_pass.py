@@ -56,13 +56,13 @@ def engine_free(text: str) -> list[str]:
 def test_columns_that_only_pass_through_are_not_sent_as_values(bench: Any) -> None:
     bench.file("pipeline.yaml", SOURCE + OUT + LETTERS)
     plan = prepare(bench.folder / "pipeline.yaml")
-    passed = plan.facts.pass_through[plan.sources[0].name]
+    passed = plan.facts.columns.pass_through[plan.sources[0].name]
     [run] = passed.runs
     assert run.columns == ("id", "name", "price", "day", "open")
     assert passed.columns == {"id", "price"}
     bench.file("pipeline.yaml", SOURCE + OUT + OTHER + LETTERS)
     plan = prepare(bench.folder / "pipeline.yaml")
-    assert plan.sources[0].name not in plan.facts.pass_through
+    assert plan.sources[0].name not in plan.facts.columns.pass_through
 
 
 def test_cells_and_letters_are_the_same_as_in_two_passes(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.state import RunState
+from clinker_spark.spark.operators.passes import RunContext
 
 PIPELINE = """
 pipeline: {{ name: demo }}
@@ -137,15 +139,13 @@ def test_every_way_to_join_gives_the_same_bytes(shop: Any, match: str, monkeypat
     shop.file("orders.csv", "id,product,qty\n" + rows)
     shop.file("pipeline.yaml", pipeline(match=match, on_miss="null_fields"))
     found = set()
-    build = RunState.new_builder
+    usual = RunState.context
     for forced in (None, "sort_merge", "grace_hash", "nested_loop"):
 
-        def forcing(self: RunState, forced: str | None = forced, **options: Any) -> Any:
-            builder = build(self, **options)
-            builder.forced_join = forced
-            return builder
+        def forcing(self: RunState, forced: str | None = forced) -> RunContext:
+            return replace(usual(self), forced_join=forced)
 
-        monkeypatch.setattr(RunState, "new_builder", forcing)
+        monkeypatch.setattr(RunState, "context", forcing)
         plan = prepare(shop.folder / "pipeline.yaml")
         if forced is not None:  # what moves records must not claim to keep them in place
             step = plan["both"].steps[0]

@@ -15,7 +15,7 @@ from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.query.node import QueryPlan
-from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.metrics import Metrics
 
 PIPELINE = """\
 pipeline: {{ name: demo }}
@@ -133,13 +133,13 @@ def test_failures_that_nobody_counted_are_found_all_the_same(
     quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Spark Connect does not bring back what was counted behind the views that a query reads."""
-    counted = Builder.counted
+    counted = Metrics.counted
     monkeypatch.setattr("clinker_spark.runtime.run.state.is_connect", lambda spark: True)
 
-    def counted_after_the_query(self: Builder, name: str, patience: float = 2.0) -> dict[str, int]:
+    def counted_after_the_query(self: Metrics, name: str, patience: float = 2.0) -> dict[str, int]:
         return counted(self, name, patience) if name == "report" else {}
 
-    monkeypatch.setattr(Builder, "counted", counted_after_the_query)
+    monkeypatch.setattr(Metrics, "counted", counted_after_the_query)
     test_a_record_that_fails_in_a_query_is_a_dead_letter(quick, tmp_path)
 
 

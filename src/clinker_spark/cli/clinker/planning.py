@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -13,11 +14,17 @@ from clinker_spark.core.diagnostics.render import render_all, use_color
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
+from clinker_spark.report.explain_staging import staging_plan
 
 
 def plan_of(pipeline: str, options: dict[str, Any]) -> Plan:
     """The plan with the variables and modules that were asked for; its warnings are shown."""
-    plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
+    plan = prepare(
+        pipeline,
+        overrides=tuple(options["settings"]),
+        rules_path=options["rules_path"],
+        memory_limit=options["memory_limit"],
+    )
     show_warnings(plan.warnings)
     return plan
 
@@ -26,9 +33,11 @@ def show_plan(pipeline: str) -> None:
     """`clinker explain PIPELINE`."""
     plan = prepare(pipeline)
     show_warnings(plan.warnings)
-    click.echo(explain(plan, "text"), nl=False)
+    click.echo(explain(plan, "text", staging_plan(plan, plan.file.folder)), nl=False)
 
 
 def show_warnings(warnings: Sequence[Diagnostic]) -> None:
+    """On standard error, if that can be written: a warning is no reason to end otherwise."""
     if warnings:
-        click.echo(render_all(warnings, use_color(sys.stderr)), err=True)
+        with contextlib.suppress(OSError):
+            click.echo(render_all(warnings, use_color(sys.stderr)), err=True)

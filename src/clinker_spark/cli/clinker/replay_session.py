@@ -27,7 +27,7 @@ def replay_letters(pipeline: str, file: str, options: dict[str, Any]) -> int:
     original = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
     known = replayed_before(original, original.file.folder) if options["append"] else frozenset()
     with tempfile.TemporaryDirectory(prefix="clinker-replay-") as folder:
-        feed = replay_files(original, read_letters(file), Path(folder), known, Path(file))
+        feed = replay_files(original, read_letters(file), Path(folder), known, Path(file), once=options["append"])
         if not feed.fed:
             click.echo(f"nothing to replay: {feed.skipped} dead letter(s) were added before, {feed.left} are not fed")
             return 0

@@ -12,15 +12,20 @@ from clinker_spark.cli.clinker.planning import plan_of, show_warnings
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.report.explain import explain
+from clinker_spark.report.explain_staging import staging_plan
 from clinker_spark.runtime.paths.checks import check_paths, listed_files
+from clinker_spark.runtime.paths.reservations import review
+from clinker_spark.runtime.run.memory import check_limit
 from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.staging.checks import check_staging
 
 
 def run(pipeline: str, options: dict[str, Any]) -> int:
     """Run a pipeline, as far as the options ask for it."""
     plan = None if options["machine"] else plan_of(pipeline, options)  # events tell of planning, too
     if plan is not None and options["explain"] is not None:
-        click.echo(explain(plan, options["explain"]), nl=False)
+        folder = Path(options["base_dir"] or plan.file.folder)
+        click.echo(explain(plan, options["explain"], staging_plan(plan, folder)), nl=False)
         return 0
     base = Path(options["base_dir"]) if options["base_dir"] else None
     run_options = Options(
@@ -28,9 +33,11 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
         force=options["force"],
         base=base,
         spool=Path(options["metrics_spool_dir"]) if options["metrics_spool_dir"] else None,
+        beside=_side_files(options),
         measure=options["report"] is not None,
     )
     if plan is not None and options["dry_run"]:
+        check_limit(plan)
         show_warnings(_checked_paths(plan, run_options))
         if options["preview"] is None:
             click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")
@@ -42,7 +49,15 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
     return run_on_spark(pipeline, plan, run_options, options)
 
 
+def _side_files(options: dict[str, Any]) -> dict[str, Path]:
+    given = {"--report": options["report"], "--dry-run-output": options["dry_run_output"]}
+    return {name: Path(path) for name, path in given.items() if path is not None}
+
+
 def _checked_paths(plan: Plan, options: Options) -> Sequence[Diagnostic]:
     """What is to be said about the files that a run would read and write. It lists files, and reads none."""
     files, warnings = listed_files(plan, options, options.base or plan.file.folder)
-    return (*warnings, *check_paths(plan, options, files))
+    warnings += check_paths(plan, options, files)
+    check_staging(plan, files, options.base or plan.file.folder)
+    review(plan, options, files)
+    return warnings

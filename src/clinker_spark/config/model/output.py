@@ -94,6 +94,11 @@ class CsvWrite(Model):
     delimiter: Character = ","
     """The character between two values."""
 
+    def check(self) -> Iterator[Finding]:
+        if self.delimiter == '"':
+            message = "'delimiter' must not be the quote, which stands around values"
+            yield Finding("E007", message, ("delimiter",), "choose another one")
+
     later: ClassVar[dict[str, str]] = {"envelope": "envelopes"}
 
 

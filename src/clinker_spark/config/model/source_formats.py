@@ -62,6 +62,13 @@ class CsvRead(Model):
     max_field_lines: Count = 1000
     """The most lines of a quoted value."""
 
+    def check(self) -> Iterator[Finding]:
+        if self.delimiter == self.quote_char:
+            given = [key for key in ("delimiter", "quote_char") if key in self.model_fields_set]
+            see = ((given[1],), "this is the quote") if len(given) == 2 else None
+            message = "'delimiter' and 'quote_char' are the same character"
+            yield Finding("E007", message, (given[0],), "choose another one", see=see)
+
 
 class JsonRead(Model):
     """How JSON files are written."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from clinker_spark.config.model.base import Finding, Model
+from clinker_spark.config.patterns import glob_problem
 from clinker_spark.config.values import Bool, Natural, Size, Words, problem, shown
 
 GB = 1000**3
@@ -39,12 +40,20 @@ class Staging(Model):
     cleanup: Literal["on_success", "always", "never"] = "on_success"
     """When copies are removed."""
     patterns: tuple[Words, ...] = ()
-    """Which files are copied; by default all."""
+    """Which files are copied: patterns for their paths or names."""
 
     def check(self) -> Iterator[Finding]:
         if self.enabled and self.dir is None:
             help_text = 'add dir = "/var/tmp/clinker"'
             yield Finding("E006", "'dir' is missing in '[storage.staging]'", ("enabled",), help_text, on_key=True)
+        if self.enabled and not self.patterns:
+            message = "'patterns' is missing in '[storage.staging]': no file would be copied"
+            yield Finding("E006", message, ("enabled",), 'add patterns = ["*"] to copy all files', on_key=True)
+        for i, pattern in enumerate(self.patterns):
+            wrong = glob_problem(pattern)
+            if wrong is not None:
+                help_text = "patterns are *, **, ?, [a-z] and {a,b}"
+                yield Finding("E212", f"'{pattern}' is not a pattern: {wrong}", ("patterns", i), help_text)
 
 
 class Publication(Model):

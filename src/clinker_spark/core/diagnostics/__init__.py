@@ -40,3 +40,7 @@ class Diagnostic:
     severity: Severity = Severity.ERROR
     phase: str | None = None
     labels: tuple[Label, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        if self.code.startswith("W"):  # a warning is one, whoever makes it
+            object.__setattr__(self, "severity", Severity.WARNING)

@@ -343,6 +343,6 @@ OF_READERS = (
         "the bytes of the record without their line end, in the form of `source_lines`; also a key in `$letter`",
         "STRING",
         ("spark.operators.source", "spark.scan.csv.records", "spark.scan.record_batches"),
-        ("runtime.reject.saved_letters", "spark.operators.source", "spark.rejects.letters"),
+        ("runtime.reject.source_letters", "spark.operators.source", "spark.rejects.letter_lines"),
     ),
 )

@@ -24,7 +24,8 @@ def find_components(plan: Plan, facts: Facts) -> Facts:
     together: dict[str, list[PlanNode]] = {}
     for node in plan.nodes:
         together.setdefault(root(node.name), []).append(node)
-    return replace(facts, components=tuple(_component(plan, nodes) for nodes in together.values()))
+    components = tuple(_component(plan, nodes) for nodes in together.values())
+    return replace(facts, flow=replace(facts.flow, components=components))
 
 
 def _component(plan: Plan, nodes: list[PlanNode]) -> Component:

@@ -26,8 +26,8 @@ def find_keys(plan: Plan, facts: Facts) -> Facts:
     keys: dict[str, Keys] = {}
     for node in plan.nodes:
         keys[node.name] = keys_of(node, keys)
-    return replace(
-        facts,
+    found = replace(
+        facts.correlation,
         keys=keys,
         correlated=any(source.key_columns for source in plan.sources),
         relaxed=tuple(
@@ -36,6 +36,7 @@ def find_keys(plan: Plan, facts: Facts) -> Facts:
         recomputed=tuple(node.name for node in plan.nodes if _cuts_groups(node, keys[node.name])),
         carried_keys={source.name: _carried(source, keys) for source in plan.sources},
     )
+    return replace(facts, correlation=found)
 
 
 def keys_of(node: PlanNode, found: Mapping[str, Keys]) -> Keys:

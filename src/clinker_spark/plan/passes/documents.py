@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clinker_spark.plan.facts import Facts
+from clinker_spark.plan.facts import Facts, FileFacts
 from clinker_spark.plan.graph import Plan
 
 
@@ -19,4 +19,4 @@ def find_documents(plan: Plan, facts: Facts) -> Facts:
         elif before:
             mixes[node.name] = before[0]
     documents = frozenset(name for name, found in several.items() if found)
-    return replace(facts, documents=documents, mixes_files=mixes)
+    return replace(facts, files=FileFacts(documents, mixes))

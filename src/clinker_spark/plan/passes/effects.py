@@ -16,9 +16,9 @@ _OF_GROUPS = ("max_group_buffer", "correlation_fanout_policy", "retraction_scope
 
 
 def find_idle_keys(plan: Plan, facts: Facts) -> Facts:
-    found = [] if facts.correlated else [*_settings_of_groups(plan)]
+    found = [] if facts.correlation.correlated else [*_settings_of_groups(plan)]
     for node in plan.nodes:
-        found += node.idle_keys([facts.keys[ref.node] for ref in node.inputs])
+        found += node.idle_keys([facts.correlation.keys[ref.node] for ref in node.inputs])
     return replace(facts, warnings=tuple(found))
 
 

@@ -9,4 +9,5 @@ from clinker_spark.plan.graph import Plan
 
 
 def find_exchanges(plan: Plan, facts: Facts) -> Facts:
-    return replace(facts, exchanges=frozenset(node.name for node in plan.nodes if node.exchanges))
+    exchanges = frozenset(node.name for node in plan.nodes if node.exchanges)
+    return replace(facts, order=replace(facts.order, exchanges=exchanges))

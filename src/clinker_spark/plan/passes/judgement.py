@@ -19,18 +19,19 @@ def find_judgement(plan: Plan, facts: Facts) -> Facts:
     made: dict[str, int] = {}
     for node in plan.nodes:
         strata[node.name] = max((made[ref.node] for ref in node.inputs), default=0)
-        made[node.name] = strata[node.name] + (node.name in facts.relaxed)
+        made[node.name] = strata[node.name] + (node.name in facts.correlation.relaxed)
     blamed = tuple(_blame(plan, facts, node) for node in plan.nodes)
     families = {source.name: _family(plan, source) for source in plan.sources if source.key_columns}
-    return replace(facts, strata=strata, made_strata=made, blamed=blamed, families=families)
+    found = replace(facts.correlation, strata=strata, made_strata=made, blamed=blamed, families=families)
+    return replace(facts, correlation=found)
 
 
 def _blame(plan: Plan, facts: Facts, node: PlanNode) -> Blame:
-    keys = facts.keys[node.name]
+    keys = facts.correlation.keys[node.name]
     if keys.single:
         return Blame(True)
     others = tuple(source.index for source in plan.sources if source.name in keys.sources)
-    return Blame(node.totals and facts.keys[node.inputs[0].node].single, others)
+    return Blame(node.totals and facts.correlation.keys[node.inputs[0].node].single, others)
 
 
 def _family(plan: Plan, source: SourcePlan) -> tuple[str, ...]:

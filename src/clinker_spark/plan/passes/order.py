@@ -13,9 +13,7 @@ def find_order(plan: Plan, facts: Facts) -> Facts:
     for node in plan.nodes:
         before = [found[ref.node] for ref in node.inputs]
         found[node.name] = node.in_order(before) and not (plan.moved and not node.inputs)
+    in_order = frozenset(name for name, here in found.items() if here)
     sorts = [node for node in plan.nodes if node.inputs and node.sorts(in_order=found[node.inputs[0].node])]
-    return replace(
-        facts,
-        in_order=frozenset(name for name, here in found.items() if here),
-        sorts=frozenset(node.name for node in sorts),
-    )
+    order = replace(facts.order, in_order=in_order, sorts=frozenset(node.name for node in sorts))
+    return replace(facts, order=order)

@@ -47,7 +47,7 @@ def find_cells(plan: Plan, facts: Facts) -> Facts:
         if origin is not None and origin.name in sent:
             made = sent[origin.name].runs
             cells[output.name] = tuple(Cells(at, made.index(run), run) for at, run in runs[output.name])
-    return replace(facts, pass_through=sent, cells=cells)
+    return replace(facts, columns=replace(facts.columns, pass_through=sent, cells=cells))
 
 
 def _way(plan: Plan, output: OutputPlan) -> tuple[SourcePlan | None, set[str]]:
@@ -89,7 +89,7 @@ def _as_values(
         for output in outputs
     }
     nodes = [without.get(node.name, node) for node in plan.nodes]
-    return required_of(nodes, facts.in_order)[source.name].columns & set(source.schema)
+    return required_of(nodes, facts.order.in_order)[source.name].columns & set(source.schema)
 
 
 def _has_kind(column: Column) -> bool:

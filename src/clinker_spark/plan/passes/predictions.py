@@ -22,7 +22,7 @@ def find_predictions(plan: Plan, facts: Facts) -> Facts:
             found[node.name] = Predicted()
         elif before:
             # What it does with memory is a fact: an output may have to sort.
-            freed = sum(before) if node.name in facts.sorts else node.held(before)
+            freed = sum(before) if node.name in facts.order.sorts else node.held(before)
             found[node.name] = Predicted(sum(before), freed)
         else:
             found[node.name] = Predicted(plan.file_sizes[node.name])
@@ -32,7 +32,7 @@ def find_predictions(plan: Plan, facts: Facts) -> Facts:
         chain = [reader for reader in plan.readers(node.name) if len({ref.node for ref in reader.inputs}) == 1]
         reclaim[node.name] = max([found[node.name].freed, *(reclaim[reader.name] for reader in chain)])
     predicted = {name: replace(made, subtree_reclaim=reclaim[name]) for name, made in found.items()}
-    return replace(facts, predicted=predicted, input_bytes=_input_bytes(plan))
+    return replace(facts, resources=replace(facts.resources, predicted=predicted, input_bytes=_input_bytes(plan)))
 
 
 def _input_bytes(plan: Plan) -> int | None:

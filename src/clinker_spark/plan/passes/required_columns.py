@@ -11,7 +11,8 @@ from clinker_spark.plan.nodes.base import PlanNode
 
 
 def find_required(plan: Plan, facts: Facts) -> Facts:
-    return replace(facts, required=required_of(plan.nodes, facts.in_order))
+    required = required_of(plan.nodes, facts.order.in_order)
+    return replace(facts, columns=replace(facts.columns, required=required))
 
 
 def required_of(nodes: Sequence[PlanNode], in_order: Collection[str]) -> dict[str, Required]:

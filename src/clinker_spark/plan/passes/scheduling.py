@@ -37,9 +37,8 @@ def rank(candidate: Candidate, headroom: int | None) -> tuple[bool, int, int, in
 
 
 def find_launch_order(plan: Plan, facts: Facts) -> Facts:
-    memory = plan.file.settings.memory
     # A limit that nobody wrote is that of the machine, and plans are the same on all machines.
-    headroom = int(memory.limit * SOFT) if "limit" in memory.model_fields_set else None
+    headroom = None if plan.memory_limit is None else int(plan.memory_limit * SOFT)
     jobs = sorted((_job(plan, facts, output) for output in plan.outputs), key=lambda job: rank(job, headroom))
     order = tuple(job.name for job in jobs)
     kinds = {output.name: output.job_kind for output in plan.outputs}
@@ -47,12 +46,14 @@ def find_launch_order(plan: Plan, facts: Facts) -> Facts:
         name: tuple(other for other in order[i + 1 :] if kinds[name] is not None and kinds[other] == kinds[name])
         for i, name in enumerate(order)
     }
-    return replace(facts, launch_order=order, alike=alike)
+    return replace(facts, resources=replace(facts.resources, launch_order=order, alike=alike))
 
 
 def _job(plan: Plan, facts: Facts, output: OutputPlan) -> Candidate:
     """A job begins with its sources, which give nothing back by themselves: what counts is where they lead to."""
     nodes = [*plan.upstream(output.name), output]
-    peak = max(facts.predicted[node.name].peak for node in nodes)
-    reclaim = max((facts.predicted[node.name].subtree_reclaim for node in nodes if not node.inputs), default=0)
+    peak = max(facts.resources.predicted[node.name].peak for node in nodes)
+    reclaim = max(
+        (facts.resources.predicted[node.name].subtree_reclaim for node in nodes if not node.inputs), default=0
+    )
     return Candidate(output.name, plan.places[output.name], peak, 0, reclaim)

@@ -26,4 +26,4 @@ def find_sides(plan: Plan, facts: Facts) -> Facts:
         )
         for source in plan.sources
     }
-    return replace(facts, sides=sides)
+    return replace(facts, flow=replace(facts.flow, sides=sides))

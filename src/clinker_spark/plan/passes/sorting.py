@@ -18,7 +18,7 @@ def find_sorting(plan: Plan, facts: Facts) -> Facts:
     found: dict[str, Sorting] = {}
     for node in plan.nodes:
         found[node.name] = sorting_of(node, found)
-    return replace(facts, sorting=found)
+    return replace(facts, order=replace(facts.order, sorting=found))
 
 
 def sorting_of(node: PlanNode, found: Mapping[str, Sorting]) -> Sorting:

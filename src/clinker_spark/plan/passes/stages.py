@@ -18,17 +18,17 @@ def find_stages(plan: Plan, facts: Facts) -> Facts:
         if source.config.sort_order:
             order = tuple(sort_words(item) for item in source.config.sort_order)
             found.append(CheckOrder(source.name, order, source.config.on_unsorted))
-    for name in facts.variable_writers:
+    for name in facts.variables.writers:
         names = tuple(variable_column(d.scope, d.name) for d in plan[name].declares if d.scope in SHARED)
         found.append(Values(name, names))
-    found += [_write(plan, facts, plan.output(name)) for name in facts.launch_order]
+    found += [_write(plan, facts, plan.output(name)) for name in facts.resources.launch_order]
     for node in plan.nodes:
         if node.record_logs:
             found.append(LogRecords(node.name, tuple(log.rule.name or node.name for log in node.record_logs)))
     handling = plan.file.error_handling
     # Always: whether records failed is counted, and no opinion about it from before the run stands in the way.
     paths = [handling.dlq.path, *(own.path for own in handling.dlq.per_source.values())]
-    together = facts.correlated and handling.strategy == "continue"
+    together = facts.correlation.correlated and handling.strategy == "continue"
     found.append(Letters(handling.strategy, tuple(path for path in paths if path), together))
     found.append(Publish(tuple(output.name for output in plan.outputs)))
     return replace(facts, stages=tuple(found))
@@ -36,9 +36,9 @@ def find_stages(plan: Plan, facts: Facts) -> Facts:
 
 def _write(plan: Plan, facts: Facts, output: OutputPlan) -> Write:
     nodes = [*(node.name for node in plan.upstream(output.name)), output.name]
-    ordered = output.inputs[0].node in facts.in_order
-    shuffles = [name for name in nodes if name in facts.exchanges]
-    if output.name in facts.sorts:
+    ordered = output.inputs[0].node in facts.order.in_order
+    shuffles = [name for name in nodes if name in facts.order.exchanges]
+    if output.name in facts.order.sorts:
         shuffles.append("sort")
     if output.config.sort_order:
         order = "sorted by " + ", ".join(item.field for item in output.config.sort_order) + ", then by arrival"

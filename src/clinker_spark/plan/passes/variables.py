@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from clinker_spark.plan.facts import Facts
+from clinker_spark.plan.facts import Facts, VariableFacts
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.variables import SHARED, sources_by_name, writers
@@ -17,12 +17,12 @@ def find_variables(plan: Plan, facts: Facts) -> Facts:
         for (scope, name), node in writers(plan).items()
     }
     shared = [node for node in plan.nodes if any(d.scope in SHARED for d in node.declares)]
-    return replace(
-        facts,
-        variable_defaults=defaults,
-        variable_writers=tuple(node.name for node in sorted(shared, key=lambda node: node.phase != "init")),
+    found = VariableFacts(
+        defaults=defaults,
+        writers=tuple(node.name for node in sorted(shared, key=lambda node: node.phase != "init")),
         named_sources={node.name: found for node in plan.nodes if (found := _named(plan, node))},
     )
+    return replace(facts, variables=found)
 
 
 def _named(plan: Plan, node: PlanNode) -> dict[str, str]:

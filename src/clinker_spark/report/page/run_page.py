@@ -29,7 +29,7 @@ _SHOWN_CELLS = 8
 def write_page(place: Path, plan: Plan, report: RunReport) -> None:
     """Write the page of a run whose outputs are published. Raises `IoError`."""
     found = [reason for path in report.letter_paths for reason in reasons(read_letters(path))]
-    page = RunPage(plan, report, explain(plan, "text"), found)
+    page = RunPage(plan, report, explain(plan, "text"), found, plan.memory_limit)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         replace_file(place, page.html().encode())
@@ -58,7 +58,7 @@ class RunPage:
             "head",
             Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
             Html('<link rel="icon" href="data:,">'),  # or else browsers ask the server for one
-            element("title", f"{self.report.pipeline}: run report"),
+            element("title", f"{self.report.identity.pipeline}: run report"),
             element("style", Html(files(__package__).joinpath("style.css").read_text(encoding="utf-8"))),
         )
         data = json.dumps(self.report.as_dict(), ensure_ascii=False, default=str).replace("<", "\\u003c")
@@ -82,20 +82,20 @@ class RunPage:
         report = self.report
         dead = bool(report.dead_letters)
         verdict = element("span", "done with dead letters" if dead else "done", class_=f"verdict{' dead' * dead}")
-        facts = f" · started {report.started} · run {report.execution_id}"
+        facts = f" · started {report.identity.started} · run {report.identity.execution_id}"
         cards = [
-            ("time", number(report.seconds, "seconds", "seconds")),
+            ("time", number(report.cost.seconds, "seconds", "seconds")),
             ("records read", self._sum("sources", [source.records for source in report.sources])),
             ("records written", self._sum("outputs", [output.records for output in report.outputs])),
             ("dead letters", number(report.dead_letters, "dead_letters")),
         ]
-        if report.used is not None and report.used.memory.peak is not None:
-            peak = report.used.memory.peak.total
+        if report.cost.used is not None and report.cost.used.memory.peak is not None:
+            peak = report.cost.used.memory.peak.total
             cards.append(("peak memory", number(peak, "used.memory.peak_bytes", "bytes")))
         shown = [element("div", element("small", name), element("b", value), class_="card") for name, value in cards]
         return element(
             "header",
-            element("h1", report.pipeline),
+            element("h1", report.identity.pipeline),
             element("p", verdict, element("span", facts, class_="soft")),
             element("div", *shown, class_="cards"),
         )
@@ -115,7 +115,7 @@ class RunPage:
         return {node.name: node.failed for node in self.report.nodes if node.failed}
 
     def _nodes(self) -> Html:
-        used = {} if self.report.used is None else self.report.used.nodes
+        used = {} if self.report.cost.used is None else self.report.cost.used.nodes
         head = ["node", "took", "passed on", "left out", "failed", "task time", "memory", "spilled"]
         most = {
             name: max((getattr(found, name) for found in used.values()), default=0)
@@ -155,7 +155,7 @@ class RunPage:
         return element("div", text, element("span", class_=f"bar {style}", style=f"width:{100 * value / most:.0f}%"))
 
     def _memory(self) -> Html:
-        used = self.report.used
+        used = self.report.cost.used
         if used is None or not used.memory.samples:
             return Html("")
         note = element("p", "All processes of the run together, sampled while it went on.", class_="soft")
@@ -222,7 +222,7 @@ class RunPage:
     def _stages(self) -> Html:
         rows = [
             [name, number(spent, f"stage_seconds.{name}", "seconds")]
-            for name, spent in self.report.stage_seconds.items()
+            for name, spent in self.report.cost.stage_seconds.items()
         ]
         return table(["stage", "time"], rows, (1,))
 

@@ -24,19 +24,18 @@ from clinker_spark.runtime.commit import manifest as manifests
 from clinker_spark.runtime.commit.claims import Claim, Refusal, check_claims, check_nesting, refused
 from clinker_spark.runtime.commit.journal import Journal, Step, remove_attempts, remove_tree
 from clinker_spark.runtime.commit.locks import Busy, Locks, identity, lock_file
-from clinker_spark.runtime.commit.manifest import Round, Written, manifest_path
+from clinker_spark.runtime.commit.manifest import Written, manifest_path
 from clinker_spark.runtime.commit.recovery import (
     OTHER,
     OWNER,
     POINTER,
-    Recovered,
     attempt_name,
     process_began,
     recover,
 )
 from clinker_spark.runtime.commit.seam import FILE, FOLDER, SYSTEM, Files, Lock, is_stream
 from clinker_spark.runtime.commit.signals import undisturbed
-from clinker_spark.runtime.commit.staging import Claimed, Made, Staging, missing_folders
+from clinker_spark.runtime.commit.staging import Claimed, Made, Provenance, Staging, missing_folders
 from clinker_spark.runtime.errors import IoError
 
 _MANIFEST_WAIT = 60.0
@@ -70,13 +69,7 @@ class Attempt:
     """Only what has more than one file, or may be removed later, needs one."""
 
     claims: dict[str, Claim] = field(default_factory=dict)
-    inputs: list[dict[str, Any]] = field(default_factory=list)
-    replayed: list[str] | None = None
-    """In a replay: the dead letters whose records are added to outputs. They come to those of earlier replays; a whole
-    run starts anew."""
-    round: tuple[int, Round] | None = None
-    """In a replay: the number of its files, and the dead letters that they are made of; none, if it has no files."""
-    recovered: list[Recovered] = field(default_factory=list)
+    provenance: Provenance = field(default_factory=Provenance)
     warnings: list[Diagnostic] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     """Files of earlier runs that this one no longer writes."""
@@ -105,6 +98,21 @@ class Attempt:
         """Lock the outputs, finish what a crash left beside them, and make sure that they may be written.
 
         `protected` are files that must survive whatever is replaced: inputs, the pipeline. Raises `Refusal`."""
+        asked = self._resolve(claims, protected)
+        held = sorted((claim for claim in asked if claim.key in self._homes), key=self._lock_place)
+        self._begin(held)
+        for claim in held:
+            with refused(claim):
+                self._lock(claim)
+        self._recover([*dict.fromkeys(self._homes.values()), *([_temporary()] if self._streams else [])])
+        self._check()
+
+    def review(self, claims: Iterable[Claim], protected: Iterable[Path] = ()) -> None:
+        """Would they be refused? Raises `Refusal`, and does nothing else."""
+        self._resolve(claims, protected)
+        self._check()
+
+    def _resolve(self, claims: Iterable[Claim], protected: Iterable[Path]) -> list[Claim]:
         asked = list(claims)
         self.claims |= {claim.key: claim for claim in asked}
         self._protected += protected
@@ -116,14 +124,8 @@ class Attempt:
                     continue
                 home = self._places[claim.key].parent if claim.home is None else self.files.resolve(claim.home)
                 self._homes[claim.key] = home
-        held = sorted((claim for claim in asked if claim.key in self._homes), key=self._lock_place)
         check_nesting([self.claims[key] for key in self._homes], self._places)
-        self._begin(held)
-        for claim in held:
-            with refused(claim):
-                self._lock(claim)
-        self._recover([*dict.fromkeys(self._homes.values()), *([_temporary()] if self._streams else [])])
-        self._check()
+        return asked
 
     def recover(self, folders: Iterable[Path]) -> None:
         """Finish what a crash left in folders, before anything is read."""
@@ -160,7 +162,6 @@ class Attempt:
 
     def _recover(self, homes: list[Path]) -> None:
         found = recover(self.files, homes, held=[str(path) for path in self.locks.held])
-        self.recovered += found
         mine = {*self._places.values(), *(manifest_path(home, self.pipeline) for home in homes)}
         for item in found:
             if item.is_unfinished and mine & set(map(Path, item.places)):

@@ -15,7 +15,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.runtime.commit.manifest import Written, foreign
 from clinker_spark.runtime.commit.seam import FILE, FOLDER, Files
 from clinker_spark.runtime.errors import IoError
-from clinker_spark.runtime.reject.letter_files import PREFIX, REQUIRED
+from clinker_spark.spark.rejects.letter_marks import PREFIX, REQUIRED
 
 LETTER_COLUMNS = frozenset(PREFIX + name for name in REQUIRED)
 """What every dead-letter file has, whatever wrote it."""

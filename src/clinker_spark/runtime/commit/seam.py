@@ -1,8 +1,8 @@
-"""The file-system seam: the calls that publishing, recovering, cleaning, manifests and locks are made of.
+"""The file-system seam: the calls that publishing, recovering, cleaning, manifests, locks and staging are made of.
 
-Each call does one thing that the system does as a whole, or fails with `OSError` (only `write`, `copy` and `send` can
-stop half-way; nothing that they make has its final name). A file system without rename or locks would be another
-implementation of the protocol.
+Each call does one thing that the system does as a whole, or fails with `OSError` (only `write`, `append`, `copy` and
+`send` can stop half-way; nothing that they make has its final name). A file system without rename or locks would be
+another implementation of the protocol.
 """
 
 from __future__ import annotations
@@ -51,6 +51,14 @@ class Lock:
     handle: int | None
 
 
+@dataclass
+class Stream:
+    """A file that is open, to be read or to be filled block by block. `handle` is None once it is closed."""
+
+    path: Path
+    handle: int | None
+
+
 class Files(Protocol):
     """The seam."""
 
@@ -74,6 +82,21 @@ class Files(Protocol):
 
     def copy(self, source: Path, place: Path) -> None:
         """A file on another file system."""
+
+    def open(self, path: Path, *, anew: bool = False) -> Stream:
+        """Open a file that may be large. With `anew`, not from what the system remembers of its content."""
+
+    def block(self, stream: Stream) -> bytes:
+        """The next block of it; nothing at its end."""
+
+    def create(self, path: Path, mode: int) -> Stream:
+        """Make a file that must not be there, with these permissions, to be filled."""
+
+    def append(self, stream: Stream, block: bytes) -> None:
+        """Add a block to it."""
+
+    def close(self, stream: Stream) -> None:
+        """Let go of an open file."""
 
     def send(self, source: Path, device: Path) -> None:
         """Write the content of a file to a pipe or a device."""
@@ -102,8 +125,12 @@ class Files(Protocol):
     def rmdir(self, path: Path) -> None:
         """Remove an empty folder."""
 
-    def lock(self, path: Path) -> Lock | None:
-        """Lock a file, which is made if it is not there; None when somebody else holds it."""
+    def lock(self, path: Path, *, shared: bool = False, mode: int = 0o666) -> Lock | None:
+        """Lock a file, which is made if it is not there; None when somebody else holds it. A `shared` lock keeps out
+        only those who want it for themselves."""
+
+    def share(self, lock: Lock) -> bool:
+        """Make a lock a shared one. False when somebody else was faster: then it is lost."""
 
     def unlock(self, lock: Lock, *, remove: bool) -> None:
         """Let go of it, and remove the file, if asked to."""
@@ -143,6 +170,33 @@ class PosixFiles:
             shutil.copytree(source, place)
         else:
             shutil.copy2(source, place)
+
+    def open(self, path: Path, *, anew: bool = False) -> Stream:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        if anew and hasattr(os, "posix_fadvise"):
+            with contextlib.suppress(OSError):  # only advice
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        return Stream(path, handle)
+
+    def block(self, stream: Stream) -> bytes:
+        assert stream.handle is not None
+        return os.read(stream.handle, _BLOCK)
+
+    def create(self, path: Path, mode: int) -> Stream:
+        # Neither something that is there, nor where a link leads.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return Stream(path, os.open(path, flags, mode))
+
+    def append(self, stream: Stream, block: bytes) -> None:
+        assert stream.handle is not None
+        view = memoryview(block)
+        while view:
+            view = view[os.write(stream.handle, view) :]
+
+    def close(self, stream: Stream) -> None:
+        if stream.handle is not None:
+            handle, stream.handle = stream.handle, None
+            os.close(handle)
 
     def send(self, source: Path, device: Path) -> None:
         # Neither made nor cut off: what stands behind the name takes the bytes.
@@ -199,11 +253,12 @@ class PosixFiles:
     def rmdir(self, path: Path) -> None:
         os.rmdir(path)
 
-    def lock(self, path: Path) -> Lock | None:
+    def lock(self, path: Path, *, shared: bool = False, mode: int = 0o666) -> Lock | None:
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         while True:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(handle, kind | fcntl.LOCK_NB)
             except OSError as error:
                 os.close(handle)
                 if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
@@ -219,6 +274,20 @@ class PosixFiles:
             if same:
                 return Lock(path, handle)
             os.close(handle)
+
+    def share(self, lock: Lock) -> bool:
+        # The system may let go of the old lock before it takes the new one.
+        if lock.handle is None:
+            return True
+        try:
+            fcntl.flock(lock.handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(lock.handle)
+            lock.handle = None
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                return False
+            raise
+        return True
 
     def unlock(self, lock: Lock, *, remove: bool) -> None:
         try:

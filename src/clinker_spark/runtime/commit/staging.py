@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,15 +37,25 @@ class Claimed:
     known: dict[str, Written]
 
 
+@dataclass
+class Provenance:
+    """What the outputs of a run are made of, for the manifest."""
+
+    inputs: list[dict[str, Any]] = field(default_factory=list)
+    replayed: list[str] | None = None
+    """In a replay: the dead letters whose records are added to outputs. They come to those of earlier replays; a whole
+    run starts anew."""
+    round: tuple[int, Round] | None = None
+    """In a replay: the number of its files, and the dead letters that they are made of; none, if it has no files."""
+
+
 class Run(Protocol):
     """What staging has to know of an attempt."""
 
     execution_id: str
     pipeline: str
     files: Files
-    inputs: list[dict[str, Any]]
-    replayed: list[str] | None
-    round: tuple[int, Round] | None
+    provenance: Provenance
     warnings: list[Diagnostic]
     removed: list[str]
 
@@ -144,7 +154,7 @@ class Staging:
 
     def _remove_stale(self, item: Claimed) -> None:
         """What an earlier run wrote for an output, and this one does not."""
-        read = {source["name"] for source in self.run.inputs}
+        read = {source["name"] for source in self.run.provenance.inputs}
         settled = {step.place for step in self.found}
         for name, was in item.known.items():
             place = Path(name)
@@ -163,12 +173,12 @@ class Staging:
     def _manifest(self, home: Path, claims: Sequence[Claimed]) -> Manifest:
         manifest = manifests.load(self.files, home, self.run.pipeline)
         manifest.run = self.run.execution_id
-        if self.run.replayed is None:
-            manifest.inputs, manifest.replayed, manifest.rounds = self.run.inputs, [], {}
+        if self.run.provenance.replayed is None:
+            manifest.inputs, manifest.replayed, manifest.rounds = self.run.provenance.inputs, [], {}
         else:  # the inputs are still those of the run whose letters these were
-            manifest.replayed = list(dict.fromkeys([*manifest.replayed, *self.run.replayed]))
-        if self.run.round is not None:
-            number, made_of = self.run.round
+            manifest.replayed = list(dict.fromkeys([*manifest.replayed, *self.run.provenance.replayed]))
+        if self.run.provenance.round is not None:
+            number, made_of = self.run.provenance.round
             letters = os.path.relpath(made_of.letters, home) if made_of.letters else ""
             manifest.rounds.pop(str(number), None)
             if made_of.ids:

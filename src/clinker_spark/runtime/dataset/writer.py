@@ -79,6 +79,15 @@ class _Buffer:
     blocks: list[Rows] = field(default_factory=list)
 
 
+@dataclass
+class _Pack:
+    """The file that is filled now."""
+
+    name: str = field(default_factory=lambda: f"{PACKS}/{os.urandom(8).hex()}.pack")
+    contents: list[bytes] = field(default_factory=list)
+    size: int = 0
+
+
 class DatasetWriter:
     """Adds rows to a dataset. Inside of `locked`; nothing is visible before `publish`."""
 
@@ -92,9 +101,7 @@ class DatasetWriter:
         self._buffered = 0
         self._before: dict[str, list[Chunk]] = {}
         self._next_id: dict[tuple[str, str], int] = {}
-        self._pack: list[bytes] = []
-        self._pack_size = 0
-        self._pack_name = ""
+        self._pack = _Pack()
         self._written: list[Path] = []
 
     # ------------------------------------------------------------ rows
@@ -156,19 +163,17 @@ class DatasetWriter:
     # ------------------------------------------------------------ files
 
     def _write_chunk(self, segment: str, rows: Rows, index: str | None) -> None:
-        if not self._pack_name:
-            self._pack_name = f"{PACKS}/{os.urandom(8).hex()}.pack"
-        content, chunk = encode(rows, self._pack_name, self._pack_size, index)
-        self._pack.append(content)
-        self._pack_size += len(content)
+        content, chunk = encode(rows, self._pack.name, self._pack.size, index)
+        self._pack.contents.append(content)
+        self._pack.size += len(content)
         self.added.setdefault(segment, []).append(chunk)
-        if self._pack_size >= PACK_BYTES:
+        if self._pack.size >= PACK_BYTES:
             self._write_pack()
 
     def _write_pack(self) -> None:
-        if self._pack:
-            self._write(self._pack_name, b"".join(self._pack))
-        self._pack, self._pack_size, self._pack_name = [], 0, ""
+        if self._pack.contents:
+            self._write(self._pack.name, b"".join(self._pack.contents))
+        self._pack = _Pack()
 
     def _write(self, name: str, content: bytes) -> None:
         path = self.folder / name

@@ -29,10 +29,10 @@ _HELP = "nothing was published; run again when nobody writes to it, or let write
 
 def check_inputs(state: RunState) -> None:
     """Raises `IoError` when an input is no longer what it was when it was chosen. After that, inputs may change."""
-    found = changed_inputs(state.plan, state.files, state.storage)
+    found = changed_inputs(state.plan, state.files, state.inputs.storage)
     if found:
         raise IoError(found)
-    state.inputs_read = True
+    state.inputs.compared = True
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def changes_explained(state: RunState) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = [] if state.inputs_read else changed_inputs(state.plan, state.files, state.storage)
+        found = [] if state.inputs.compared else changed_inputs(state.plan, state.files, state.inputs.storage)
         if not found:
             raise
         more = error.diagnostics if isinstance(error, ClinkerError) else ()
@@ -74,7 +74,10 @@ def _finding(node: SourcePlan, message: str) -> Diagnostic:
 
 
 def _change(file: SourceFile) -> str | None:
-    """What happened to a file of this machine, in words."""
+    """What happened to a file of this machine, in words. Of a staged one only the copies count."""
+    if file.staged:
+        found = [(stamp, what) for stamp in file.stamps if (what := _difference(stamp)) is not None]
+        return f"has a staged copy '{found[0][0].path}' that {found[0][1]}" if found else None
     is_folder = bool(file.stamps) and file.stamps[0].path != file.path
     if is_folder:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clinker_spark.core.diagnostics import Diagnostic
@@ -12,6 +12,7 @@ from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.stages import sort_words
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.passes import Pass, RunContext
 from clinker_spark.spark.operators.source_inversions import Inversion, inversions, split_points
 from clinker_spark.spark.operators.source_order import Points
 
@@ -34,7 +35,7 @@ def settle_order(builder: Builder, source: str) -> tuple[Plan, Unsorted | None]:
     found = inversions(builder, node)
     if not found:
         return plan, None
-    message = _message(node, found, [file.name for file in builder.files[source]])
+    message = _message(node, found, [file.name for file in builder.run.files[source]])
     if node.config.on_unsorted == "error":
         help_text = "sort the file, correct sort_order, or write on_unsorted: warn to have it sorted here"
         raise DataError([node.diagnostic("E450", message, "config", "sort_order", help=help_text)])
@@ -44,16 +45,16 @@ def settle_order(builder: Builder, source: str) -> tuple[Plan, Unsorted | None]:
     return with_facts(replace(plan, moved=True)), Unsorted(warning, split_points(builder, node))
 
 
-def with_known_order(plan: Plan, build: Callable[[Plan], Builder]) -> Builder:
-    """A builder that sorts what must be sorted, for those who run no stages."""
+def with_known_order(context: RunContext, limit: int | None = None) -> RunContext:
+    """The same with the sources that must be sorted, for those who run no stages. At most `limit` records of each
+    source are looked at."""
     unsorted: dict[str, Points] = {}
-    for node in plan.sources:
+    for node in context.plan.sources:
         if node.config.sort_order:
-            plan, found = settle_order(build(plan), node.name)
+            plan, found = settle_order(Builder(context, Pass(limit=limit)), node.name)
+            context = replace(context, plan=plan)
             unsorted |= {} if found is None else {node.name: found.points}
-    builder = build(plan)
-    builder.unsorted = unsorted
-    return builder
+    return replace(context, unsorted=unsorted)
 
 
 def _message(node: SourcePlan, found: Sequence[Inversion], names: Sequence[str]) -> str:

@@ -20,7 +20,7 @@ from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.errors import IoError
-from clinker_spark.runtime.run.report import RunReport
+from clinker_spark.runtime.run.report import RunIdentity, RunReport
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.run.options import Options
@@ -44,14 +44,14 @@ def run_record(plan: Plan | None, options: Options, report: RunReport | None, ex
         "exit_code": exit_code,
         "error": error,
     }
-    return record | (_counts(RunReport("", "", "", "")) if report is None else _counts(report))
+    return record | (_counts(RunReport(RunIdentity("", "", "", ""))) if report is None else _counts(report))
 
 
 def _counts(report: RunReport) -> dict[str, Any]:
     read = [source.records for source in report.sources]
     balanced = {name for balance in report.balances for name in balance.sources}
     whole = bool(report.sources) and balanced == {source.name for source in report.sources}
-    used = report.used
+    used = report.cost.used
     return {
         "records_total": None if not read or None in read else sum(n for n in read if n is not None),
         "records_ok": sum(balance.written for balance in report.balances) if whole else None,
@@ -63,10 +63,10 @@ def _counts(report: RunReport) -> dict[str, Any]:
         "input_files": [name for source in report.sources for name in source.paths],
         "output_files": [path for output in report.outputs for path in output.paths],
         "dlq_path": report.letter_paths[0] if report.letter_paths else None,
-        "retraction": dict(report.retraction),
+        "retraction": dict(report.rollback.retraction),
         "per_source_record_counts": {source.name: source.records for source in report.sources},
         "per_source_dlq_counts": {source.name: source.dead_letters for source in report.sources},
-        "stage_seconds": dict(report.stage_seconds),
+        "stage_seconds": dict(report.cost.stage_seconds),
         "nodes": [node.as_dict() for node in report.nodes],
         "used": None if used is None else {"nodes": {name: found.as_dict() for name, found in used.nodes.items()}},
     }

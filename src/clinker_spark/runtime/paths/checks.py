@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from clinker_spark.config.workspace import find_workspace
@@ -19,10 +18,10 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.discover.file_identity import Identities, Identity
 from clinker_spark.runtime.discover.searches import search_of
-from clinker_spark.runtime.discover.sources import discover, is_remote
+from clinker_spark.runtime.discover.sources import NoFiles, discover, is_remote
 from clinker_spark.runtime.errors import IoError, PathError
 from clinker_spark.runtime.paths.names import Folders
-from clinker_spark.runtime.paths.outputs import PartNames, per_file_path
+from clinker_spark.runtime.paths.outputs import PartNames, source_path
 from clinker_spark.runtime.paths.place import Place
 from clinker_spark.runtime.paths.places import Files, places
 from clinker_spark.runtime.run.options import Options
@@ -35,14 +34,21 @@ _MOST = 10
 
 def listed_files(plan: Plan, options: Options, base: Path) -> tuple[Files, list[Diagnostic]]:
     """The files of the sources and the warnings about them, for a dry run. Sources whose files are not there are left
-    out: only a run has to mind."""
+    out: only a run has to mind. Raises `IoError` for those that are there and cannot be read."""
     found: dict[str, tuple[SourceFile, ...]] = dict(options.files or {})
     warnings: list[Diagnostic] = []
+    problems: list[Diagnostic] = []
     for node in plan.sources if options.files is None else ():
-        with suppress(ClinkerError):
+        try:
             result = discover(node, base, options.now)
             found[node.name] = result.files
             warnings += result.warnings
+        except NoFiles:
+            pass
+        except ClinkerError as error:
+            problems += error.diagnostics
+    if problems:
+        raise IoError(problems[:_MOST])
     return found, warnings
 
 
@@ -62,7 +68,7 @@ def check_paths(plan: Plan, options: Options, files: Files) -> tuple[Diagnostic,
 def _without_file(plan: Plan) -> Iterator[Diagnostic]:
     """Outputs for each input file, of records that belong to none."""
     for node in plan.outputs:
-        blocking = plan.facts.mixes_files.get(node.name) if node.per_file else None
+        blocking = plan.facts.files.mixes_files.get(node.name) if node.per_file else None
         if blocking is not None:
             message = f"the records of '{blocking}' are made of several files, and '{node.name}' wants one of each"
             help_text = "write a path without {source_file} and {source_path}"
@@ -273,7 +279,7 @@ def _other_names(left: str, right: str) -> str:
     """How the two could have different outputs."""
     if left == right:
         return "list the file once"
-    with_path = {str(per_file_path(Path(), "\x02source_path\x02", name)) for name in (left, right)}
+    with_path = {source_path(name) for name in (left, right)}
     if len(with_path) == 2 and not any(name.startswith("..") for name in with_path):
         return "write {source_path} instead of {source_file}: it has the folders of the input, too"
     return "rename one of the files"

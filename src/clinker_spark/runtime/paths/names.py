@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 
+from clinker_spark.runtime.commit.recovery import PREFIX
 from clinker_spark.runtime.errors import IoError, PathError
 from clinker_spark.runtime.paths.outputs import character_problem
 from clinker_spark.runtime.paths.place import Place
@@ -77,6 +78,9 @@ def _name_problem(place: Place, text: str, *, is_file: bool) -> tuple[str, str, 
         return "E433", f"'{text}' names a folder, and no file in it", help_text
     if is_file and text.endswith("/"):
         return "E433", f"'{text}' is a folder, and {place.writer} are one file", "write the name of a file"
+    if own := next((part for part in place.path.parts if part.startswith(PREFIX)), None):
+        message = f"'{own}' is a name that clinker gives to files of its own, and removes"
+        return "E433", message, f"choose a name that does not begin with '{PREFIX}'"
     for part in place.path.parts if len(os.fsencode(spelled)) > _LONGEST_NAME else ():
         size = len(os.fsencode(part))
         if size > _LONGEST_NAME:

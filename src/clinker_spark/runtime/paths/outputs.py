@@ -57,7 +57,7 @@ def target(plan: Plan, node: OutputPlan, base: Path, names: Names, files: Mappin
     used = {t.name for t in tokens if isinstance(t, Token)}
     fixed = local_path("".join(str(t) for t in takewhile(lambda t: isinstance(t, str), tokens)))
     head, slash, _ = fixed.rpartition("/")
-    root = base / (head or slash) if used else None
+    root = settled(base / (head or slash)) if used else None
 
     def place(number: int | None) -> Target:
         filled = replace(names, n="" if number is None else str(number).zfill(node.config.unique_suffix_width))
@@ -66,7 +66,7 @@ def target(plan: Plan, node: OutputPlan, base: Path, names: Names, files: Mappin
         _check_parts(node, text)
         text = text.replace(_FILLED, "")
         template = text if used & set(PER_FILE) else None
-        path = base / _LATER.sub(r"{\1}", text)
+        path = settled(base / _LATER.sub(r"{\1}", text))
         return Target(path, given.endswith("/"), template, place if "n" in used else None, root)
 
     return place(None)
@@ -89,6 +89,20 @@ def local_path(text: str) -> str:
         return text
     rest = text.removeprefix("file://")
     return rest.removeprefix("localhost") if rest.startswith("localhost/") else rest
+
+
+def settled(path: Path) -> Path:
+    """The same place without `..`, as the system would go there. It cannot say so itself where a folder on the way is
+    not there yet, as in `new/../in.csv`: the file would seem to be free until the run has made that folder.
+
+    >>> settled(Path("/dev/not there/../null")), settled(Path("/dev/null"))
+    (PosixPath('/dev/null'), PosixPath('/dev/null'))
+    """
+    parts = path.parts
+    if ".." not in parts:
+        return path
+    last = len(parts) - parts[::-1].index("..")
+    return Path(os.path.realpath(Path(*parts[:last])), *parts[last:])
 
 
 def _check_parts(node: OutputPlan, text: str) -> None:
@@ -144,7 +158,7 @@ NO_FILE = "none"
 def static_folder(base: Path, path: str) -> Path:
     """The folder that the files of an output always lie in or under, whatever the tokens of its path stand for."""
     fixed, brace, _ = path.removeprefix("file://").partition("{")
-    return base / os.path.dirname(fixed) if brace else Path(os.path.realpath(base / fixed)).parent
+    return settled(base / os.path.dirname(fixed)) if brace else Path(os.path.realpath(base / fixed)).parent
 
 
 def letter_paths(plan: Plan) -> list[str]:
@@ -162,9 +176,16 @@ def output_folders(plan: Plan, base: Path) -> list[Path]:
 
 def per_file_path(base: Path, template: str, source_file: str) -> Path:
     """The output of one input file."""
-    name = PurePosixPath(source_file)
-    values = {"source_file": name.name.split(".")[0], "source_path": str(name.with_suffix("")).lstrip("/")}
-    return base / _LATER.sub(lambda token: values[token[1]], template)
+    values = {
+        "source_file": PurePosixPath(source_file).name.split(".")[0],
+        "source_path": source_path(source_file),
+    }
+    return settled(base / _LATER.sub(lambda token: values[token[1]], template))
+
+
+def source_path(source_file: str) -> str:
+    """What `{source_path}` stands for: the path of an input without its last ending."""
+    return str(PurePosixPath(source_file).with_suffix("")).lstrip("/")
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from clinker_spark.runtime.paths.outputs import (
     meta_path,
     part_names,
     per_file_path,
+    settled,
     target,
 )
 from clinker_spark.runtime.paths.place import Place
@@ -105,6 +106,13 @@ def places(plan: Plan, options: Options, base: Path, files: Files) -> tuple[list
             found.append(each)
         except ClinkerError as error:
             problems += error.diagnostics
+    for option, path in options.beside.items():
+        each = Place(settled(path), f"'{option}'", plan.file, None)
+        try:
+            check_writable(each, str(path), folders, is_file=True)
+            found.append(each)
+        except ClinkerError as error:
+            problems += error.diagnostics
     return found, problems
 
 
@@ -168,4 +176,4 @@ def _letters(plan: Plan, options: Options, base: Path) -> Iterator[tuple[Place, 
 
 def letter_path(base: Path, text: str) -> Path:
     """The file of dead letters."""
-    return base / local_path(text)
+    return settled(base / local_path(text))

@@ -5,34 +5,77 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.commit.claims import Claim, Refusal
 from clinker_spark.runtime.commit.manifest import Unreadable, replayed_ids
 from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.paths.outputs import Target, letter_paths, output_folders, static_folder
-from clinker_spark.runtime.paths.places import letter_path
+from clinker_spark.runtime.paths.places import Files, letter_path, targets
 from clinker_spark.runtime.reject.replay import replay_path
 from clinker_spark.runtime.reject.replay_rounds import check_round
-from clinker_spark.runtime.run.state import RunState
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.spark.scan.files import SourceFile
 
 
-def reserve(state: RunState, targets: Mapping[str, Target]) -> None:
+class Asking(Protocol):
+    """What claims are made of."""
+
+    plan: Plan
+    options: Options
+
+    @property
+    def base(self) -> Path: ...
+    @property
+    def files(self) -> dict[str, tuple[SourceFile, ...]]: ...
+
+
+class Running(Asking, Protocol):
+    """A `RunState`, which only Spark can make."""
+
+    attempt: Attempt
+
+
+@dataclass
+class Review:
+    """A run that is only checked."""
+
+    plan: Plan
+    options: Options
+    base: Path
+    files: dict[str, tuple[SourceFile, ...]]
+
+
+def review(plan: Plan, options: Options, files: Files) -> None:
+    """Would a run be refused its outputs: folders and dead-letter files that are somebody else's? For a dry run; raises
+    `IoError`."""
+    asking = Review(plan, options, options.base or plan.file.folder, dict(files))
+    attempt = Attempt(options.execution_id, pipeline=plan.file.settings.name, force=options.force)
+    with located(asking):
+        attempt.review(_claims(asking, targets(plan, options, asking.base, files)), _protected(asking))
+
+
+def _claims(state: Asking, places: Mapping[str, Target]) -> list[Claim]:
+    return [*(output_claim(state, node, places[node.name]) for node in state.plan.outputs), *letter_claims(state)]
+
+
+def reserve(state: Running, places: Mapping[str, Target]) -> None:
     """Lock everything that the run writes, and make sure that it may. Raises `IoError` before the first job."""
-    state.attempt.inputs = _inputs(state)
-    outputs = [output_claim(state, node, targets[node.name]) for node in state.plan.outputs]
+    state.attempt.provenance.inputs = _inputs(state)
     with located(state):
-        state.attempt.claim([*outputs, *letter_claims(state)], _protected(state))
+        state.attempt.claim(_claims(state, places), _protected(state))
     check_round(state.plan, state.options, state.base)
 
 
-def output_claim(state: RunState, node: OutputPlan, place: Target) -> Claim:
+def output_claim(state: Asking, node: OutputPlan, place: Target) -> Claim:
     """An output. Where its files lie is the same in every run, whatever the tokens of its path stand for."""
     config = node.config
     several = config.split is not None or place.template is not None
@@ -49,20 +92,20 @@ def output_claim(state: RunState, node: OutputPlan, place: Target) -> Claim:
     )
 
 
-def letter_claims(state: RunState) -> list[Claim]:
+def letter_claims(state: Asking) -> list[Claim]:
     """The files of dead letters, each once."""
-    if state.handling.strategy != "continue":
+    if state.plan.file.error_handling.strategy != "continue":
         return []
     paths = letter_places(state)
     return [Claim(letter_key(path), place, letters=True, shown=path) for path, place in paths.items()]
 
 
-def letter_places(state: RunState) -> dict[str, Path]:
+def letter_places(state: Asking) -> dict[str, Path]:
     """The paths of dead letters as they are written, and where they lead."""
     return {path: letter_place(state, path) for path in letter_paths(state.plan)}
 
 
-def letter_place(state: RunState, path: str) -> Path:
+def letter_place(state: Asking, path: str) -> Path:
     place = letter_path(state.base, path)
     return place if state.options.replay is None else replay_path(place, state.options.round)
 
@@ -84,7 +127,7 @@ def replayed_before(plan: Plan, base: Path) -> frozenset[str]:
 
 
 @contextlib.contextmanager
-def located(state: RunState) -> Iterator[None]:
+def located(state: Asking) -> Iterator[None]:
     """A refusal with the line of the pipeline that names the path."""
     try:
         yield
@@ -92,22 +135,22 @@ def located(state: RunState) -> Iterator[None]:
         raise IoError([_located(state, refusal.claim, found) for found in refusal.diagnostics]) from None
 
 
-def _located(state: RunState, claim: Claim, found: Diagnostic) -> Diagnostic:
+def _located(state: Asking, claim: Claim, found: Diagnostic) -> Diagnostic:
     for node in state.plan.outputs:
         if node.name == claim.key:
             return node.diagnostic(found.code, found.message, "config", "path", help=found.help)
     return state.plan.file.diagnostic(found.code, found.message, _letter_path(state, claim), found.help)
 
 
-def _letter_path(state: RunState, claim: Claim) -> tuple[str, ...]:
-    dlq = state.handling.dlq
+def _letter_path(state: Asking, claim: Claim) -> tuple[str, ...]:
+    dlq = state.plan.file.error_handling.dlq
     for name, own in dlq.per_source.items():
         if own.path == claim.shown and own.path != dlq.path:
             return ("error_handling", "dlq", "per_source", name, "path")
     return ("error_handling", "dlq", "path")
 
 
-def _inputs(state: RunState) -> list[dict[str, Any]]:
+def _inputs(state: Running) -> list[dict[str, Any]]:
     found = []
     for files in state.files.values():
         for file in files:
@@ -119,7 +162,7 @@ def _inputs(state: RunState) -> list[dict[str, Any]]:
     return found
 
 
-def _protected(state: RunState) -> list[Path]:
+def _protected(state: Asking) -> list[Path]:
     """What no folder that is replaced may have in it."""
     inputs = [file.path for files in state.files.values() for file in files]
     if state.options.feed is not None and state.options.feed.path is not None:

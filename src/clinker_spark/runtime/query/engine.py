@@ -152,7 +152,7 @@ class QueryEngine(Queries):
             for loaded in scan.content.paths if isinstance(scan.content, FileSource) else ():
                 read = os.path.realpath(loaded)
                 with suppress(OSError):  # what is not there cannot be the same
-                    read = target if os.path.samefile(path, read) else read
+                    read = target if os.path.samefile(target, read) else read
                 if read == target or Path(target) in Path(read).parents:
                     message = f"'{path}' would replace '{shown_path(loaded)}', which the program loads"
                     raise Failed(message, "write to another file, and rename it afterwards", code="E430")

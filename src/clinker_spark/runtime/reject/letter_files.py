@@ -13,11 +13,9 @@ from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
-from clinker_spark.spark.rejects.letters import source_hash
+from clinker_spark.spark.rejects.letter_marks import PREFIX, REQUIRED, source_hash
 from clinker_spark.spark.scan.lines import line_bytes
 
-PREFIX = "_cxl_dlq_"
-REQUIRED = ("source_file", "source_name", "source_row", "stage")
 _SAMPLES = 3
 
 
@@ -69,12 +67,16 @@ def read_letters(path: str | Path) -> Iterator[Letter]:
     """The letters of a file, one by one. Raises `InputError` when it is none."""
     csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8-sig", newline="") as file:  # a program that edited it may have put a mark there
             rows = csv.reader(file)
             header = next(rows, [])
             _check(path, header)
-            for number, row in enumerate(rows, 1):
-                cells = dict(zip(header, row, strict=False))
+            for number, row in enumerate((row for row in rows if row), 1):  # editors leave blank lines
+                if len(row) != len(header):
+                    message = f"dead letter {number} of '{path}' has {len(row)} values, and the header {len(header)}"
+                    help_text = "the file is damaged, or was cut off: take the one that the run wrote"
+                    raise InputError([Diagnostic("E019", message, help=help_text)])
+                cells = dict(zip(header, row, strict=True))
                 engine = {k.removeprefix(PREFIX): v for k, v in cells.items() if k.startswith(PREFIX)}
                 yield Letter(engine, {k: v for k, v in cells.items() if not k.startswith(PREFIX)}, number)
     except OSError as error:

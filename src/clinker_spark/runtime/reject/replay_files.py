@@ -51,12 +51,19 @@ class Feed:
 
 
 def replay_files(
-    plan: Plan, letters: Iterable[Letter], folder: Path, known: frozenset[str] = frozenset(), path: Path | None = None
+    plan: Plan,
+    letters: Iterable[Letter],
+    folder: Path,
+    known: frozenset[str] = frozenset(),
+    path: Path | None = None,
+    *,
+    once: bool = False,
 ) -> Feed:
-    """The records of the letters as files, each record once; without those that are `known` to have been added.
-    Raises `InputError` for letters that cannot be fed. `plan` is that of the pipeline, `path` where the letters are."""
+    """The records of the letters as files, each record once; without those that are `known` to have been added. With
+    `once`, nothing is fed that could not be known the next time. Raises `InputError` for letters that cannot be fed.
+    `plan` is that of the pipeline, `path` where the letters are."""
     check_parts(plan)
-    flowing = {name for name, sides in plan.facts.sides.items() if sides.probe}
+    flowing = {name for name, sides in plan.facts.flow.sides.items() if sides.probe}
     feed = Feed(path=path, known=known)
     problems: list[Diagnostic] = []
     writers: dict[tuple[str, str, str], Writer] = {}
@@ -64,6 +71,9 @@ def replay_files(
         if known & fed.ids:
             feed.skipped += 1
             continue
+        if once and not fed.ids:
+            message = f"dead letter {letter.number} has no '_cxl_dlq_id': nobody could tell that it was added"
+            problems.append(Diagnostic("E019", message, help="replay the file that the run wrote, or without --append"))
         key = (node.name, letter.engine["source_file"], letter.engine.get("source_header", ""))
         if key not in writers:
             writers[key] = writer_of(node, key[2], folder / str(len(writers)))

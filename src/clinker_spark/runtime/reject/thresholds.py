@@ -8,8 +8,7 @@ from typing import Any
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.errors import DataError
-from clinker_spark.spark.operators.combine import MISS
-from clinker_spark.spark.rejects.letters import LetterCount, first_letters
+from clinker_spark.spark.rejects.letters import LetterCount
 from clinker_spark.spark.scan.request import SourceFile
 
 TYPE_FAILURES = ("type_coercion_failure", "missing_required_field")
@@ -41,17 +40,11 @@ def check(plan: Plan, counts: Sequence[LetterCount], records: Callable[[str | No
         raise DataError(found)
 
 
-def check_combines(plan: Plan, frame: Any, files: Mapping[str, tuple[SourceFile, ...]], stages: Sequence[int]) -> None:
-    """Raises `DataError` when a record without a match is an error: nothing is written then."""
-    if not stages:
-        return
-    [row] = first_letters(frame.where(frame["category"] == MISS), 1)
-    node = plan.nodes[row["stage"]]
-    where = ""
-    if row["source"] is not None:
-        where = f"{files[plan.sources[row['source']].name][row['file']].name}, row {row['row']}: "
+def first_miss(plan: Plan, row: Mapping[str, Any], files: Mapping[str, tuple[SourceFile, ...]]) -> Diagnostic:
+    """The first record without a match, where that is an error: nothing is written then."""
     help_text = "add the missing record, or write on_miss: null_fields or skip"
-    raise DataError([node.diagnostic("E319", f"{where}{row['message']}", "config", "on_miss", help=help_text)])
+    message = f"{_where(plan, row, files)}{row['message']}"
+    return plan.nodes[row["stage"]].diagnostic("E319", message, "config", "on_miss", help=help_text)
 
 
 def check_output_rows(plan: Plan, pairs: Callable[[str], int]) -> None:
@@ -73,17 +66,20 @@ def _rate(code: str, what: str, failed: int, seen: int, limit: float, least: int
 
 
 def first_failure(
-    plan: Plan, row: Any, files: Mapping[str, tuple[SourceFile, ...]], counts: Sequence[LetterCount]
+    plan: Plan, row: Mapping[str, Any], files: Mapping[str, tuple[SourceFile, ...]], counts: Sequence[LetterCount]
 ) -> Diagnostic:
     """The first record that failed, in source and row order (`row`), in words."""
     node = plan.nodes[row["stage"]]
-    where = ""
-    if row["source"] is not None:
-        name = files[plan.sources[row["source"]].name][row["file"]].name
-        where = f"{name}, row {row['row']}: "
     field = f"field '{row['field']}': " if row["field"] else ""
     total = sum(count.count for count in counts)
     others = f" ({total} records fail in all)" if total > 1 else ""
-    message = f"{where}{field}{row['message']}{others}"
+    message = f"{_where(plan, row, files)}{field}{row['message']}{others}"
     help_text = "correct the record, or write error_handling: { strategy: continue, dlq: { path: dead-letters.csv } }"
     return node.diagnostic("E409", message, *node.failure_key, help=help_text)
+
+
+def _where(plan: Plan, row: Mapping[str, Any], files: Mapping[str, tuple[SourceFile, ...]]) -> str:
+    """Where a record was read; what was made of several was read nowhere."""
+    if row["source"] is None:
+        return ""
+    return f"{files[plan.sources[row['source']].name][row['file']].name}, row {row['row']}: "

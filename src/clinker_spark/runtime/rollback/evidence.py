@@ -4,7 +4,7 @@ Nothing here needs Spark: these are the rules of `spark.rejects.correlated`, for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -148,7 +148,7 @@ class Withheld:
     @staticmethod
     def at(plan: Plan, node: OutputPlan, dirty: DirtyGroups) -> Withheld:
         """Those of an output; see `withheld.with_held`."""
-        keys, also = plan.facts.keys[node.inputs[0].node], also_compared(plan, node)
+        keys, also = plan.facts.correlation.keys[node.inputs[0].node], also_compared(plan, node)
         tests = [(source, dirty.texts(source, own, also)) for source, own in concerned(plan, keys)]
         return Withheld(tests, keys.single and len(keys.sources) > 1)
 
@@ -187,10 +187,3 @@ def group_text(keys: Iterable[tuple[str, str | None]]) -> str:
     'line=2, order_id=O1'
     """
     return ", ".join(sorted(f"{name.removeprefix(CK_PREFIX)}={text}" for name, text in keys if text is not None))
-
-
-def strata_of(failures: pa.Table) -> Iterator[tuple[int, int | None, dict[str, str]]]:
-    """Of each failure: the node, the source, and the totals that it was made of."""
-    columns = (failures[name].to_pylist() for name in ("stage", "source", "groups"))
-    for stage, source, groups in zip(*columns, strict=True):
-        yield stage, source, dict(groups)

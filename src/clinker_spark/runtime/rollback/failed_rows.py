@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def can_read_alone(state: RunState, ends: Sequence[str], kept: int) -> bool:
     """Can the failures up to some nodes be read by themselves, and are they few, as far as is known? `kept` are those
     that readers kept."""
-    if state.small or state.unsorted or not is_local(state.spark) or state.failed() + kept > FEW:
+    if state.inputs.small or state.inputs.unsorted or not is_local(state.spark) or state.failed() + kept > FEW:
         return False
     return _arrive_alone(state.plan, ends)
 
@@ -40,17 +40,18 @@ def _arrive_alone(plan: Plan, ends: Sequence[str]) -> bool:
     return all(plan[name].takes_each_alone for name in above) and all(s.config.type == "csv" for s in sources)
 
 
-def only_for_failures(builder: Builder, ends: Sequence[str]) -> None:
-    """A pass up to some nodes that shows which records fail there, and nothing else of them."""
-    builder.texts = False
-    facts = builder.plan.facts
-    required = {**facts.required, **required_of(builder.plan.up_to(ends), facts.in_order)}
-    builder.plan = replace(builder.plan, facts=replace(facts, required=required))
+def only_for_failures(plan: Plan, ends: Sequence[str]) -> Plan:
+    """The plan of a pass up to some nodes that shows which records fail there, and nothing else of them."""
+    facts = plan.facts
+    required = {**facts.columns.required, **required_of(plan.up_to(ends), facts.order.in_order)}
+    return replace(plan, facts=replace(facts, columns=replace(facts.columns, required=required)))
 
 
 def choose_failed(builder: Builder, places: Container[str], folder: Path) -> dict[str, Chosen] | None:
     """Run that pass; by source, the records that failed at some places of the plan. None when they are not few."""
-    found = save(failed_places([place for place in builder.failures if place.name in places]), folder / "places")
+    found = save(
+        failed_places([place for place in builder.rejects.failures if place.name in places]), folder / "places"
+    )
     if found.rows() > FEW:
         return None
     chosen: dict[str, Chosen] = {}

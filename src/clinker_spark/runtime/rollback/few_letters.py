@@ -18,7 +18,7 @@ def failed_groups(plan: Plan, failed: Sequence[Saved]) -> Iterator[tuple[int, Ke
     for found in failed:
         table = found.table("source", "stage", "keys", "groups")
         for source, stage, pairs, groups in zip(*(column.to_pylist() for column in table.columns), strict=True):
-            blame = plan.facts.blamed[stage]
+            blame = plan.facts.correlation.blamed[stage]
             sources = {source} if blame.traced and source is not None else set(blame.others)
             for name, _ in groups if source is None else ():
                 sources -= {node.index for node in plan.sources_of(name)}

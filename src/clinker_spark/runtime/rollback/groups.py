@@ -21,10 +21,14 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, GROUP_PREFIX, UNTRACED
+from clinker_spark.config.model.pipeline import ErrorHandling
+from clinker_spark.plan import columns
+from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, GROUP_PREFIX
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.passes.correlation import FEW
@@ -34,10 +38,12 @@ from clinker_spark.runtime.reject.source_letters import SourceLetters, settled_a
 from clinker_spark.runtime.rollback import few_letters
 from clinker_spark.runtime.rollback.failed_rows import can_read_alone, choose_failed, only_for_failures
 from clinker_spark.runtime.rollback.retracted import Retracted
+from clinker_spark.runtime.rollback.strata import UNTRACED, failed_totals, strata
 from clinker_spark.runtime.run.progress import FINDING
-from clinker_spark.spark.operators.build import SetAside
 from clinker_spark.spark.operators.output import prepare_output
+from clinker_spark.spark.operators.passes import Find, Pass, Retraction
 from clinker_spark.spark.rejects import correlated as ops
+from clinker_spark.spark.rejects.collected import SetAside
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, dirty_groups, own_groups
 from clinker_spark.spark.rejects.letters import letters
 from clinker_spark.spark.scan.row_filter import Chosen
@@ -53,11 +59,15 @@ LISTED_GROUPS = 2_000
 """Up to so many groups with a failure, a condition names them."""
 LISTED_TOTALS = 1_000
 """Up to so many totals that failed, a filter names them."""
-STRATUM = "stratum"
+_JUDGED = ("stage", "source", "groups")
+"""What decides about the stratum of a failure."""
 
 
 class Groups:
     """The groups of one run."""
+
+    most_totals = LISTED_TOTALS
+    """Of so many totals that failed, the names are wanted."""
 
     def __init__(self, state: RunState, outputs: Outputs, kept_bad: SourceLetters | None, *, oversize: bool) -> None:
         self.state = state
@@ -66,10 +76,6 @@ class Groups:
         """What the readers of the first pass kept aside."""
         self.oversize = oversize
         """May groups be too large, and has nobody looked yet?"""
-        self.plan = state.plan
-        self.handling = state.handling
-        first = self.plan.outputs[0]
-        self.folder = Path(state.attempt.folder(outputs.targets[first.name].path, "correlation"))
         self.triggers: list[Saved] = []
         self.untraced: Saved | None = None
         """Failures of the last turn that nothing can be retracted for: what a query made, and totals of nothing."""
@@ -77,12 +83,24 @@ class Groups:
         """Source records that were retracted with a total, or with a group that is too large."""
         self.overflown: list[Saved] = []
         """Those of them that belong to a group that is too large: dead letters in any case."""
-        self.retracted = Retracted(state, self.folder)
-        self.indexes: dict[str, Any] = {}
+        place = outputs.targets[state.plan.outputs[0].name].path
+        self.retracted = Retracted(state, state.attempt.folder(place, "correlation"))
         self.few = True
         self.offsets: dict[str, tuple[int, ...]] = {}
         self.counters: Counter[str] = Counter()
         """What happened, in numbers, for the report."""
+
+    @property
+    def plan(self) -> Plan:
+        return self.state.plan
+
+    @property
+    def handling(self) -> ErrorHandling:
+        return self.state.handling
+
+    @property
+    def folder(self) -> Path:
+        return self.retracted.folder
 
     def settle(self) -> Saved:
         """Withhold what must be; gives all dead letters."""
@@ -95,7 +113,7 @@ class Groups:
             rest = 0 if self.untraced is None else self.untraced.rows()
             last = not traceable and not self.oversize
             if not last or turn == 0 or not self.outputs.complete:
-                failing = self.outputs.write_again(self._prepared, whole=last or rest > 0)
+                failing = self.outputs.write_again(*self._without(), whole=last or rest > 0)
             if last:
                 if failing != rest and not self.state.unsure:
                     raise self._lost()
@@ -117,16 +135,19 @@ class Groups:
 
     # ------------------------------------------------------------ builders
 
-    def _prepared(self, builder: Builder, *, later: bool = False) -> None:
-        """A builder that leaves out what was retracted, and withholds groups with a failure."""
-        self.retracted.leave_out(builder, later=later)
-        builder.few = self.few
-        builder.indexes = self.indexes
-        self.state.again = "removed"
-        if self.triggers:
-            builder.dirty = self._groups(as_failed=self.triggers, as_read=self.taken)
-            if self.handling.retraction_scope == "group":
-                builder.left_out = self._groups(as_failed=(), as_read=[*self.triggers, *self.taken])
+    def _without(self, *, dirty: bool = True, later: bool = False) -> tuple[Retraction, dict[str, Chosen]]:
+        """What a pass does without: what was retracted, and, if `dirty`, groups with a failure at outputs."""
+        retraction, chosen = self.retracted.left_out(later=later)
+        self.state.outcome.again = "removed"
+        withheld = left_out = None
+        if self.triggers and dirty:
+            withheld = self._groups(as_failed=self.triggers, as_read=self.taken)
+        if self.triggers and self.handling.retraction_scope == "group":
+            left_out = self._groups(as_failed=(), as_read=[*self.triggers, *self.taken])
+        retraction = replace(
+            retraction, withheld=withheld, left_out=left_out, broadcastable=self.few, numbers=self.retracted.numbers
+        )
+        return retraction, chosen
 
     def _letters_builder(
         self,
@@ -140,15 +161,13 @@ class Groups:
         """A pass that keeps what is set aside on the way to some outputs, or up to some nodes, or, `later`, of
         everything that reaches outputs, when more was retracted. Without `texts` it only shows which records these are.
         """
-        builder = self.state.new_builder(letters=True)
-        self._prepared(builder, later=later)
-        builder.all_held = builder.repeats = later
-        if not texts:
-            only_for_failures(builder, ends)
-        if chosen is not None:
-            builder.choose(chosen)
-        if not dirty:
-            builder.dirty = None
+        retraction, left_out = self._without(dirty=dirty, later=later)
+        asked = Pass(
+            Find(texts=texts, all_held=later, repeats=later),
+            chosen=left_out if chosen is None else chosen,
+            retraction=retraction,
+        )
+        builder = self.state.new_builder(asked, None if texts else only_for_failures(self.plan, ends))
         for name in ends:
             if not self.plan[name].streams:
                 prepare_output(builder, self.plan.output(name))
@@ -193,36 +212,37 @@ class Groups:
                 return True
         if first is None:
             return False
-        taken = self._behind(builder, first[1], turn)
-        self._retract([first[1]], taken)
+        failed = first[1]
+        taken = self._behind(failed, turn, lambda totals, name: self._contributions(builder, failed, totals, name))
+        self._retract([failed], taken)
         return True
 
     def _failures(self, builder: Builder, turn: int, *, everywhere: bool = False) -> Saved | None:
-        """The failures at suspected places, with their strata. None: no record can fail there. Only `everywhere` they
+        """The failures at suspected places. None: no record can fail there. Only `everywhere` they
         are looked for behind totals that may have to be made again."""
         suspected = self._suspected(builder, turn, everywhere=everywhere)
         looked = f"{turn}-everywhere" if everywhere else str(turn)
-        places = {place.name: place.node.name for place in builder.failures if suspected(place)}
+        places = {place.name: place.node.name for place in builder.rejects.failures if suspected(place)}
         ends = list(dict.fromkeys(places.values()))
-        kept = 0 if turn or self.kept_bad is None else sum(count.count for count in self.kept_bad.counts)
+        kept = 0 if turn or self.kept_bad is None else sum(count.count for count in self.kept_bad.kept)
         chosen = None
         if places and self.few and can_read_alone(self.state, ends, kept):
             chosen = choose_failed(self._letters_builder(ends, texts=False), places, self.folder / f"failed-{looked}")
         reading = builder if chosen is None else self._letters_builder(ends, chosen=chosen)
         found = letters(reading, lambda place: place.name in places)
-        saved = None if found is None else self._save(self._with_strata(found), f"failures-{looked}")
+        saved = None if found is None else self._save(found, f"failures-{looked}")
         if chosen is not None:
-            reading.let_go()
+            reading.memo.let_go()
         return saved
 
     def _ends(self, turn: int) -> list[str]:
         """How far a pass must go that looks for failures: to the nodes at which the last one counted some, and to the
         outputs that it did not write."""
-        counted = self.state.builder
+        counted = self.state.builder.metrics
         outputs = [node.name for node in self.plan.outputs]
         if self.state.unsure or self.oversize or (turn == 0 and self.kept_bad is None):
             return outputs
-        found = {name for name in counted.counts if counted.counted(name).get("failed")}
+        found = set(counted.failed())
         if turn == 0 and self.kept_bad is not None:
             settled = settled_at(self.state, self.kept_bad)
             if settled is None:
@@ -235,17 +255,17 @@ class Groups:
     def _suspected(self, builder: Builder, turn: int, *, everywhere: bool) -> Callable[[SetAside], bool]:
         """Where failures are looked for: not where the last pass counted none, and, unless `everywhere`, not behind
         totals that are made again because of failures before them."""
-        counted = self.state.builder
+        counted = self.state.builder.metrics
         bad = {node.name for node in self.plan.sources} if self.kept_bad is None else set()
         if self.kept_bad is not None:
-            bad = {self.plan.sources[n.source].name for n in self.kept_bad.counts if n.source is not None}
+            bad = {self.plan.sources[n.source].name for n in self.kept_bad.kept if n.source is not None}
         kept = bad if turn == 0 else set()
         known = {
             place.name: counted.counted(place.name).get("failed", 0)
-            for place in builder.failures
+            for place in builder.rejects.failures
             if place.name in counted.counts and not self.state.unsure
         }
-        certain = [self._range(place)[1] for place in builder.failures if known.get(place.name)]
+        certain = [self._range(place)[1] for place in builder.rejects.failures if known.get(place.name)]
         last = None if everywhere else min(certain, default=None)
 
         def suspected(place: SetAside) -> bool:
@@ -261,55 +281,47 @@ class Groups:
         for name in place.stream.carried:
             # The records that a total cannot be made of are set aside before it; what goes on from there are totals.
             total = self.plan[name].totals and place.name != f"{name}.rows"
-            found.append((self.plan.facts.made_strata if total else self.plan.facts.strata)[name])
+            found.append(
+                (self.plan.facts.correlation.made_strata if total else self.plan.facts.correlation.strata)[name]
+            )
         return min(found), max(found)
-
-    def _with_strata(self, found: Any) -> Any:
-        """Failures with the stratum in which they are judged; that of a failed total is one higher than that of the
-        records which it was made of. What nothing can be retracted for has none, -1."""
-        cases = []
-        for i, node in enumerate(self.plan.nodes):
-            low, high = self.plan.facts.strata[node.name], self.plan.facts.made_strata[node.name]
-            made = f"CASE WHEN map_contains_key(groups, {sql_string(node.name)}) THEN {high} ELSE {low} END"
-            cases.append(f"WHEN {i} THEN {made if high > low else low}")
-        judged = f"CASE stage {' '.join(cases)} END"
-        traced = "source IS NOT NULL OR cardinality(groups) > 0"
-        return found.selectExpr("*", f"CASE WHEN {traced} THEN {judged} ELSE -1 END AS {STRATUM}")
 
     def _first(self, saved: Saved, turn: int) -> tuple[int, Saved] | None:
         """The failures of the lowest stratum, with it; None when nothing can be retracted for any of them."""
-        counts = {stratum: count for (stratum,), count in saved.tally(STRATUM).items()}
-        parts = {
-            stratum: saved if len(counts) == 1 else saved.only(pc.field(STRATUM) == stratum, self.folder / name)
-            for stratum in (-1, min((s for s in counts if s >= 0), default=None))
-            if stratum is not None and stratum in counts
-            for name in [f"failures-{turn}-{'untraced' if stratum < 0 else 'first'}"]
-        }
-        self.untraced = parts.pop(-1, None) if counts else saved  # it has the columns of letters, if nothing else
-        return next(iter(parts.items()), None)
+        there = {int(n) for batch in saved.batches(*_JUDGED) for n in np.unique(strata(self.plan, batch))}
 
-    def _behind(self, builder: Builder, failed: Saved, turn: int) -> list[Saved]:
-        """The records that failed totals were made of."""
-        totals: dict[str, set[str]] = {}
-        counts: Counter[str] = Counter()
-        for batch in failed.batches("source", "groups"):
-            made = batch["groups"].filter(pc.is_null(batch["source"]))
-            counts.update(made.keys.to_pylist())
-            for name, group in zip(made.keys.to_pylist(), made.items.to_pylist(), strict=True):
-                if len(known := totals.setdefault(name, set())) <= LISTED_TOTALS:
-                    known.add(group)
-        if not totals:
+        def only(stratum: int, name: str) -> Saved:
+            place = self.folder / f"failures-{turn}-{name}"
+            return saved.only(lambda batch: pa.array(strata(self.plan, batch) == stratum), place)
+
+        if len(there) < 2:  # what is empty has the columns of letters, if nothing else
+            traced = bool(there) and UNTRACED not in there
+            self.untraced = None if traced else saved
+            return (there.pop(), saved) if traced else None
+        self.untraced = only(UNTRACED, "untraced") if UNTRACED in there else None
+        lowest = min(there - {UNTRACED})
+        return lowest, only(lowest, "first")
+
+    def _behind(
+        self, failed: Saved, turn: int, made_of: Callable[[dict[str, set[str]], str], Saved | None]
+    ) -> list[Saved]:
+        """The records that failed totals were `made_of`, which is given these totals and a name for what it finds."""
+        totals, count = failed_totals(failed, self.most_totals)
+        behind = made_of(totals, f"taken-{turn}") if totals else None
+        if behind is None:
             return []
+        self.counters["synthetic_ck_fanout_lookups_total"] += count
+        self.counters["synthetic_ck_fanout_rows_expanded_total"] += behind.rows()
+        self.counters["groups_recomputed"] += count
+        return [behind]
+
+    def _contributions(self, builder: Builder, failed: Saved, totals: dict[str, set[str]], name: str) -> Saved | None:
         made = failed.frame.where("source IS NULL").select("groups")
-        wanted = {name: sorted(ids) if len(ids) <= LISTED_TOTALS else made for name, ids in totals.items()}
+        wanted = {n: sorted(ids) if len(ids) <= LISTED_TOTALS else made for n, ids in totals.items()}
         groups = ops.contributions(builder, wanted)
         if groups is None:
-            return []
-        behind = self._save(ops.correlated_letters(groups, ops.retracted_message(self.plan)), f"taken-{turn}")
-        self.counters["synthetic_ck_fanout_lookups_total"] += counts.total()
-        self.counters["synthetic_ck_fanout_rows_expanded_total"] += behind.rows()
-        self.counters["groups_recomputed"] += counts.total()
-        return [behind]
+            return None
+        return self._save(ops.correlated_letters(groups, ops.retracted_message(self.plan)), name)
 
     def _take_large_groups(self, builder: Builder, turn: int) -> bool:
         """Groups with more records than `max_group_buffer` are dead letters as a whole. Are there any?"""
@@ -319,8 +331,8 @@ class Groups:
         saved = self._save(rows, f"oversize-{turn}")
         if not saved.rows():
             return False
-        first = saved.only(pc.field("trigger"), self.folder / f"oversize-{turn}-first")
-        rest = saved.only(~pc.field("trigger"), self.folder / f"oversize-{turn}-rest")
+        first = saved.only(lambda batch: batch["trigger"], self.folder / f"oversize-{turn}-first")
+        rest = saved.only(lambda batch: pc.invert(batch["trigger"]), self.folder / f"oversize-{turn}-rest")
         self._retract([first], [rest])
         self.overflown.append(rest)
         return True
@@ -328,12 +340,12 @@ class Groups:
     def _keep_numbers(self, builder: Builder) -> None:
         if not self.plan.shows_keys:
             return
-        for name in self.plan.facts.relaxed:
+        for name in self.plan.facts.correlation.relaxed:
             frame = builder.stream(StreamRef(name)).frame
             numbers = frame.selectExpr(
-                f"ltrim('{UNTRACED}', `{GROUP_PREFIX}{name}`) AS id", f"`{CK_AGGREGATE_PREFIX}{name}` AS number"
+                f"ltrim('{columns.UNTRACED}', `{GROUP_PREFIX}{name}`) AS id", f"`{CK_AGGREGATE_PREFIX}{name}` AS number"
             )
-            self.indexes[name] = self._save(numbers, f"numbers-{name.replace('/', '~')}").frame
+            self.retracted.numbers[name] = self._save(numbers, f"numbers-{name.replace('/', '~')}").frame
 
     def _retract(self, triggers: list[Saved], taken: list[Saved]) -> None:
         self.triggers += triggers
@@ -345,7 +357,7 @@ class Groups:
         if self.few and (dirty > FEW or max(counts.values(), default=0) > FEW):
             # Records no longer stay where they were read: outputs sort them.
             self.few = False
-            self.state.plan = self.plan = with_facts(replace(self.plan, moved=True))
+            self.state.plan = with_facts(replace(self.plan, moved=True))
 
     # ------------------------------------------------------------ at the end
 
@@ -357,7 +369,7 @@ class Groups:
         others += [] if held is None else [held]
         if not triggers:
             raise self._lost()
-        names = [name for name in triggers[0].columns if name != STRATUM]
+        names = triggers[0].columns
         if sum(found.rows() for found in (*triggers, *others)) <= FEW_LETTERS:
             failed = few_letters.together([found.table(*names) for found in triggers])
             rest = (
@@ -378,11 +390,13 @@ class Groups:
         return DataError([self.plan.outputs[0].diagnostic("E411", "records failed that are not found again")])
 
     def _held(self) -> Saved | None:
-        scoped = self.handling.retraction_scope == "group" and self.plan.facts.relaxed
-        if not scoped and not any(self.plan.facts.keys[node.inputs[0].node].own for node in self.plan.outputs):
+        scoped = self.handling.retraction_scope == "group" and self.plan.facts.correlation.relaxed
+        if not scoped and not any(
+            self.plan.facts.correlation.keys[node.inputs[0].node].own for node in self.plan.outputs
+        ):
             return None
-        ends = [node.name for node in self.plan.outputs if self.plan.facts.keys[node.inputs[0].node].own]
-        ends += self.plan.facts.relaxed if scoped else []
+        ends = [node.name for node in self.plan.outputs if self.plan.facts.correlation.keys[node.inputs[0].node].own]
+        ends += self.plan.facts.correlation.relaxed if scoped else []
         builder = self._letters_builder(ends, dirty=True)
         found = ops.held_records(builder)
         if found is None:

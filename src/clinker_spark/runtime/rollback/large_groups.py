@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.spark.operators.passes import Pass, Show
 from clinker_spark.spark.operators.source import watched_size
 from clinker_spark.spark.rejects import correlated as ops
 
@@ -20,13 +21,11 @@ def has_large_groups(state: RunState) -> bool:
     for node in plan.sources:
         if node.name in seen or not node.config.correlation_key:
             continue
-        family = [plan.source(name) for name in plan.facts.families[node.name]]
+        family = [plan.source(name) for name in plan.facts.correlation.families[node.name]]
         seen |= {other.name for other in family}
-        if _may_exceed(state, family, most):
-            builder = state.new_builder(letters=False)
-            builder.stamp = True
-            if ops.has_large_group(builder, family, most):
-                return True
+        shown = Pass(Show(keys=True))
+        if _may_exceed(state, family, most) and ops.has_large_group(state.new_builder(shown), family, most):
+            return True
     return False
 
 

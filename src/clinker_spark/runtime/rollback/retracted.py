@@ -16,12 +16,12 @@ import pyarrow as pa
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.passes.correlation import FEW
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, save
+from clinker_spark.spark.operators.passes import Retraction
 from clinker_spark.spark.scan.row_filter import Chosen, save_chosen
 from clinker_spark.spark.session.sessions import is_local
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.run.state import RunState
-    from clinker_spark.spark.operators.build import Builder
 
 _PLACE = ("source", "file", "row")
 _LISTED = 2_000
@@ -36,6 +36,8 @@ class Retracted:
         self.folder = folder
         self.counts: Counter[int] = Counter()
         """By source."""
+        self.numbers: dict[str, Any] = {}
+        """By relaxed aggregate: the numbers that its groups had when nothing was retracted."""
         self.turn = 0
         self._told = -1
         """The turn up to which readers know them."""
@@ -64,23 +66,22 @@ class Retracted:
         self._known, self._saved = None, everything
         self.counts = Counter({source: count for (source,), count in everything.tally("source").items()})
 
-    def leave_out(self, builder: Builder, *, later: bool = False) -> None:
-        """A pass without them; `later`: also without what is retracted before it runs, as far as readers can do it."""
+    def left_out(self, *, later: bool = False) -> tuple[Retraction, dict[str, Chosen]]:
+        """What a pass does without, by a filter or by its readers; `later`: also without what is retracted before it
+        runs, as far as readers can do it."""
         removed: dict[str, Any] = {}
         chosen: dict[str, Chosen] = {}
         for node in self.state.plan.sources:
             count = self.counts[node.index]
-            if count:
-                builder.facts[f"{node.name}: left out"] = count
             if self._by_reader(node) and (count or later):
                 chosen[node.name] = Chosen(str(self._folder(node)), (), keep=False)
             elif count and self._known is not None and count <= _LISTED:
                 removed[node.name] = sorted((f, row) for source, f, row in self._known if source == node.index)
             elif count:
                 removed[node.name] = self._frame().where(f"source = {node.index}")
-        builder.removed = removed
-        builder.choose(chosen)
         self.tell_readers()
+        counts = {node.name: count for node in self.state.plan.sources if (count := self.counts[node.index])}
+        return Retraction(removed, counts), chosen
 
     def by_readers(self) -> bool:
         """Is everything left out by readers? Then a pass that was built before leaves out what was retracted since."""

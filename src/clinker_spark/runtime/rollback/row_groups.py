@@ -21,6 +21,7 @@ from clinker_spark.runtime.reject.source_letters import SourceLetters
 from clinker_spark.runtime.run.progress import FINDING
 from clinker_spark.spark.columns.python_calls import arrow_type
 from clinker_spark.spark.operators.output import prepare_output
+from clinker_spark.spark.operators.passes import Find, Pass, Retraction
 from clinker_spark.spark.rejects import correlated as ops
 from clinker_spark.spark.rejects.letters import letters
 from clinker_spark.spark.scan.row_filter import Chosen, save_chosen
@@ -38,11 +39,11 @@ MOST_LINES = 4_000_000
 
 def can_settle_rows(state: RunState, kept_bad: SourceLetters | None) -> bool:
     """Is this the simple case? The readers must have seen all bad records, and be able to choose records."""
-    if kept_bad is None or not state.plan.facts.by_rows or not is_local(state.spark):
+    if kept_bad is None or not state.plan.facts.correlation.by_rows or not is_local(state.spark):
         return False
-    if state.unsorted:  # the lines of the output do not stand as the records do in the file
+    if state.inputs.unsorted:  # the lines of the output do not stand as the records do in the file
         return False
-    return state.failed() + sum(count.count for count in kept_bad.counts) <= MOST_FAILURES
+    return state.failed() + sum(count.count for count in kept_bad.kept) <= MOST_FAILURES
 
 
 class RowGroups:
@@ -63,8 +64,8 @@ class RowGroups:
         places = failed.select(["file", "row"]).group_by(["file", "row"]).aggregate([])
         self.counters.update(turns=1, output_rows_retracted_total=places.num_rows)
         found = self._letters()
-        self.state.again = "cut" if self._cut(found) else "groups"
-        if self.state.again == "groups" and self.outputs.write_again(self._without):
+        self.state.outcome.again = "cut" if self._cut(found) else "groups"
+        if self.state.outcome.again == "groups" and self.outputs.write_again(Retraction(), self._chosen(keep=False)):
             raise DataError([self.plan.outputs[0].diagnostic("E411", "records fail that did not fail before")])
         return found
 
@@ -80,7 +81,7 @@ class RowGroups:
         builder = self._letters_builder(texts=False)
         self.offsets = builder.scans[self.source.name].row_offsets
         with self.state.passing(FINDING):
-            saved = save(ops.failed_places(builder.failures, self.source.key_columns), self.folder / "failures")
+            saved = save(ops.failed_places(builder.rejects.failures, self.source.key_columns), self.folder / "failures")
         fields = [("file", pa.int32()), ("row", pa.int64())]
         fields += [(f"k{i}", kind) for i, kind in enumerate(self._key_types())]
         schema = pa.schema(fields)
@@ -97,24 +98,18 @@ class RowGroups:
             with self.state.passing("finding what is withheld"):
                 return save(triggers.unionByName(held), self.folder / "letters")
         finally:
-            builder.let_go()
+            builder.memo.let_go()
 
     def _letters_builder(self, *, texts: bool, chosen: bool = False) -> Builder:
-        builder = self.state.new_builder(letters=True)
-        builder.texts = texts
-        if chosen:
-            builder.all_held = True
-            self._choose(builder, keep=True)
+        task = Find(texts=texts, all_held=chosen)
+        builder = self.state.new_builder(Pass(task, chosen=self._chosen(keep=True) if chosen else {}))
         for node in self.plan.outputs:
             prepare_output(builder, node)
         return builder
 
-    def _without(self, builder: Builder) -> None:
-        self._choose(builder, keep=False)
-
-    def _choose(self, builder: Builder, *, keep: bool) -> None:
+    def _chosen(self, *, keep: bool) -> dict[str, Chosen]:
         names = tuple(name.removeprefix(CK_PREFIX) for name in self.source.key_columns)
-        builder.choose({self.source.name: Chosen(str(self.folder / "chosen"), names, keep)})
+        return {self.source.name: Chosen(str(self.folder / "chosen"), names, keep)}
 
     def _key_types(self) -> list[pa.DataType]:
         types = {column.name: column.data_type for column in self.source.columns}
@@ -124,7 +119,7 @@ class RowGroups:
 
     def _cut(self, found: Saved) -> bool:
         """Cut the lines of the groups out of the output; False when that cannot be done."""
-        if not self.plan.facts.writes_every_record:
+        if not self.plan.facts.correlation.writes_every_record:
             return False
         failed, held = self._marked(found)
         if len(held) > MOST_LINES:

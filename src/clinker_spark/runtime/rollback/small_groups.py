@@ -7,14 +7,14 @@ meanwhile. Outputs are written once more when nothing fails any longer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from clinker_spark.runtime.reject.saved_letters import Saved, save_table
-from clinker_spark.runtime.rollback.evidence import Evidence, correlated_letters, group_text, strata_of
+from clinker_spark.runtime.rollback.evidence import Evidence, correlated_letters, group_text
 from clinker_spark.runtime.rollback.groups import MOST_TURNS, Groups
+from clinker_spark.runtime.rollback.strata import UNTRACED, strata
 from clinker_spark.runtime.run.progress import FINDING
 from clinker_spark.spark.plan_cuts import is_repeatable
 from clinker_spark.spark.rejects.correlated import HELD_MESSAGE, TAKEN_MESSAGE
@@ -36,17 +36,20 @@ class TooMuch(Exception):
 
 def are_small(state: RunState, kept_bad: SourceLetters | None, *, oversize: bool) -> bool:
     """Can it be tried here?"""
-    if not state.small or oversize or state.unsure or not all(node.traceable for node in state.plan.nodes):
+    if not state.inputs.small or oversize or state.unsure or not all(node.traceable for node in state.plan.nodes):
         return False
-    if state.plan.shows_keys and state.plan.facts.relaxed:  # the numbers that totals had at first are kept there
+    if (
+        state.plan.shows_keys and state.plan.facts.correlation.relaxed
+    ):  # the numbers that totals had at first are kept there
         return False
-    kept = 0 if kept_bad is None else sum(count.count for count in kept_bad.counts)
+    kept = 0 if kept_bad is None else sum(count.count for count in kept_bad.kept)
     return state.failed() + kept <= MOST_FAILED
 
 
 class SmallGroups(Groups):
     """The groups of one run."""
 
+    most_totals = MOST_ROWS
     table: Any = None
     """The pass, as a DataFrame that runs again and again."""
     looking: Builder | None = None
@@ -71,11 +74,11 @@ class SmallGroups(Groups):
                 # The last turn is that in which outputs are written.
                 self.counters["turns"] = max(turn, 1)
                 break
-            self._retract([failed], self._made_of(failed, turn))
+            self._retract([failed], self._behind(failed, turn, self._made_of))
         else:
             raise self._endless()
         rest = self.found.failures.num_rows  # nothing can be retracted for these: they fail again
-        if not (self.triggers or rest) or self.outputs.write_again(self._prepared, whole=rest > 0) != rest:
+        if not (self.triggers or rest) or self.outputs.write_again(*self._without(), whole=rest > 0) != rest:
             raise self._lost()
         if rest:
             self.untraced = save_table(self.found.failures, self.folder / "untraced", self.state.spark)
@@ -86,8 +89,7 @@ class SmallGroups(Groups):
         scoped = self.handling.retraction_scope == "group" and bool(self.triggers)
         fixed = self.table is not None and not scoped and self.retracted.by_readers() and is_repeatable(self.table)
         if self.looking is not None and fixed:
-            for rows in self.looking.shared_rows:
-                rows.forget()
+            self.looking.memo.forget()
         else:
             self._forget()
             self.looking = self._letters_builder([node.name for node in self.plan.outputs], later=True)
@@ -100,40 +102,23 @@ class SmallGroups(Groups):
 
     def _forget(self) -> None:
         if self.looking is not None:
-            self.looking.let_go()
+            self.looking.memo.let_go()
 
     def _first_failures(self, turn: int) -> Saved | None:
         """The failures that are judged first."""
-        strata = [self._stratum(*failure) for failure in strata_of(self.found.failures)]
-        lowest = min((stratum for stratum in strata if stratum is not None), default=None)
-        first = [i for i, stratum in enumerate(strata) if stratum is not None and stratum == lowest]
-        rows = self.found.failures.take(pa.array(first, pa.int64()))
-        return save_table(rows, self.folder / f"failures-{turn}", self.state.spark) if first else None
-
-    def _stratum(self, stage: int, source: int | None, groups: Mapping[str, str]) -> int | None:
-        """See `Groups._with_strata`; None when nothing can be retracted for a failure."""
-        if source is None and not groups:
+        judged = strata(self.plan, self.found.failures)
+        traced = judged[judged != UNTRACED]
+        if not len(traced):
             return None
-        name = self.plan.nodes[stage].name
-        return (self.plan.facts.made_strata if name in groups else self.plan.facts.strata)[name]
+        rows = self.found.failures.filter(pa.array(judged == traced.min()))
+        return save_table(rows, self.folder / f"failures-{turn}", self.state.spark)
 
-    def _made_of(self, failed: Saved, turn: int) -> list[Saved]:
-        """The records that failed totals were made of."""
-        totals: dict[str, set[str]] = {}
-        count = 0
-        for _, source, groups in strata_of(failed.table("stage", "source", "groups")):
-            for name, group in groups.items() if source is None else ():
-                totals.setdefault(name, set()).add(group)
-                count += 1
-        if not totals:
-            return []
+    def _made_of(self, totals: dict[str, set[str]], name: str) -> Saved:
+        """The records that totals were made of."""
         rows = self.found.behind(totals)
         names = [self.plan.nodes[stage].name for stage in rows["stage"].to_pylist()]
         letters = correlated_letters(rows, [TAKEN_MESSAGE.format(name) for name in names])
-        self.counters["synthetic_ck_fanout_lookups_total"] += count
-        self.counters["synthetic_ck_fanout_rows_expanded_total"] += rows.num_rows
-        self.counters["groups_recomputed"] += count
-        return [save_table(letters, self.folder / f"taken-{turn}", self.state.spark)]
+        return save_table(letters, self.folder / name, self.state.spark)
 
     def _held(self) -> Saved | None:
         dirty = self._groups(as_failed=self.triggers, as_read=self.taken)

@@ -52,7 +52,7 @@ class Accounts:
         have. The next read of these files would say it anew."""
         builder = self.state.builder
         if parts:
-            builder.facts[f"{output}: in files"] = sum(pq.read_metadata(part).num_rows for part in parts)
+            builder.metrics.facts[f"{output}: in files"] = sum(pq.read_metadata(part).num_rows for part in parts)
             rows, there = count(f"{output}: rows"), count(f"{output}: in files")
             builder.ledger.law(output, "wrote {left} records, and its files have {right}", rows, there)
         aside = None
@@ -60,23 +60,23 @@ class Accounts:
             scan = builder.scans[name]
             if scan.rows is not None:
                 self.read[name] = scan.rows
-            if scan.splits is not None and builder.progress is not None and builder.keeps_progress:
-                given = final_count(Path(builder.progress), name, scan.splits)
+            if scan.splits is not None and builder.progress is not None and builder.run.local:
+                given = final_count(builder.progress, name, scan.splits)
                 if given is not None:
-                    builder.facts[f"{name}: given"] = given
+                    builder.metrics.facts[f"{name}: given"] = given
             if scan.split_files is not None:
                 aside = aside or kept_by_readers(self.state)
                 if aside is not None:
                     index = self.state.source(name).index
                     self.read[name] = aside.records[name]
-                    builder.facts[f"{name}: kept aside"] = sum(c.count for c in aside.counts if c.source == index)
+                    builder.metrics.facts[f"{name}: kept aside"] = sum(c.count for c in aside.kept if c.source == index)
 
     def numbers(self) -> dict[str, int]:
         """What is known of the last pass."""
         builder = self.state.builder
-        known = {f"{name}: read": count for name, count in self.read.items()} | builder.facts
-        for name in builder.counts:
-            for metric, value in builder.counted(name).items():
+        known = {f"{name}: read": count for name, count in self.read.items()} | builder.metrics.facts
+        for name in builder.metrics.counts:
+            for metric, value in builder.metrics.counted(name).items():
                 if isinstance(value, int):
                     known[f"{name}: {metric}"] = value
         return known
@@ -98,7 +98,7 @@ class Accounts:
                 self.read[name] = values[f"{name}: read"]
         for report in self.state.report.sources:
             report.records = self.read.get(report.name, report.records)
-        if all(node.name in self.state.written for node in self.state.plan.outputs):
+        if all(node.name in self.state.outcome.written for node in self.state.plan.outputs):
             self.first = values
 
     def _trusted(self) -> bool:
@@ -119,8 +119,12 @@ class Accounts:
         in_part = {before.name for node in early for before in plan.upstream(node.name)}
         found = []
         for name, scan in builder.scans.items():
-            said = f"{name}: given" in builder.facts or scan.rows is not None or f"{name}.source" in builder.counts
-            said = said and (scan.split_files is None or f"{name}: kept aside" in builder.facts)
+            said = (
+                f"{name}: given" in builder.metrics.facts
+                or scan.rows is not None
+                or f"{name}.source" in builder.metrics.counts
+            )
+            said = said and (scan.split_files is None or f"{name}: kept aside" in builder.metrics.facts)
             if name not in in_part and not said and builder.progress is not None:
                 found.append(name)
         return found
@@ -133,11 +137,11 @@ class Accounts:
             term for law in builder.ledger.laws.values() for side in (law.left, law.right) for term, _ in side.terms
         }
         mentioned |= {term for term, _ in builder.ledger.failed.terms}
-        for name, (_, metrics) in list(builder.observed.items()):
-            if any(f"{name}: {metric}" in mentioned for metric in metrics):
-                builder.recount(name)
-        for name, report in self.state.written.items() if self.state.again != "cut" else ():
-            report.records = builder.counted(name).get("rows", report.records)
+        for name, counted in builder.metrics.counts.items():
+            if any(f"{name}: {metric}" in mentioned for metric in counted.metrics):
+                builder.metrics.recount(name)
+        for name, report in self.state.outcome.written.items() if self.state.outcome.again != "cut" else ():
+            report.records = builder.metrics.counted(name).get("rows", report.records)
 
     def check(self) -> None:
         """Before anything is published: all laws of the last pass, and a dead letter for each record that failed."""
@@ -157,7 +161,7 @@ class Accounts:
         failed = None if self.state.holds_groups else self.state.builder.ledger.failed.value(values)
         if failed is not None and letters != failed and not (self.state.unsure and letters > failed):
             return [Difference("", f"{failed:,} records failed, and there are {letters:,} dead letters")]
-        for component in self.state.plan.facts.components:
+        for component in self.state.plan.facts.flow.components:
             balance = self._balance(component, values)
             if balance is not None and balance.missing:
                 found.append(Difference(balance.sources[0], f"and what follows it: {balance}"))
@@ -170,7 +174,7 @@ class Accounts:
         have been left out of them was counted by the first pass."""
         if not component.conserves or not component.sources:
             return None
-        last = values if self.state.again != "groups" else self.first
+        last = values if self.state.outcome.again != "groups" else self.first
         read = [self.read.get(name) for name in component.sources]
         if last is None or None in read:
             return None
@@ -199,7 +203,7 @@ class Accounts:
 
     @property
     def _written(self) -> dict[str, int]:
-        return {node.name: self.state.written[node.name].records for node in self.state.plan.outputs}
+        return {node.name: self.state.outcome.written[node.name].records for node in self.state.plan.outputs}
 
     def _error(self, found: list[Difference]) -> AccountingError:
         diagnostics = []
@@ -225,7 +229,7 @@ class Accounts:
                 report.nodes.append(self._node(node, entry, values, failed))
         for source in report.sources:
             source.records = self.read.get(source.name, values.get(f"{source.name}: read"))
-        for component in plan.facts.components:
+        for component in plan.facts.flow.components:
             balance = self._balance(component, values)
             if balance is not None and not balance.missing:
                 report.balances.append(balance)
@@ -238,7 +242,7 @@ class Accounts:
             for name, entry in self.state.builder.ledger.entries.items():
                 found[name] += sum(flow.value(values) or 0 for flow in entry.failed.values())
         else:
-            found.update(self.state.failed_at)
+            found.update(self.state.outcome.failed_at)
         return dict(found)
 
     def _node(self, node: PlanNode, entry: Entry, values: Mapping[str, int], failed: Mapping[str, int]) -> NodeReport:

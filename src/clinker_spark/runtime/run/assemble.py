@@ -185,6 +185,15 @@ def records(parts: list[Path]) -> Iterator[list[bytes]]:
                     yield whole
 
 
+@dataclass
+class _Group:
+    """The records with one key, as far as they were written."""
+
+    key: str | None = None
+    records: int = 0
+    bytes: int = 0
+
+
 class SeveralFiles:
     """Writes records into one file after the other; `begin` names the next one."""
 
@@ -200,8 +209,7 @@ class SeveralFiles:
         self._out: IO[bytes] | None = None
         self._path: Path | None = None
         self._count = self._size = 0
-        self._key: str | None = None
-        self._group_records = self._group_bytes = 0
+        self._group = _Group()
 
     def write(self, parts: list[Path]) -> list[Made]:
         for block in records(parts):
@@ -245,27 +253,27 @@ class SeveralFiles:
     def _add_keyed(self, record: bytes) -> None:
         key, _, line = record.partition(KEY_SEPARATOR.encode())
         text = key.decode()
-        changed = text != self._key
+        changed = text != self._group.key
         if changed:
             self._check_group()
-            self._group_records = self._group_bytes = 0
+            self._group = _Group()
         if self._out is not None and changed and (self.split is None or self._full()):
             self._close()
         if self._out is None:
             self._open(text)
-        self._key = text
-        self._group_records += 1
-        self._group_bytes += len(line)
+        self._group.key = text
+        self._group.records += 1
+        self._group.bytes += len(line)
         self._append([line])
 
     def _check_group(self) -> None:
         split = self.split
-        if split is None or self._key is None:
+        if split is None or self._group.key is None:
             return
-        too_many = split.max_records is not None and self._group_records > split.max_records
-        too_large = split.max_bytes is not None and self._group_bytes > split.max_bytes
+        too_many = split.max_records is not None and self._group.records > split.max_records
+        too_large = split.max_bytes is not None and self._group.bytes > split.max_bytes
         if too_many or too_large:
-            self.oversize.append(self._key)
+            self.oversize.append(self._group.key)
 
     def _full(self) -> bool:
         if self._out is None or self.split is None:

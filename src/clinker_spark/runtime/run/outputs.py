@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,6 @@ from clinker_spark.runtime.run.parquet_files import SeveralParquet, one_parquet
 from clinker_spark.runtime.run.progress import writing
 from clinker_spark.runtime.run.report import OutputReport
 from clinker_spark.runtime.run.state import RunState
-from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.output import (
     Prepared,
     prepare_output,
@@ -40,6 +39,8 @@ from clinker_spark.spark.operators.output import (
     write_parts,
     write_parts_together,
 )
+from clinker_spark.spark.operators.passes import Pass, Retraction, Write
+from clinker_spark.spark.scan.row_filter import Chosen
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,8 @@ class Outputs:
         first = self._prepare(node)
         others: list[Prepared] = []
         mark = separator(first)
-        if self.state.small and mark is not None:  # what costs time is each single job, and each plan
-            for name in self.state.plan.facts.alike[node.name]:
+        if self.state.inputs.small and mark is not None:  # what costs time is each single job, and each plan
+            for name in self.state.plan.facts.resources.alike[node.name]:
                 if name not in self._parts:
                     made = self._prepare(self.state.plan.output(name))
                     if separator(made) == mark:
@@ -139,23 +140,32 @@ class Outputs:
         place = self.targets[node.name]
         folder = self._folder(node, place)
         report = OutputReport(node.output_name)
-        counts = builder.counted(node.name, patience=120)
+        counts = builder.metrics.counted(node.name, patience=120)
         if "rows" not in counts:  # without them nobody knows whether records failed
             raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
-        builder.heard(node)
+        builder.metrics.heard(node)
         report.records = counts["rows"]
         self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
         if not self._parts:
             builder.job_done()
         plan = self.state.plan
-        thresholds.check_output_rows(plan, lambda name: builder.counted(f"{name}.pairs").get("pairs", 0))
+        thresholds.check_output_rows(plan, lambda name: builder.metrics.counted(f"{name}.pairs").get("pairs", 0))
         if self.state.failed():
             self.state.expects_failures()
         report.dropped = counts.get("dropped", 0)
         self.state.note_output(node.name, report)
+        self._release()
         self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
         if self.again or not self.state.holds_groups:  # else lines may be cut out, or it is written again
             self.finish(node.name)
+
+    def _release(self) -> None:
+        """Let go of what was kept for outputs that are all written."""
+        plan, memo = self.state.plan, self.state.builder.memo
+        for name in list(memo.stored):
+            readers = [output.name for output in plan.outputs if plan[name] in plan.upstream(output.name)]
+            if self.state.outcome.written.keys() >= set(readers):
+                memo.release(name)
 
     def _can_wait(self, node: OutputPlan) -> bool:
         """Have records failed on the way to an output before this one? Then all outputs are written without their
@@ -166,7 +176,7 @@ class Outputs:
         if not read.issuperset(self.state.sources_of(node.name)):
             return False
         kept_bad = kept_by_readers(self.state)
-        return self.state.failed() > 0 or (kept_bad is not None and bool(kept_bad.counts))
+        return self.state.failed() > 0 or (kept_bad is not None and bool(kept_bad.kept))
 
     def finish(self, output: str) -> None:
         """Make the files of an output of its parts."""
@@ -299,10 +309,10 @@ class Outputs:
             mine = {name: [source] for name, found in mine.items() if source in found}
         data = {
             "output": node.output_name,
-            "pipeline": self.state.report.pipeline,
-            "execution_id": self.state.report.execution_id,
+            "pipeline": self.state.report.identity.pipeline,
+            "execution_id": self.state.report.identity.execution_id,
             "batch_id": self.state.batch_id,
-            "written_at": self.state.report.started,
+            "written_at": self.state.report.identity.started,
             "records": made.records,
             "bytes": made.size,
             "columns": [name for name, _ in node.columns],
@@ -325,28 +335,28 @@ class Outputs:
         self.finish(node.name)
         return True
 
-    def write_again(self, prepare: Callable[[Builder], None], *, whole: bool = False) -> int:
-        """All outputs once more; gives the number of records that failed. When some did, those that are not written
-        yet wait for the next time, unless all must be written, as the `whole`: what fails will fail again."""
+    def write_again(self, retraction: Retraction, chosen: Mapping[str, Chosen], *, whole: bool = False) -> int:
+        """All outputs once more, without what was retracted or is not `chosen`; gives the number of records that
+        failed. When some did, those that are not written yet wait for the next time, unless all must be written, as the
+        `whole`: what fails will fail again."""
         self.again = True
         self.state.attempt.forget()
         self.state.forget_outputs()
-        builder = self.state.pass_without()
-        builder.keeps = self.state.plan.facts.materialized
-        prepare(builder)
+        materialized = Write(materialized=self.state.plan.facts.order.materialized)
+        builder = self.state.write_again(Pass(materialized, chosen=chosen, retraction=retraction))
         self._parts.clear()
         self._prepared.clear()
         try:
             for node in self.state.plan.outputs:
                 self.state.attempt.discard(self._folder(node, self.targets[node.name]))
-            for name in self.state.plan.facts.launch_order:
+            for name in self.state.plan.facts.resources.launch_order:
                 self.write(name)
                 if self.state.failed() and not whole:
                     break
             self.complete = len(self.state.report.outputs) == len(self.state.plan.outputs)
             return self.state.failed()
         finally:
-            builder.let_go()
+            builder.memo.let_go()
 
 
 def _path_of(numbered: Callable[[int], Target], named: Callable[[Target], Path] | None = None) -> Callable[[int], Path]:

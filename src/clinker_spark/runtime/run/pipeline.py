@@ -26,8 +26,13 @@ from clinker_spark.runtime.run.outputs import Outputs
 from clinker_spark.runtime.run.report import RunReport, SourceReport
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.runtime.run.variables import find_values
+from clinker_spark.runtime.staging.checks import check_staging
+from clinker_spark.runtime.staging.inputs import StagedInputs
+from clinker_spark.runtime.staging.settings import settings_of
 from clinker_spark.spark.joins.sides import key_sketches
+from clinker_spark.spark.operators.passes import Pass, Show
 from clinker_spark.spark.operators.record_log import record_lines
+from clinker_spark.spark.scan.files import SourceFile
 from clinker_spark.spark.session import small_inputs
 from clinker_spark.spark.session.sessions import SparkSession, is_local, working_session
 
@@ -50,6 +55,7 @@ class _Run:
         self.accounts = Accounts(state)
         self.outputs = Outputs(state, self.accounts)
         self.letters = DeadLetters(state, self.outputs)
+        self.staged: StagedInputs | None = None
 
     def run(self) -> RunReport:
         began = time.monotonic()
@@ -70,6 +76,7 @@ class _Run:
                     if not claimed and not isinstance(stage, Find):
                         self.outputs.claim()
                         claimed = True
+                        self._stage_inputs()
                         self._suit_small_inputs(meanwhile)
                     self._stage(stage)
                 self._log("after_transform")
@@ -78,22 +85,34 @@ class _Run:
                 self._remember()
         finally:
             self.state.let_go()
+            if self.staged is not None:
+                self.state.report.warnings += self.staged.release(success=self._is_published())
             self.state.attempt.clean()
-            self.state.report.seconds = time.monotonic() - began
+            self.state.report.cost.seconds = time.monotonic() - began
         return self.state.report
+
+    def _stage_inputs(self) -> None:
+        """All files are known, and all outputs are ours: copy the inputs that clinker.toml wants copied."""
+        settings = settings_of(self.state.plan)
+        if settings is not None:
+            found = self._own_files()
+            self.staged = StagedInputs(settings, self.state.plan, self.state.options.execution_id, self.state.tell)
+            with self.state.timed("staging"):
+                self.state.inputs.files |= self.staged.stage(found)
+            self.state.report.staging = self.staged.report(found)
 
     def _measured(self) -> contextlib.AbstractContextManager[None]:
         if not self.state.options.measure:
             return contextlib.nullcontext()
         last = self.state.plan.outputs[-1].name
-        return measured(self.state.spark, last, lambda used: setattr(self.state.report, "used", used))
+        return measured(self.state.spark, last, lambda used: setattr(self.state.report.cost, "used", used))
 
     def _suit_small_inputs(self, meanwhile: contextlib.ExitStack) -> None:
         """All files are known: is it so little that it should be planned for one task?"""
         files = [(node, file) for node in self.state.plan.sources for file in self.state.files[node.name]]
-        size = sum(node.unpacked(file.path, file.size) for node, file in files)
+        size = sum(node.unpacked(file.origin, file.size) for node, file in files)
         if is_local(self.state.spark) and small_inputs.is_small(self.state.spark, size):
-            self.state.small = True
+            self.state.inputs.small = True
             meanwhile.enter_context(small_inputs.settings(self.state.spark, size))
 
     def _is_published(self) -> bool:
@@ -106,14 +125,14 @@ class _Run:
             case CheckOrder():
                 name = f"order of {stage.source}"
                 with self.state.timed(name), self.state.passing(f"checking the {name}", [stage.source]):
-                    self.state.plan, found = settle_order(self.state.new_builder(letters=False), stage.source)
+                    self.state.plan, found = settle_order(self.state.new_builder(), stage.source)
                     if found is not None:
-                        self.state.unsorted[stage.source] = found.points
+                        self.state.inputs.unsorted[stage.source] = found.points
                         self.state.report.warnings.append(found.warning)
             case Values():
                 with self.state.timed(stage.transform), self.state.passing(f"values of {stage.transform}"):
-                    node = self.state.plan[stage.transform]
-                    find_values(self.state.new_builder(letters=False), node, self.state.values)
+                    asked = Pass(Show(values_of=stage.transform))
+                    find_values(self.state.new_builder(asked), self.state.values)
             case Write():
                 self.outputs.write(stage.output)
             case LogRecords():
@@ -149,7 +168,7 @@ class _Run:
         """Validations that only warn, in numbers."""
         for node in self.state.plan.nodes:
             for i, check in enumerate(node.checks):
-                count = self.state.builder.counted(f"{node.name}.check {i}").get("warned", 0)
+                count = self.state.builder.metrics.counted(f"{node.name}.check {i}").get("warned", 0)
                 if count:
                     message = f"{count} record(s) fail '{check.name}': {check.message}"
                     self.state.report.warnings.append(node.diagnostic("W017", message, "config", "validations", i))
@@ -177,7 +196,7 @@ class _Run:
     def _log_records(self, name: str) -> None:
         node = self.state.plan[name]
         for log in node.record_logs:
-            lines = record_lines(self.state.new_builder(letters=False), node, log)
+            lines = record_lines(self.state.new_builder(), node, log)
             event = {"level": log.rule.level, "name": log.rule.name or node.name, "message": log.rule.message}
             for fields in lines.shown:
                 self.state.tell("log", {**event, "fields": fields})
@@ -190,8 +209,8 @@ class _Run:
         if replayed is not None and node.name in replayed:
             found = replayed[node.name]
         else:
-            self.state.storage = self.state.storage or remote_files(self.state.spark)
-            result = discover(node, self.state.base, self.state.options.now, self.state.storage)
+            self.state.inputs.storage = self.state.inputs.storage or remote_files(self.state.spark)
+            result = discover(node, self.state.base, self.state.options.now, self.state.inputs.storage)
             self.state.report.warnings += result.warnings
             assert self.state.progress is not None
             found = with_copies(self.state.spark, node, result.files, self.state.progress)
@@ -201,3 +220,9 @@ class _Run:
         self.state.tell("files_found", {node.name: [f.name for f in found]})
         if len(self.state.files) == len(self.state.plan.sources):
             self.state.report.warnings += check_paths(self.state.plan, self.state.options, self.state.files)
+            check_staging(self.state.plan, self._own_files(), self.state.base)
+
+    def _own_files(self) -> dict[str, tuple[SourceFile, ...]]:
+        """The files that sources name, without those that a replay brings."""
+        brought = self.state.options.files or {}
+        return {name: files for name, files in self.state.files.items() if name not in brought}

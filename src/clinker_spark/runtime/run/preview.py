@@ -10,9 +10,10 @@ from clinker_spark.runtime.discover.remote_copies import found_files
 from clinker_spark.runtime.discover.source_order import with_known_order
 from clinker_spark.runtime.run.engine_failures import explained
 from clinker_spark.runtime.run.options import Options, contexts
-from clinker_spark.runtime.run.variables import give_values, settle_values
+from clinker_spark.runtime.run.variables import with_found_values
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.output import prepare_output
+from clinker_spark.spark.operators.passes import Find, Pass, RunContext
 from clinker_spark.spark.rejects.letters import first_letters, letters
 from clinker_spark.spark.session.sessions import SparkSession, working_session
 
@@ -26,15 +27,9 @@ def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> 
     spark = working_session(spark)
     with explained(plan):
         files = found_files(spark, plan, base, options.now)
-
-        def build() -> Builder:
-            return with_known_order(
-                plan, lambda known: Builder(spark, known, contexts(known, options), files, limit=records)
-            )
-
-        values = settle_values(plan, build)
-        builder = build()
-        give_values(builder, values)
+        context = with_known_order(RunContext(spark, plan, contexts(plan, options), files), records)
+        context = with_found_values(context, records)
+        builder = Builder(context, Pass(limit=records))
         parts: list[str] = []
         for node in plan.outputs:
             prepared = prepare_output(builder, node)
@@ -47,9 +42,7 @@ def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> 
             frame = prepared.rendering
             text = frame.prefix.decode() + frame.separator.decode().join(lines) + frame.suffix.decode()
             parts.append(text if lines else frame.empty.decode())
-        failures = Builder(spark, plan, contexts(plan, options), files, letters=True, limit=records)
-        give_values(failures, values)
-        parts += _failures(failures)
+        parts += _failures(Builder(context, Pass(Find(), records)))
     return "".join(parts)
 
 

@@ -23,6 +23,20 @@ class SourceReport:
 
 
 @dataclass
+class StagedReport:
+    """An input that was read from a copy: `copied` in this run, or `reused`."""
+
+    source: str
+    file: str
+    action: str
+    bytes: int
+    seconds: float
+    """With what this run waited for others."""
+    path: str
+    """The copy."""
+
+
+@dataclass
 class OutputReport:
     """What was written."""
 
@@ -93,33 +107,55 @@ class Balance:
         return {**asdict(self), "dropped": dropped}
 
 
-@dataclass
-class RunReport:
-    """The whole run. `exit_code` is 0, or 2 when records failed and the pipeline goes on."""
+@dataclass(frozen=True)
+class RunIdentity:
+    """Which run it was."""
 
     pipeline: str
     execution_id: str
     batch_id: str
     started: str
+
+
+@dataclass
+class Cost:
+    """What the run took: time, in all and for each stage, and, where the options ask for them, memory and spill."""
+
     seconds: float = 0.0
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+    used: Used | None = None
+
+
+@dataclass
+class Rollback:
+    """With correlation keys: what was withheld because of failures."""
+
+    rollback_cursors: dict[str, int] = field(default_factory=dict)
+    """By source: its last record that got through. A source without one is not there."""
+    retraction: dict[str, int] = field(default_factory=dict)
+    """What was retracted for the sake of groups: the `correlation.retract.*` counters."""
+
+
+@dataclass
+class RunReport:
+    """The whole run. `exit_code` is 0, or 2 when records failed and the pipeline goes on."""
+
+    identity: RunIdentity
+    cost: Cost = field(default_factory=Cost)
     sources: list[SourceReport] = field(default_factory=list)
+    staging: list[StagedReport] = field(default_factory=list)
+    """What was staged, file by file."""
     outputs: list[OutputReport] = field(default_factory=list)
     letters: list[LetterReport] = field(default_factory=list)
     letter_paths: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     """Files of an earlier run that this one no longer writes."""
-    rollback_cursors: dict[str, int] = field(default_factory=dict)
-    """With correlation keys, by source: its last record that got through. A source without one is not there."""
-    retraction: dict[str, int] = field(default_factory=dict)
-    """What was taken back for the sake of correlation groups: the `correlation.retract.*` counters."""
+    rollback: Rollback = field(default_factory=Rollback)
     nodes: list[NodeReport] = field(default_factory=list)
     """What each node took, passed and left out."""
     balances: list[Balance] = field(default_factory=list)
     """Where records went, for parts of the graph in which each goes to one place."""
-    stage_seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[Diagnostic] = field(default_factory=list)
-    used: Used | None = None
-    """Memory, time and spill, where the options ask for them."""
 
     @property
     def dead_letters(self) -> int:
@@ -130,11 +166,13 @@ class RunReport:
         return 2 if self.dead_letters else 0
 
     def as_dict(self) -> dict[str, Any]:
+        """For machines; warnings are told apart."""
         data = asdict(self)
+        data = data.pop("identity") | data.pop("cost") | data.pop("rollback") | data
         data.pop("warnings")
         data.pop("used")
-        data["retraction"] = dict(self.retraction)  # `asdict` makes nonsense of counters
+        data["retraction"] = dict(self.rollback.retraction)  # `asdict` makes nonsense of counters
         data["balances"] = [balance.as_dict() for balance in self.balances]
-        if self.used is not None:
-            data["used"] = self.used.as_dict()
+        if self.cost.used is not None:
+            data["used"] = self.cost.used.as_dict()
         return {**data, "dead_letters": self.dead_letters, "exit_code": self.exit_code}

@@ -6,23 +6,58 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from clinker_spark.config.model.pipeline import ErrorHandling
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.commit.attempt import Attempt
+from clinker_spark.runtime.commit.staging import Provenance
 from clinker_spark.runtime.run.options import Listener, Options, contexts
 from clinker_spark.runtime.run.progress import FINDING, Passes, Watch, records_read, writing
-from clinker_spark.runtime.run.report import OutputReport, RunReport
+from clinker_spark.runtime.run.report import OutputReport, RunIdentity, RunReport
 from clinker_spark.runtime.run.variables import Values, with_values
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.passes import Pass, RunContext, Write
 from clinker_spark.spark.operators.source_order import Points
 from clinker_spark.spark.remote_files import RemoteFiles
 from clinker_spark.spark.scan.request import SourceFile
 from clinker_spark.spark.session.jvm import while_it_lives
 from clinker_spark.spark.session.sessions import SparkSession, is_connect, is_local, share_of_tasks
+
+
+@dataclass
+class Inputs:
+    """What was found out about the inputs."""
+
+    files: dict[str, tuple[SourceFile, ...]] = field(default_factory=dict)
+    """By source."""
+    storage: RemoteFiles | None = None
+    """Where those lie that are on no disk of this machine."""
+    unsorted: dict[str, Points] = field(default_factory=dict)
+    """The sources whose files are not in their declared order."""
+    small: bool = False
+    """Are they so small that each job is one task?"""
+    measured: dict[str, Any] = field(default_factory=dict)
+    """What passes found out for the next ones."""
+    compared: bool = False
+    """Were all of them read, and compared with what they were when they were chosen?"""
+
+
+@dataclass
+class Outcome:
+    """What became of records."""
+
+    written: dict[str, OutputReport] = field(default_factory=dict)
+    """By output: what was written, in whatever order."""
+    failed_at: Counter[str] = field(default_factory=Counter)
+    """By node: how many dead letters come from there."""
+    again: str | None = None
+    """What was done to outputs when groups are withheld: lines were `cut`, or they were written once more, without
+    the records that were `removed` or without whole `groups`."""
 
 
 class RunState:
@@ -33,78 +68,85 @@ class RunState:
         self.spark = spark
         self.options = options
         self.tell = listener
-        self.base = options.base or plan.file.folder
-        self.batch_id = options.batch_id or options.execution_id
         self.attempt = Attempt(
             options.execution_id,
             pipeline=plan.file.settings.name,
             force=options.force,
             wait=options.lock_wait,
             tell=listener,
-            replayed=None if options.replay is None else [],
+            provenance=Provenance(replayed=None if options.replay is None else []),
         )
         started = options.now.strftime("%Y-%m-%dT%H:%M:%SZ")
-        self.report = RunReport(plan.file.settings.name, options.execution_id, self.batch_id, started)
-        self.files: dict[str, tuple[SourceFile, ...]] = {}
-        self.handling = plan.file.error_handling
+        self.report = RunReport(RunIdentity(plan.file.settings.name, options.execution_id, self.batch_id, started))
+        self.inputs = Inputs()
         self.values = Values()
         self.progress: str | None = None
-        self.measured: dict[str, Any] = {}
-        self.unsorted: dict[str, Points] = {}
-        self.failed_at: Counter[str] = Counter()
-        """By node: how many dead letters come from there."""
-        self.again: str | None = None
-        """What was done to outputs when groups are held back: lines were `cut`, or they were written once more, without
-        the records that were `removed` or without whole `groups`."""
-        self.written: dict[str, OutputReport] = {}
-        """By output: what was written, in whatever order."""
-        self.storage: RemoteFiles | None = None
+        self.outcome = Outcome()
         self._builders: list[Builder] = []
-        self.small = False
-        """Are the inputs so small that each job is one task?"""
-        self.inputs_read = False
-        """Were all inputs read, and compared with what they were when they were chosen?"""
+
+    @property
+    def base(self) -> Path:
+        """What relative paths start from."""
+        return self.options.base or self.plan.file.folder
+
+    @property
+    def batch_id(self) -> str:
+        return self.options.batch_id or self.options.execution_id
+
+    @property
+    def handling(self) -> ErrorHandling:
+        return self.plan.file.error_handling
+
+    @property
+    def files(self) -> dict[str, tuple[SourceFile, ...]]:
+        return self.inputs.files
 
     @property
     def holds_groups(self) -> bool:
         """Are groups with a failure held back? A run that stops at the first failure does not."""
-        return self.plan.facts.correlated and self.handling.strategy == "continue"
+        return self.plan.facts.correlation.correlated and self.handling.strategy == "continue"
 
     @cached_property
     def builder(self) -> Builder:
-        """The first pass."""
-        builder = self.new_builder(letters=False)
-        builder.writes = True
-        builder.sets_aside = builder.keeps_progress = is_local(self.spark)
-        return builder
+        """The last pass that wrote outputs."""
+        # Small inputs share all rows that have several readers; where groups are watched, jobs do not build the same.
+        kept = () if self.inputs.small or self.holds_groups else self.plan.facts.order.materialized
+        return self.new_builder(Pass(Write(sets_aside=is_local(self.spark), materialized=kept)))
 
-    def pass_without(self) -> Builder:
-        """A first pass once more; whoever asks says what it leaves out."""
-        builder = self.builder = self.new_builder(letters=False)
-        builder.writes = True
-        builder.keeps_progress = is_local(self.spark)
-        return builder
+    def context(self) -> RunContext:
+        """What passes that begin now have in common."""
+        return with_values(
+            RunContext(
+                spark=self.spark,
+                plan=self.plan,
+                contexts=contexts(self.plan, self.options),
+                files=self.files,
+                unsorted=self.inputs.unsorted,
+                small=self.inputs.small,
+                folder=self.progress,
+                local=is_local(self.spark),
+                measured=self.inputs.measured,
+            ),
+            self.values,
+        )
 
-    def new_builder(self, *, letters: bool, suspects: frozenset[str] | None = None) -> Builder:
-        """A pass over the data; one with `letters` looks for failures, at `suspects` only if these are known."""
-        known = {
-            name: with_values(context, self.values.pipeline)
-            for name, context in contexts(self.plan, self.options).items()
-        }
-        builder = Builder(self.spark, self.plan, known, self.files, letters, suspects)
-        builder.file_values = self.values.files
-        builder.progress = builder.meter = self.progress
-        builder.measured = self.measured
-        builder.unsorted = self.unsorted
-        builder.small = self.small
+    def new_builder(self, asked: Pass | None = None, plan: Plan | None = None) -> Builder:
+        """A pass over the data, by the plan of the run or one that was made for it."""
+        context = self.context()
+        builder = Builder(context if plan is None else replace(context, plan=plan), asked or Pass())
         self._builders.append(builder)
         return builder
+
+    def write_again(self, asked: Pass) -> Builder:
+        """A pass that writes all outputs once more."""
+        self.builder = self.new_builder(asked)
+        return self.builder
 
     def let_go(self) -> None:
         """Of everything that passes keep in memory."""
         with while_it_lives():
             for builder in self._builders:
-                builder.let_go()
+                builder.memo.let_go()
 
     @property
     def unsure(self) -> bool:
@@ -114,16 +156,18 @@ class RunState:
 
     def failed(self) -> int:
         """How many records failed in the jobs that wrote outputs, apart from those that readers kept."""
-        return sum(self.builder.counted(name).get("failed", 0) for name in self.builder.counts)
+        return sum(self.builder.metrics.failed().values())
 
     def note_output(self, name: str, report: OutputReport) -> None:
         """An output is written. The report has outputs in the order of the plan, however they were written."""
-        self.written[name] = report
-        self.report.outputs[:] = [self.written[o.name] for o in self.plan.outputs if o.name in self.written]
+        self.outcome.written[name] = report
+        self.report.outputs[:] = [
+            self.outcome.written[o.name] for o in self.plan.outputs if o.name in self.outcome.written
+        ]
 
     def forget_outputs(self) -> None:
         """All outputs are written again."""
-        self.written.clear()
+        self.outcome.written.clear()
         self.report.outputs.clear()
 
     def source(self, name: str) -> SourcePlan:
@@ -180,4 +224,4 @@ class RunState:
         """Note in the report how long something took."""
         began = time.monotonic()
         yield
-        self.report.stage_seconds[name] = round(time.monotonic() - began, 3)
+        self.report.cost.stage_seconds[name] = round(time.monotonic() - began, 3)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.graph import Plan
-from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.passes import Pass, RunContext, Show
 from clinker_spark.spark.operators.values import last_values
 
 
@@ -24,7 +23,7 @@ class Values:
 def with_defaults(plan: Plan, context: Context) -> Context:
     """The context with the declared variables as they are before anybody writes them."""
     scopes: dict[str, dict[str, Any]] = {"pipeline": {}, "source": {}, "record": {}}
-    for (scope, name), value in plan.facts.variable_defaults.items():
+    for (scope, name), value in plan.facts.variables.defaults.items():
         scopes[scope][name] = value
     return replace(
         context,
@@ -34,28 +33,26 @@ def with_defaults(plan: Plan, context: Context) -> Context:
     )
 
 
-def with_values(context: Context, values: Mapping[str, Any]) -> Context:
-    return replace(context, pipeline={**context.pipeline, **values})
+def with_values(context: RunContext, values: Values) -> RunContext:
+    """Let the programs of passes read what is known."""
+    known = {
+        name: replace(of_node, pipeline={**of_node.pipeline, **values.pipeline})
+        for name, of_node in context.contexts.items()
+    }
+    return replace(context, contexts=known, file_values=values.files)
 
 
-def settle_values(plan: Plan, build: Callable[[], Builder]) -> Values:
-    """The values of all variables, for those who run no stages. `build` makes builders."""
+def with_found_values(context: RunContext, limit: int | None = None) -> RunContext:
+    """The same with the values of all variables, for those who run no stages. They are found in at most `limit` records
+    of each source."""
     values = Values()
-    for name in plan.facts.variable_writers:
-        builder = build()
-        give_values(builder, values)
-        find_values(builder, plan[name], values)
-    return values
+    for name in context.plan.facts.variables.writers:
+        find_values(Builder(with_values(context, values), Pass(Show(values_of=name), limit)), values)
+    return with_values(context, values)
 
 
-def give_values(builder: Builder, values: Values) -> None:
-    """Let the programs of a pass read what is known."""
-    builder.contexts = {name: with_values(context, values.pipeline) for name, context in builder.contexts.items()}
-    builder.file_values = values.files
-
-
-def find_values(builder: Builder, node: PlanNode, known: Values) -> None:
-    """Run the pipeline up to a transform and keep the last value that each of its variables got."""
-    of_pipeline, of_files = last_values(builder, node)
+def find_values(builder: Builder, known: Values) -> None:
+    """Run the pipeline up to the transform whose values a pass shows, and keep the last value that each got."""
+    of_pipeline, of_files = last_values(builder)
     known.pipeline |= of_pipeline
     known.files |= of_files

@@ -40,9 +40,9 @@ def join_one_range(builder: Builder, node: CombinePlan, sides: Sides) -> DataFra
         sides.match == "first" and sides.residual is None and sides.later is None and len(sides.step.ranges) == 1
     )
     name = f"{node.name}: {sides.step.build}"
-    if name not in builder.measured:
-        builder.measured[name] = _cuts(node, build, own, copies=not first_only)
-    cuts, rows = builder.measured[name]
+    if name not in builder.run.measured:
+        builder.run.measured[name] = _cuts(node, build, own, copies=not first_only)
+    cuts, rows = builder.run.measured[name]
     last = len(cuts)
     build = build.withColumn(f"{_BIN}.own", F.expr(bin_of(own, cuts)))
     place = quote(f"{_BIN}.own")

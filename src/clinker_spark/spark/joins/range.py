@@ -81,9 +81,9 @@ def join_range(builder: Builder, node: CombinePlan, sides: Sides) -> DataFrame:
     if left.whole != build.whole:
         left, build = _floating(left), _floating(build)
     name = f"{node.name}: {sides.step.build}"
-    if name not in builder.measured:
-        builder.measured[name] = _measure(node, sides, left, build)
-    cut: Cut | None = builder.measured[name]
+    if name not in builder.run.measured:
+        builder.run.measured[name] = _measure(node, sides, left, build)
+    cut: Cut | None = builder.run.measured[name]
     if cut is None:  # few candidates for each key
         joined = sides.left.join(with_hit(sides.build), sides.condition(*sides.equal()), sides.how)
         return sides.sort_out(joined, repeated=False)

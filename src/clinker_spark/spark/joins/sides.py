@@ -228,20 +228,20 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
         kept.append(named(quote(ORIGIN_COLUMN), f"{MATCHED_PREFIX}{step.build}.{ORIGIN_COLUMN}"))
     frame = select_sql(frame, [*kept, named(place, place_column(step))])
     frame = _comparable(frame, step, left=False)
-    if builder.letters or step.strategy not in SKETCHED:
+    if builder.finds or step.strategy not in SKETCHED:
         return frame
     metrics: dict[str, Column] = {}
     for i in range(len(step.equalities)):
         metrics[f"distinct{i}"] = F.approx_count_distinct(quote(f"{BUILD}{i}"))
         metrics[f"heavy{i}"] = F.expr(f"approx_top_k(CAST({quote(f'{BUILD}{i}')} AS STRING), {MOST_SHOWN}, 1000)")
-    return builder.count(node.sketch_name(step), frame, **metrics)
+    return builder.metrics.count(node.sketch_name(step), frame, **metrics)
 
 
 def key_sketches(plan: Plan, builder: Builder) -> dict[str, Sketch]:
     """What was counted about the keys of looked-up inputs: `combine/input/column`."""
     found: dict[str, Sketch] = {}
     for place, columns in (sketched for node in plan.nodes for sketched in node.sketched_keys()):
-        counted: dict[str, Any] = builder.counted(place)
+        counted: dict[str, Any] = builder.metrics.counted(place)
         for i, column in enumerate(columns):
             if f"distinct{i}" in counted:
                 heavy = tuple((row["item"], row["count"]) for row in counted[f"heavy{i}"] if row["item"] is not None)
@@ -251,7 +251,7 @@ def key_sketches(plan: Plan, builder: Builder) -> dict[str, Sketch]:
 
 def _with(builder: Builder, node: CombinePlan, frame: DataFrame, columns: Sequence[tuple[str, ir.TExpr]]) -> DataFrame:
     program = as_program(_schema(node), columns)
-    return apply(program, frame, context=builder.contexts[node.name])
+    return apply(program, frame, context=builder.context(node))
 
 
 def _schema(node: CombinePlan) -> dict[str, Type]:
@@ -290,7 +290,7 @@ def with_residual(builder: Builder, node: CombinePlan, sides: Sides) -> Sides:
     if residual is None:
         return sides
     program = as_program(_schema(node), [(_OK, residual)])
-    context = builder.contexts[node.name]
+    context = builder.context(node)
     lowered = lower(program, sides.left.join(sides.build), context)
     texts = dict(lowered.outputs)
     inlined = _inlined(lowered, [texts[_OK], lowered.error or ""])

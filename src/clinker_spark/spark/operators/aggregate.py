@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     """The groups; rows that cannot be grouped are set aside as failures of this node."""
     [stream] = builder.inputs(node)
-    if node.name in builder.plan.facts.relaxed:
+    if node.name in builder.plan.facts.correlation.relaxed:
         stream = without_left_out(builder, node, stream)
     stream = builder.absorb(node, stream, "all")
     stream = stream.over(builder.with_file_values(node, stream.frame))
@@ -46,13 +46,13 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
         apart = list(also)
         refine = lambda rows, keys: with_windows(rows, window, keys, apart)  # noqa: E731
         also.append(WINDOW_COLUMN)
-    context = builder.contexts[node.name]
-    keys = builder.plan.facts.keys[node.name]
+    context = builder.context(node)
+    keys = builder.plan.facts.correlation.keys[node.name]
     name = f"{GROUP_PREFIX}{node.name}"
     identity = None
-    if builder.traces or builder.indexes.get(node.name) is not None:
+    if builder.traces or builder.asked.retraction.numbers.get(node.name) is not None:
         traced = _traced(stream.frame) if builder.traces else None
-        identity = Identity(name, lambda rows: builder.contributions.update({node.name: rows}), traced)
+        identity = Identity(name, lambda rows: builder.rejects.contributions.update({node.name: rows}), traced)
     tap = Tap(builder, node, stream)
     groups = group(
         node.program,
@@ -67,9 +67,9 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     )
     if window is not None:
         groups = in_window_order(groups, node)
-    if node.name in builder.plan.facts.relaxed and builder.plan.shows_keys:
+    if node.name in builder.plan.facts.correlation.relaxed and builder.plan.shows_keys:
         groups = _numbered(builder, node, groups, node.index_column)
-    if builder.letters:
+    if builder.finds:
         groups = groups.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: _letter(node)})
     return builder.mark(node, Stream(groups, in_place=False, flow=builder.ledger.unknown(f"{node.name}.groups")))
 
@@ -89,7 +89,7 @@ def _traced(rows: DataFrame) -> Column:
 
 def _numbered(builder: Builder, node: AggregatePlan, groups: DataFrame, index: str) -> DataFrame:
     """Groups with their number in order of appearance. It stays what it was before records were taken back."""
-    known = builder.indexes.get(node.name)
+    known = builder.asked.retraction.numbers.get(node.name)
     if known is None:
         number = F.row_number().over(Window.orderBy(quote(ARRIVAL_COLUMN))).cast("long") - 1
         return groups.withColumn(index, number)

@@ -89,7 +89,7 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
 
 def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
     """The correlation columns that the result carries: those of the driver, or else of the matched record."""
-    wanted = builder.plan.facts.keys[node.name].columns
+    wanted = builder.plan.facts.correlation.keys[node.name].columns
     names = [n for n in frame.columns if not n.startswith((CK_PREFIX, MATCHED_PREFIX, BUILT_COLUMN)) or n in wanted]
     columns = [quote(name) for name in names]
     for name in wanted:
@@ -165,8 +165,8 @@ def _matched(builder: Builder, node: CombinePlan, step: CombineStep, left: Strea
 
 def _strategy(builder: Builder, step: CombineStep) -> str:
     """That of the plan, unless another one is forced and possible."""
-    forced = builder.forced_join
-    if builder.small and forced is None and step.equalities and step.strategy in HINTS | {"adaptive": ""}:
+    forced = builder.run.forced_join
+    if builder.run.small and forced is None and step.equalities and step.strategy in HINTS | {"adaptive": ""}:
         return ONE_TASK
     possible = {"nested_loop"}
     if step.equalities:
@@ -253,11 +253,11 @@ def _with_order(frame: DataFrame, node: CombinePlan, step: CombineStep) -> DataF
 def _shaped(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
     """What the program makes of each pair."""
     assert node.program is not None
-    frame = apply(node.program, frame, context=builder.contexts[node.name])
+    frame = apply(node.program, frame, context=builder.context(node))
     hidden = [name for name in frame.columns if name.startswith("$") and name not in node.schema]
     result = select_sql(frame, [quote(name) for name in (*node.schema, *hidden)])
-    if node.config.max_output_rows is not None and not builder.letters:
-        result = builder.count(f"{node.name}.pairs", result, pairs=F.count(F.lit(1)))
+    if node.config.max_output_rows is not None and not builder.finds:
+        result = builder.metrics.count(f"{node.name}.pairs", result, pairs=F.count(F.lit(1)))
     return result
 
 

@@ -58,9 +58,9 @@ class Tap:
             flag = F.expr(f"CASE WHEN {step.condition} THEN TRUE END")
             every = F.count(F.lit(1))
             if is_cheap(step.condition):
-                df = self.builder.count(name, df, rows=every, kept=F.count(flag)).where(step.condition)
+                df = self.builder.metrics.count(name, df, rows=every, kept=F.count(flag)).where(step.condition)
             else:
-                df = self.builder.count(
+                df = self.builder.metrics.count(
                     name, df.select("*", flag.alias(KEPT_COLUMN)), rows=every, kept=F.count(quote(KEPT_COLUMN))
                 )
                 df = df.where(F.col(quote(KEPT_COLUMN)).isNotNull()).drop(KEPT_COLUMN)
@@ -87,7 +87,7 @@ class Tap:
             "made": F.expr(f"coalesce(sum(CASE WHEN {fine} THEN {step.size} ELSE 1 END), 0L)"),
             "empty": F.expr(f"count(CASE WHEN {fine} AND {step.size} = 0 THEN 1 END)"),
         }
-        df = self.builder.count(name, df, **metrics)
+        df = self.builder.metrics.count(name, df, **metrics)
         ledger.law(
             self.node.name, "takes {left} records, and {right} reach its fan-out", before, count(f"{name}: rows")
         )

@@ -34,6 +34,7 @@ from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.operators.stream import Stream, direction, failed
 from clinker_spark.spark.parts import part_writer
+from clinker_spark.spark.rejects.collected import Held
 from clinker_spark.spark.rejects.withheld import with_held
 from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 LINE_COLUMN = "value"
 _FIXED_BYTES = {Kind.BOOL: 1, Kind.DATE: 4, Kind.INT: 8, Kind.FLOAT: 8, Kind.DATETIME: 8, Kind.DECIMAL: 16}
+_METRICS = {FAILED_COLUMN: "failed", WITHHELD_COLUMN: "withheld"}
 NULL_DROPPED = "null_order: drop"
 _OUTPUT = "output"
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
@@ -90,57 +92,69 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     Lines are made before records are counted: counting ends Spark's generated code, and a line is the shortest form
     in which a record can get over that.
     """
-    if builder.letters:
+    if builder.finds:
         fine = builder.settle(node, stream)
         if HELD_COLUMN in fine.frame.columns:
-            builder.held.append((fine.frame.where(F.col(quote(HELD_COLUMN))), node, fine))
+            builder.rejects.held.append(Held(fine.frame.where(F.col(quote(HELD_COLUMN))), node, fine.frame))
         return stream.frame
-    withheld = HELD_COLUMN in stream.frame.columns
-    sorting = node.config.sort_order
-    # The records of one input file must come together to be written to one file.
-    apart = node.per_file and (bool(sorting) or not stream.in_place)
-    needs_sort = bool(sorting) or (node.config.order == "source" and not stream.in_place)
-    keys = [F.col(quote(item.field)) for item in sorting] + ([F.col(quote(ARRIVAL_COLUMN))] if needs_sort else [])
-    names = [f"{SORT_PREFIX}{i}" for i in range(len(keys))]
-    if apart:
-        keys, names = [F.col(quote(DOCUMENT_COLUMN)), *keys], [SORT_FILE_COLUMN, *names]
-    dropping = [F.col(quote(item.field)).isNull() for item in sorting if item.null_order == "drop"]
-    # Flags are TRUE or null, so that they can be counted as they are: for the conditions of `count_if` Spark would add
-    # a projection, in which every line is copied once more.
-    here = [~F.col(quote(HELD_COLUMN))] if withheld else []
-    good = [*here, ~failed()] if stream.fallible else [*here]
-    good += [~gone for gone in dropping]
-    flags = [F.when(reduce(Column.__and__, good), True).alias(GOOD_COLUMN)] if good else []
-    several = withheld + stream.fallible + bool(dropping) > 1
-    # A record of a group that is withheld can fail now, because others were retracted: that is a failure.
-    if several and stream.fallible:
-        flags.append(F.when(failed(), True).alias(FAILED_COLUMN))
-    if several and withheld:
-        gone = F.col(quote(HELD_COLUMN)) & ~failed() if stream.fallible else F.col(quote(HELD_COLUMN))
-        flags.append(F.when(gone, True).alias(WITHHELD_COLUMN))
-    frame = stream.frame.select(*columns, *[key.alias(name) for key, name in zip(keys, names, strict=True)], *flags)
-    counts = {
-        name: F.count(quote(name)) for name in frame.columns if name in (GOOD_COLUMN, FAILED_COLUMN, WITHHELD_COLUMN)
-    }
-    every = F.count(F.lit(1))
-    left = every - counts[GOOD_COLUMN] if good else F.lit(0)
-    metrics = {"rows": counts.get(GOOD_COLUMN, every)}
-    if stream.fallible:
-        metrics["failed"] = counts[FAILED_COLUMN] if several else left
-    if withheld:
-        metrics["withheld"] = counts[WITHHELD_COLUMN] if several else left
-    if dropping:
-        metrics["dropped"] = left - counts.get(FAILED_COLUMN, F.lit(0)) - counts.get(WITHHELD_COLUMN, F.lit(0))
+    order = _sort_keys(node, stream)
+    flags, metrics = _ends(node, stream)
+    frame = stream.frame.select(*columns, *[column.alias(name) for name, column in {**order, **flags}.items()])
     _write_down(builder, node, stream, metrics)
     kept = frame.columns[: len(columns)]
-    frame = builder.count(node.name, frame, **metrics)
-    if good:
+    frame = builder.metrics.count(node.name, frame, **metrics)
+    if GOOD_COLUMN in flags:
         frame = frame.where(F.col(quote(GOOD_COLUMN)).isNotNull())
-    if needs_sort or apart:
-        first = [F.col(quote(SORT_FILE_COLUMN))] if apart else []
-        directions = [direction(item, name) for item, name in zip(sorting, names[len(first) :], strict=False)]
-        frame = frame.orderBy(*first, *directions, *([F.col(quote(names[-1]))] if needs_sort else []))
+    if order:
+        items = {f"{SORT_PREFIX}{i}": item for i, item in enumerate(node.config.sort_order)}
+        frame = frame.orderBy(
+            *[direction(items[name], name) if name in items else F.col(quote(name)) for name in order]
+        )
     return frame.select(*[F.col(quote(name)) for name in kept])
+
+
+def _sort_keys(node: OutputPlan, stream: Stream) -> dict[str, Column]:
+    """The columns to sort by, in their order; none when records lie as they should."""
+    sorting = node.config.sort_order
+    by_arrival = bool(sorting) or (node.config.order == "source" and not stream.in_place)
+    keys = [item.field for item in sorting] + ([ARRIVAL_COLUMN] if by_arrival else [])
+    found = {f"{SORT_PREFIX}{i}": F.col(quote(name)) for i, name in enumerate(keys)}
+    # The records of one input file must come together to be written to one file.
+    if node.per_file and (sorting or not stream.in_place):
+        return {SORT_FILE_COLUMN: F.col(quote(DOCUMENT_COLUMN)), **found}
+    return found
+
+
+def _ends(node: OutputPlan, stream: Stream) -> tuple[dict[str, Column], dict[str, Column]]:
+    """What becomes of records, as flags of each, and as counts of all: written, failed, withheld or dropped.
+
+    Flags are TRUE or null, so that they can be counted as they are: for the conditions of `count_if` Spark would add
+    a projection, in which every line is copied once more."""
+    held = F.col(quote(HELD_COLUMN)) if HELD_COLUMN in stream.frame.columns else None
+    dropping = [F.col(quote(item.field)).isNull() for item in node.config.sort_order if item.null_order == "drop"]
+    # A record of a group that is withheld can fail now, because others were retracted: that is a failure.
+    gone: dict[str, Column] = {}
+    if stream.fallible:
+        gone[FAILED_COLUMN] = failed()
+    if held is not None:
+        gone[WITHHELD_COLUMN] = held & ~failed() if stream.fallible else held
+    bad = [] if held is None else [held]
+    bad += [failed()] if stream.fallible else []
+    bad += dropping
+    every = F.count(F.lit(1))
+    if not bad:
+        return {}, {"rows": every}
+    flags = {GOOD_COLUMN: F.when(reduce(Column.__and__, [~reason for reason in bad]), True)}
+    left = every - F.count(quote(GOOD_COLUMN))
+    counts: dict[str, Column] = dict.fromkeys(gone, left)
+    if len(gone) + bool(dropping) > 1:
+        flags |= {name: F.when(flag, True) for name, flag in gone.items()}
+        counts = {name: F.count(quote(name)) for name in gone}
+    metrics = {"rows": F.count(quote(GOOD_COLUMN))}
+    metrics |= {_METRICS[name]: number for name, number in counts.items()}
+    if dropping:
+        metrics["dropped"] = reduce(Column.__sub__, counts.values(), left)
+    return flags, metrics
 
 
 def _write_down(builder: Builder, node: OutputPlan, stream: Stream, counted: Iterable[str]) -> None:
@@ -186,7 +200,7 @@ def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[
 
 def _with_cells(builder: Builder, node: OutputPlan, stream: Stream, columns: list[OutColumn]) -> None:
     """Note where the reader has given finished cells."""
-    for cells in builder.plan.facts.cells.get(node.name, ()):
+    for cells in builder.plan.facts.columns.cells.get(node.name, ()):
         name = f"{CELLS_PREFIX}{cells.number}"
         if name in stream.frame.columns:
             for i in range(cells.at, cells.at + len(cells.run.columns)):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def build_query(builder: Builder, node: QueryPlan) -> Stream:
     """The rows of the query, each a new record: it has no place in a file of its own."""
     streams = [_settled(builder, node, i, stream) for i, stream in enumerate(builder.inputs(node))]
-    query = node.ordered if builder.plan.facts.required[node.name].arrival else node.query
+    query = node.ordered if builder.plan.facts.columns.required[node.name].arrival else node.query
     tag = f"{id(builder)}_{builder.plan.nodes.index(node)}"
     made: set[str] = set()
 
@@ -50,7 +50,7 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
 
     register_patterns(builder.spark, node.functions)
     frame = builder.spark.sql(query.text(view))
-    if builder.letters:
+    if builder.finds:
         pairs: list[Any] = [item for n, t in node.schema.items() for item in (F.lit(n), F.expr(sql_text(quote(n), t)))]
         letter = F.create_map(*pairs).cast(LETTER_TYPE)
         frame = frame.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: letter})

@@ -52,7 +52,7 @@ def record_lines(builder: Builder, node: PlanNode, log: RecordLog) -> RecordLine
     if every > 1:
         frame = _every(frame, every)
     if log.condition is not None:
-        frame = apply(log.condition, frame, context=builder.contexts[node.name])
+        frame = apply(log.condition, frame, context=builder.context(node))
         # A condition that fails is not true. The record itself is none the worse for it.
         there = F.col(quote(LOG_COLUMN)) & (~failed() if ERROR_COLUMN in frame.columns else F.lit(True))
         frame = frame.where(F.coalesce(there, F.lit(False)))

@@ -13,7 +13,8 @@ from clinker_spark.spark.columns.select import select_sql
 from clinker_spark.spark.operators.stream import Stream
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder, Ports
+    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.operators.memo import Ports
 
 UNREAD = "branch that nothing reads"
 """Why a record goes nowhere. The plan has a warning about it."""
@@ -24,12 +25,12 @@ def build_route(builder: Builder, node: RoutePlan) -> Ports:
     [stream] = builder.inputs(node)
     if node.inclusive:  # what leaves it says nothing about how many came
         stream = builder.absorb(node, stream, "its input")
-    frame = apply(node.program, builder.with_file_values(node, stream.frame), context=builder.contexts[node.name])
+    frame = apply(node.program, builder.with_file_values(node, stream.frame), context=builder.context(node))
     marked = builder.mark(node, stream.over(frame))
-    if builder.letters:
+    if builder.finds:
         marked = marked.over(builder.shared(marked.frame))
     decided = builder.settle(node, marked)
-    if not builder.letters:
+    if not builder.finds:
         decided = decided.over(builder.shared(decided.frame))
     names = [name for name in decided.frame.columns if not name.startswith(PORT_COLUMN)]
     ledger = builder.ledger

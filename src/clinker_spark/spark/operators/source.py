@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -33,13 +32,14 @@ from clinker_spark.plan.ledger import NONE, WITHHELD_FROM, Flow, count
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.operators.passes import Retraction
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream
 from clinker_spark.spark.operators.time_windows import event_time
 from clinker_spark.spark.rejects.dirty_groups import key_text
 from clinker_spark.spark.scan.formats import read
 from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
-from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
+from clinker_spark.spark.scan.request import Conventions, CsvExtras, Readers, ReadRequest, Scan, SourceFile
 from clinker_spark.spark.scan.scans import meter_path, progress_path
 
 LEAST_SAMPLED = 20_000
@@ -53,90 +53,122 @@ PER_FILE = ("file", "path", "row")
 
 def build_source(builder: Builder, node: SourcePlan) -> Stream:
     """The records of the source's files, in file order."""
-    files = builder.files[node.name]
-    need = builder.plan.facts.required[node.name]
-    members = need.members & set(PER_FILE)
-    removed = builder.removed.get(node.name)
-    unsorted = node.name in builder.unsorted
-    positions = builder.letters or need.document or bool(members) or removed is not None or unsorted
-    progress = None if builder.progress is None else progress_path(Path(builder.progress), node.name)
-    passed = builder.plan.facts.pass_through.get(node.name)
-    cells = passed.runs if passed is not None and builder.writes else ()
-    wanted = passed.columns if passed is not None and cells else need.columns & set(node.schema)
-    unread: dict[str, str] = {}
-    if builder.letters and not builder.texts and passed is not None:
-        # Only failures are looked for: what goes to an output as it is cannot fail, and is not even sent.
-        keys = set(node.config.correlation_key or ())
-        unread = {name: physical(node.schema[name]) for name in wanted - passed.columns - keys}
-        wanted = wanted - unread.keys()
-    watched = watches_groups(builder, node)
-    if watched and builder.sets_aside and node.config.type == "csv":
-        watched, by_readers = False, tuple(node.config.correlation_key)
-    else:
-        by_readers = ()
-    if builder.stamps or watched:
-        wanted |= set(node.config.correlation_key or ())
-    if unsorted:
-        wanted |= {item.field for item in node.config.sort_order}
-    request = ReadRequest(
-        source=node.name,
-        files=files,
-        columns=node.columns,
-        options=node.config.options,
-        compression=node.config.compression,
-        on_unmapped=node.config.on_unmapped.mode,
-        date_formats=tuple(builder.plan.file.settings.date_formats),
-        wanted=wanted,
-        arrival=need.arrival or watched,
-        positions=positions,
-        record=builder.letters and builder.texts,
-        limit=builder.limit,
-        progress=progress,
-        meter=None if builder.meter is None else meter_path(Path(builder.meter), node.name),
-        cells=cells,
-        only_flags=builder.writes or (builder.letters and not builder.texts),
-        aside=progress if builder.sets_aside else None,
-        watched=by_readers,
-        known_counts=builder.measured.setdefault(RECORD_COUNTS, {}) if builder.limit is None else None,
-        chosen=builder.chosen.get(node.name),
-        keys=tuple(node.config.correlation_key or ()) if builder.stamps else (),
-        here=builder.small and not builder.repeats,
-    )
-    scan = read(builder.spark, node.config.type, request)
-    if builder.small:  # in their order: the parts of files on this machine have no places that would be preferred
-        scan = replace(scan, frame=scan.frame.coalesce(1))
-        if builder.repeats:
-            scan = replace(scan, frame=builder.shared(scan.frame))
+    unread = _unread(builder, node)
+    request = _request(builder, node, unread)
+    scan = _placed(builder, read(builder.spark, node.config.type, request))
+    removed = builder.asked.retraction.removed.get(node.name)
     if removed is not None:
-        scan = replace(scan, frame=_without(scan.frame, removed, few=builder.few))
-    if request.chosen is not None and request.chosen.keep:
-        # Failures and what is held back are two readers of few records.
-        scan = replace(scan, frame=scan.frame.persist(StorageLevel.MEMORY_AND_DISK))
-        builder.stored.append(scan.frame)
-    builder.scans[node.name] = scan
+        scan = replace(scan, frame=_without(scan.frame, removed, builder.asked.retraction))
+    chosen = request.csv.chosen
+    if chosen is not None and chosen.keep:
+        # Failures and what is withheld are two readers of few records.
+        scan = replace(scan, frame=builder.memo.store(node.name, scan.frame))
+    builder.memo.scans[node.name] = scan
     assert scan.in_python == (node.name in builder.plan.facts.python), node.name
-    if builder.writes and not builder.keeps_progress and scan.rows is None:
-        scan = replace(scan, frame=builder.count(f"{node.name}.source", scan.frame, rows=F.count(F.lit(1))))
-    if watched:
-        builder.watching.add(node.name)
-        scan = replace(scan, frame=_watch_groups(builder, node, scan.frame))
-    if unsorted and need.arrival:
-        scan = replace(scan, frame=repaired(scan.frame, node, builder.unsorted[node.name]))
-    hidden = _hidden(builder, node, files, members, scan)
-    have = scan.frame.columns
-    kept = [name for name in have if name not in _ENGINE]
-    columns = [F.col(quote(name)) for name in kept]
+    frame = _counted(builder, node, scan)
+    unsorted = builder.run.unsorted.get(node.name)
+    if unsorted is not None and builder.plan.facts.columns.required[node.name].arrival:
+        frame = repaired(frame, node, unsorted)
+    columns = [F.col(quote(name)) for name in frame.columns if name not in _ENGINE]
     columns += [F.lit(None).cast(kind).alias(name) for name, kind in unread.items()]
-    columns += [column.alias(name) for name, column in hidden.items()]
-    if ERROR_COLUMN in have:
+    columns += [column.alias(name) for name, column in _hidden(builder, node, scan).items()]
+    if ERROR_COLUMN in frame.columns:
         columns.append(F.col(quote(ERROR_COLUMN)))
     stream = Stream(
-        scan.frame.select(*columns),
-        in_place=not unsorted and (removed is None or builder.few),
-        flow=_flow(builder, node, removed=removed is not None, chosen=request.chosen is not None),
+        frame.select(*columns),
+        in_place=unsorted is None and (removed is None or builder.asked.retraction.broadcastable),
+        flow=_flow(builder, node, removed=removed is not None, chosen=chosen is not None),
         pushes=not scan.in_python and not scan.fallible,
     )
     return builder.mark(node, stream)
+
+
+def _unread(builder: Builder, node: SourcePlan) -> dict[str, str]:
+    """The columns that are null instead of what stands in the files, with their types. When only failures are looked
+    for, what goes to an output as it is cannot fail, and is not even sent."""
+    passed = builder.plan.facts.columns.pass_through.get(node.name)
+    if not builder.finds or builder.asked.texts or passed is None:
+        return {}
+    keys = set(node.config.correlation_key or ())
+    wanted = builder.plan.facts.columns.required[node.name].columns & set(node.schema)
+    return {name: physical(node.schema[name]) for name in wanted - passed.columns - keys}
+
+
+def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> ReadRequest:
+    """What the reader is asked for."""
+    asked, run, need = builder.asked, builder.run, builder.plan.facts.columns.required[node.name]
+    formats = tuple(builder.plan.file.settings.date_formats)
+    placed = need.document or bool(need.members & set(PER_FILE)) or node.name in asked.retraction.removed
+    return ReadRequest(
+        source=node.name,
+        files=run.files[node.name],
+        columns=node.columns,
+        options=node.config.options,
+        conventions=Conventions(node.config.compression, node.config.on_unmapped.mode, formats),
+        wanted=_wanted(builder, node) - set(unread),
+        arrival=need.arrival or _counts_groups(builder, node),
+        positions=builder.finds or placed or node.name in run.unsorted,
+        record=builder.finds and asked.texts,
+        limit=asked.limit,
+        readers=Readers(
+            progress=_progress(builder, node),
+            meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
+            known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
+            here=run.small and not asked.repeats,
+        ),
+        csv=_csv_extras(builder, node),
+    )
+
+
+def _wanted(builder: Builder, node: SourcePlan) -> frozenset[str]:
+    """The columns whose values somebody reads."""
+    passed = builder.plan.facts.columns.pass_through.get(node.name)
+    wanted = builder.plan.facts.columns.required[node.name].columns & set(node.schema)
+    if passed is not None and passed.runs and builder.writes:
+        wanted = passed.columns
+    if builder.stamps or _counts_groups(builder, node):
+        wanted |= set(node.config.correlation_key or ())
+    if node.name in builder.run.unsorted:
+        wanted |= {item.field for item in node.config.sort_order}
+    return wanted
+
+
+def _csv_extras(builder: Builder, node: SourcePlan) -> CsvExtras:
+    asked, key = builder.asked, tuple(node.config.correlation_key or ())
+    passed = builder.plan.facts.columns.pass_through.get(node.name)
+    return CsvExtras(
+        cells=passed.runs if passed is not None and builder.writes else (),
+        only_flags=builder.writes or (builder.finds and not asked.texts),
+        aside=_progress(builder, node) if asked.sets_aside else None,
+        watched=key if watches_groups(builder, node) and not _counts_groups(builder, node) else (),
+        chosen=asked.chosen.get(node.name),
+        keys=key if builder.stamps else (),
+    )
+
+
+def _progress(builder: Builder, node: SourcePlan) -> str | None:
+    """Where readers write how far they are."""
+    return None if builder.progress is None else progress_path(builder.progress, node.name)
+
+
+def _placed(builder: Builder, scan: Scan) -> Scan:
+    """Small inputs are one partition. The parts of files on this machine have no places that would be preferred: they
+    stay in their order."""
+    if not builder.run.small:
+        return scan
+    frame = scan.frame.coalesce(1)
+    return replace(scan, frame=builder.shared(frame) if builder.asked.repeats else frame)
+
+
+def _counted(builder: Builder, node: SourcePlan, scan: Scan) -> DataFrame:
+    """Count after the reader what readers cannot count themselves."""
+    frame = scan.frame
+    if builder.writes and not builder.run.local and scan.rows is None:
+        frame = builder.metrics.count(f"{node.name}.source", frame, rows=F.count(F.lit(1)))
+    if _counts_groups(builder, node):
+        builder.memo.watching.add(node.name)
+        frame = _watch_groups(builder, node, frame)
+    return frame
 
 
 def _flow(builder: Builder, node: SourcePlan, *, removed: bool, chosen: bool) -> Flow:
@@ -153,24 +185,26 @@ def _flow(builder: Builder, node: SourcePlan, *, removed: bool, chosen: bool) ->
         ledger.entry(name).dropped[WITHHELD_FROM, 0] = left_out
     ledger.law(name, "has {left} records, and {right} were given or kept aside by its readers", read, given + rest)
     flow = given - left_out if removed else given
-    if f"{name}.source" in builder.counts:
+    if f"{name}.source" in builder.metrics.counts:
         ledger.law(name, "gives {left} records, and {right} were counted", flow, count(f"{name}.source: rows"))
     return flow
 
 
 def watches_groups(builder: Builder, node: SourcePlan) -> bool:
     """Can a group be so large that its size must be watched? Only the first pass does, and only for large files."""
+    asked = builder.asked
     most = builder.plan.file.error_handling.max_group_buffer
-    possible = sum(file.size for file in builder.files[node.name]) // 2  # a record has a byte and a line end at least
-    first = (
-        not builder.letters
-        and builder.dirty is None
-        and builder.left_out is None
-        and not builder.stamp
-        and builder.limit is None
-    )
-    first = first and not builder.chosen and node.name not in builder.watched
+    possible = (
+        sum(file.size for file in builder.run.files[node.name]) // 2
+    )  # a record has a byte and a line end at least
+    first = not (asked.finds or asked.keys or asked.chosen or asked.limit is not None)
+    first = first and node.name not in builder.memo.watched
     return bool(node.config.correlation_key) and first and most >= LEAST_SAMPLED and possible > most
+
+
+def _counts_groups(builder: Builder, node: SourcePlan) -> bool:
+    """Are groups watched after the reader? Readers of CSV that keep records guess their sizes themselves."""
+    return watches_groups(builder, node) and not (builder.asked.sets_aside and node.config.type == "csv")
 
 
 def _watch_groups(builder: Builder, node: SourcePlan, frame: DataFrame) -> DataFrame:
@@ -178,7 +212,7 @@ def _watch_groups(builder: Builder, node: SourcePlan, frame: DataFrame) -> DataF
     keys = ", ".join(quote(name) for name in node.config.correlation_key)
     sampled = f"xxhash64({quote(ARRIVAL_COLUMN)}) & {ONE_IN - 1} = 0"
     largest = f"approx_top_k(CASE WHEN {sampled} THEN xxhash64({keys}) END, 2, 4096)"  # null may be one of the two
-    return builder.count(f"{node.name}.groups", frame, largest=F.expr(largest))
+    return builder.metrics.count(f"{node.name}.groups", frame, largest=F.expr(largest))
 
 
 def watched_size(builder: Builder, node: SourcePlan) -> int | None:
@@ -186,14 +220,14 @@ def watched_size(builder: Builder, node: SourcePlan) -> int | None:
     scan = builder.scans.get(node.name)
     if scan is not None and scan.watches:
         assert builder.progress is not None and scan.split_files is not None
-        return largest_group(progress_path(Path(builder.progress), node.name), len(scan.split_files))
-    found: Any = builder.counted(f"{node.name}.groups").get("largest")
+        return largest_group(progress_path(builder.progress, node.name), len(scan.split_files))
+    found: Any = builder.metrics.counted(f"{node.name}.groups").get("largest")
     if found is None:
         return None
     return max((row["count"] for row in found if row["item"] is not None), default=0) * ONE_IN
 
 
-def _without(frame: DataFrame, removed: DataFrame | Sequence[tuple[int, int]], *, few: bool) -> DataFrame:
+def _without(frame: DataFrame, removed: DataFrame | Sequence[tuple[int, int]], retraction: Retraction) -> DataFrame:
     """The records that were not retracted."""
     if not isinstance(removed, DataFrame):
         rows: dict[int, list[int]] = {}
@@ -205,14 +239,13 @@ def _without(frame: DataFrame, removed: DataFrame | Sequence[tuple[int, int]], *
     same = (F.col(quote(FILE_COLUMN)) == F.col(quote(GONE_FILE_COLUMN))) & (
         F.col(quote(ROW_COLUMN)) == F.col(quote(GONE_ROW_COLUMN))
     )
-    return frame.join(gone.hint("broadcast") if few else gone, same, "left_anti")
+    return frame.join(gone.hint("broadcast") if retraction.broadcastable else gone, same, "left_anti")
 
 
-def _hidden(
-    builder: Builder, node: SourcePlan, files: tuple[SourceFile, ...], members: frozenset[str], scan: Scan
-) -> dict[str, Column]:
-    need = builder.plan.facts.required[node.name]
-    file, row = F.col(quote(FILE_COLUMN)), F.col(quote(ROW_COLUMN))
+def _hidden(builder: Builder, node: SourcePlan, scan: Scan) -> dict[str, Column]:
+    """The hidden columns that somebody downstream needs."""
+    need = builder.plan.facts.columns.required[node.name]
+    file = F.col(quote(FILE_COLUMN))
     found: dict[str, Column] = {}
     if need.arrival:
         found[ARRIVAL_COLUMN] = F.col(quote(ARRIVAL_COLUMN))
@@ -221,33 +254,42 @@ def _hidden(
     if need.event:
         watermark = node.config.watermark
         found[EVENT_COLUMN] = event_time(watermark, node.schema[watermark.column])
-    if "file" in members:
-        found[variable_column("source", "file")] = F.element_at(_texts(f.name for f in files), file + 1)
-    if "path" in members:
-        found[variable_column("source", "path")] = F.element_at(_texts(f.uri or f.path for f in files), file + 1)
-    if "row" in members:
-        found[variable_column("source", "row")] = row if len(files) <= 1 else _dense(files, scan)
-    if "count" in need.members:
-        found[variable_column("source", "count")] = F.lit(builder.source_count(node)).cast("long")
-    if "name" in need.members:
-        found[variable_column("source", "name")] = F.lit(node.source_name)
+    found |= _members(builder, node, scan)
     if builder.stamps:
         found |= {CK_PREFIX + name: F.col(quote(name)) for name in node.config.correlation_key or ()}
         found[FROM_COLUMN] = F.lit(node.index)
-    if builder.letters:
+    if builder.finds:
+        row = F.col(quote(ROW_COLUMN))
         origin = F.struct(F.lit(node.index).alias("source"), file.cast("int").alias("file"), row.alias("row"))
         found[ORIGIN_COLUMN] = origin.cast(ORIGIN_TYPE)
-        found[LETTER_COLUMN] = F.lit(None).cast(LETTER_TYPE)
-    if builder.letters and builder.texts:
-        pairs: list[Column] = []
-        for column in node.columns:
-            pairs += [F.lit(column.name), F.col(f"{quote(RECORD_COLUMN)}.{quote(column.name)}")]
-        for name in node.config.correlation_key or ():
-            pairs += [F.lit(CK_PREFIX + name), key_text(scan.frame, name)]
-        if LINE_COLUMN in scan.frame.columns:
-            pairs += [F.lit(LINE_COLUMN), F.col(quote(LINE_COLUMN))]
-        found[LETTER_COLUMN] = F.create_map(*pairs).cast(LETTER_TYPE)
+        found[LETTER_COLUMN] = (_letter(node, scan) if builder.asked.texts else F.lit(None)).cast(LETTER_TYPE)
     return found
+
+
+def _members(builder: Builder, node: SourcePlan, scan: Scan) -> dict[str, Column]:
+    """The members of $source that programs read."""
+    files, file = builder.run.files[node.name], F.col(quote(FILE_COLUMN))
+    made: dict[str, Callable[[], Column]] = {
+        "file": lambda: F.element_at(_texts(f.name for f in files), file + 1),
+        "path": lambda: F.element_at(_texts(f.origin for f in files), file + 1),
+        "row": lambda: _dense(files, scan),
+        "count": lambda: F.lit(builder.source_count(node)).cast("long"),
+        "name": lambda: F.lit(node.source_name),
+    }
+    members = builder.plan.facts.columns.required[node.name].members
+    return {variable_column("source", name): column() for name, column in made.items() if name in members}
+
+
+def _letter(node: SourcePlan, scan: Scan) -> Column:
+    """A record as a dead letter shows it: its texts, its key and its line."""
+    pairs: list[Column] = []
+    for column in node.columns:
+        pairs += [F.lit(column.name), F.col(f"{quote(RECORD_COLUMN)}.{quote(column.name)}")]
+    for name in node.config.correlation_key or ():
+        pairs += [F.lit(CK_PREFIX + name), key_text(scan.frame, name)]
+    if LINE_COLUMN in scan.frame.columns:
+        pairs += [F.lit(LINE_COLUMN), F.col(quote(LINE_COLUMN))]
+    return F.create_map(*pairs)
 
 
 def _texts(values: Any) -> Column:
@@ -261,6 +303,3 @@ def _dense(files: tuple[SourceFile, ...], scan: Scan) -> Column:
         return row
     offsets = F.array(*[F.lit(offset).cast("long") for offset in scan.row_offsets])
     return row + F.element_at(offsets, F.col(quote(FILE_COLUMN)) + 1)
-
-
-__all__ = ["PER_FILE", "build_source"]

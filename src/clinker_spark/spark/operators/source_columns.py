@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.scan.formats import read
-from clinker_spark.spark.scan.request import ReadRequest, SourceFile
+from clinker_spark.spark.scan.request import Conventions, ReadRequest, SourceFile
 
 
 def read_columns(
@@ -26,9 +26,7 @@ def read_columns(
         files=files,
         columns=node.columns,
         options=node.config.options,
-        compression=node.config.compression,
-        on_unmapped="drop",
-        date_formats=tuple(plan.file.settings.date_formats),
+        conventions=Conventions(node.config.compression, "drop", tuple(plan.file.settings.date_formats)),
         wanted=wanted,
         positions=positions,
         limit=limit,

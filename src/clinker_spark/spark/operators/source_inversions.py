@@ -60,8 +60,8 @@ def split_points(builder: Builder, node: SourcePlan) -> Points:
 def _good(builder: Builder, node: SourcePlan) -> DataFrame:
     """The columns of the order, and where the records stand."""
     wanted = frozenset(item.field for item in node.config.sort_order)
-    files = builder.files[node.name]
-    frame = read_columns(builder.spark, builder.plan, node, files, wanted, positions=True, limit=builder.limit)
+    files = builder.run.files[node.name]
+    frame = read_columns(builder.spark, builder.plan, node, files, wanted, positions=True, limit=builder.asked.limit)
     return frame.where(F.col(quote(ERROR_COLUMN)).isNull()) if ERROR_COLUMN in frame.columns else frame
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     """The stream with what the program emits; failed records stay in it with their error."""
     stream, *others = builder.inputs(node)
-    context = builder.contexts[node.name]
+    context = builder.context(node)
     window = None
     frame = builder.with_file_values(node, stream.frame)
     if others:
@@ -36,16 +36,16 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     elif node.window is not None:
         window = Window(node.window.group_by, [order_text(item) for item in node.window.sort_by])
     tap = Tap(builder, node, stream)
-    texts = builder.texts and not builder.writes
+    texts = builder.asked.texts
     frame = apply(node.program, frame, context=context, window=window, counter=tap, texts=texts)
-    if builder.letters and not builder.texts and ERROR_COLUMN in frame.columns:
+    if builder.finds and not builder.asked.texts and ERROR_COLUMN in frame.columns:
         # Only failures are kept: Spark would compute every error within that filter, and with it what the error is
         # about, once for each time it is mentioned. It moves no filter through what is not the same for each call.
         # (With texts, what is made of a record costs more than that: these are made of failures only.)
         once = F.expr(f"IF(monotonically_increasing_id() >= 0, {quote(ERROR_COLUMN)}, NULL)")
         frame = frame.withColumn(ERROR_COLUMN, once)
     helpers = [lookup_column(i) for i in range(len(node.program.typed.lookups))]
-    if builder.values_of != node.name:
+    if builder.asked.values_of != node.name:
         shared = [variable_column(d.scope, d.name) for d in node.declares if d.scope in SHARED]
         helpers += [name for name in shared if name in frame.columns]
     if helpers:
@@ -56,7 +56,7 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     for check in node.checks:
         if check.severity == "error":
             result = _check(result, check, context, node)
-        elif not builder.letters:
+        elif not builder.finds:
             result = _watch(builder, result, check, context, node)
     return builder.mark(node, result)
 
@@ -69,7 +69,7 @@ def _watch(builder: Builder, stream: Stream, check: Check, context: Context, nod
     wrong = ~F.coalesce(F.col(quote(OK_COLUMN)), F.lit(False))
     if BEFORE_COLUMN in frame.columns:
         wrong = wrong & F.col(quote(BEFORE_COLUMN)).isNull()
-    frame = builder.count(f"{node.name}.check {node.checks.index(check)}", frame, warned=F.count_if(wrong))
+    frame = builder.metrics.count(f"{node.name}.check {node.checks.index(check)}", frame, warned=F.count_if(wrong))
     columns = [F.col(quote(BEFORE_COLUMN if name == ERROR_COLUMN else name)).alias(name) for name in names]
     return replace(stream.over(frame.select(*columns)), pushes=False)
 

@@ -9,18 +9,19 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, variable_column
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import DOCUMENT_COLUMN
-from clinker_spark.plan.nodes.base import PlanNode, StreamRef
+from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.variables import SHARED
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.stream import failed
 
 
-def last_values(builder: Builder, node: PlanNode) -> tuple[dict[str, Any], dict[str, dict[int, Any]]]:
-    """Run the pipeline up to a transform: the last value of each variable of the pipeline, and of each one of a file
-    by document. What was never written is not there."""
+def last_values(builder: Builder) -> tuple[dict[str, Any], dict[str, dict[int, Any]]]:
+    """Run the pipeline up to the transform whose values a pass shows: the last value of each variable of the pipeline,
+    and of each one of a file by document. What was never written is not there."""
+    assert builder.asked.values_of is not None
+    node = builder.plan[builder.asked.values_of]
     of_pipeline: dict[str, Any] = {}
     of_files: dict[str, dict[int, Any]] = {}
-    builder.values_of = node.name
     stream = builder.stream(StreamRef(node.name))
     frame = stream.frame.where(~failed()) if ERROR_COLUMN in stream.frame.columns else stream.frame
     arrival = F.col(quote(ARRIVAL_COLUMN))

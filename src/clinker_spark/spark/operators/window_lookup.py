@@ -28,7 +28,7 @@ def with_lookups(builder: Builder, node: TransformPlan, frame: DataFrame, other:
     """The records with the values of the `$window` functions as columns. A null finds no partition."""
     assert node.window is not None and node.window.lookup is not None
     lookup = node.window.lookup
-    context = builder.contexts[node.name]
+    context = builder.context(node)
     before = frame.columns
     keys = list(lookup.keys.output)
     names = [lookup_column(i) for i in range(len(node.program.typed.lookups))]
@@ -53,7 +53,7 @@ def _partitions(builder: Builder, node: TransformPlan, lookup: WindowLookup, oth
     frame = builder.absorb(node, builder.settle(node, other, "looked up"), "looked up").frame
     visible = [name for name in frame.columns if not name.startswith("$") or name == ARRIVAL_COLUMN]
     frame = frame.select(*[F.col(quote(name)) for name in visible])
-    context = builder.contexts[node.name]
+    context = builder.context(node)
     window = Window(node.window.group_by, [order_text(item) for item in node.window.sort_by])
     frame = apply(lookup.there, frame, context=context)
     frame = apply(lookup.values, frame, context=context, window=window)

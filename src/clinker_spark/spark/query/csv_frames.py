@@ -22,7 +22,7 @@ from clinker_spark.query.lower.order import ASCENDING_ID
 from clinker_spark.query.lower.spelling import spark_type
 from clinker_spark.query.types import QType, is_kind
 from clinker_spark.spark.scan.csv.source import read_csv
-from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
+from clinker_spark.spark.scan.request import Conventions, ReadRequest, Scan, SourceFile
 from clinker_spark.sql import tree as sql
 from clinker_spark.sql.build import TRUE, all_of, any_of, call, negated, there, when
 from clinker_spark.sql.render import render
@@ -87,7 +87,7 @@ def _scan(spark: SparkSession, source: FileSource, *, positions: bool = False) -
         tuple(SourceFile(path, path) for path in source.paths),
         tuple(columns),
         CsvRead.model_validate({"delimiter": source.delimiter, "has_header": source.header}),
-        on_unmapped="drop",
+        Conventions(on_unmapped="drop"),
         positions=positions,
     )
     return read_csv(spark, request)

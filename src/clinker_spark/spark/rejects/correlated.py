@@ -33,7 +33,8 @@ from clinker_spark.spark.operators.stream import failed
 from clinker_spark.spark.rejects.dirty_groups import key_sql, key_text, writes_records_of
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder, SetAside
+    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.rejects.collected import SetAside
 
 
 CORRELATED = "correlated"
@@ -52,9 +53,9 @@ def contributions(builder: Builder, totals: Mapping[str, Sequence[str] | DataFra
     wanted = {name: [_ids(ids, name)] if isinstance(ids, DataFrame) else [] for name, ids in totals.items()}
     found: list[DataFrame] = []
     for stage, node in reversed(list(enumerate(plan.nodes))):
-        if node.name not in wanted or node.name not in builder.contributions:
+        if node.name not in wanted or node.name not in builder.rejects.contributions:
             continue
-        rows = builder.contributions[node.name]
+        rows = builder.rejects.contributions[node.name]
         group = F.col(quote(GROUP_PREFIX + node.name))
         if wanted[node.name]:
             chosen = wanted[node.name]
@@ -148,10 +149,11 @@ def held_records(builder: Builder) -> DataFrame | None:
     found: list[DataFrame] = []
     groups: list[DataFrame] = []
     names: set[str] = set()
-    if builder.without:
+    if builder.rejects.left_out:
         found.append(_left_out(builder))
-    for frame, node, _ in builder.held:
-        found.append(source_records(frame, builder.plan.nodes.index(node)))
+    for held in builder.rejects.held:
+        frame = held.frame
+        found.append(source_records(frame, builder.plan.nodes.index(held.node)))
         made = frame.where(F.col(quote(ORIGIN_COLUMN))["source"].isNull())
         groups.append(made.selectExpr(f"{text_map(frame, GROUP_PREFIX)} AS groups"))
         names |= {name.removeprefix(GROUP_PREFIX) for name in frame.columns if name.startswith(GROUP_PREFIX)}
@@ -169,9 +171,9 @@ def _left_out(builder: Builder) -> DataFrame:
     letter: a replay would write it again."""
     place = ["source", "file", "row"]
     origin = F.col(quote(ORIGIN_COLUMN))
-    rows = [source_records(frame, builder.plan.nodes.index(node)) for frame, node in builder.without]
+    rows = [source_records(frame, builder.plan.nodes.index(node)) for frame, node in builder.rejects.left_out]
     found = reduce(DataFrame.unionByName, rows)
-    kept = [fine.frame.where(~F.col(quote(HELD_COLUMN))) for _, _, fine in builder.held]
+    kept = [held.reached.where(~F.col(quote(HELD_COLUMN))) for held in builder.rejects.held]
     written = [frame.select(*[origin[name].alias(name) for name in place]) for frame in kept]
     return found.join(reduce(DataFrame.union, written), place, "left_anti") if written else found
 
@@ -180,7 +182,7 @@ def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
     """The records behind totals that are held back, without those that were written everywhere else: a record of a
     source that did not fail is no dead letter when it reached every output that writes records themselves."""
     plan = builder.plan
-    if builder.dirty is None or len(plan.sources) < 2:
+    if builder.asked.retraction.withheld is None or len(plan.sources) < 2:
         return rows
     for source in plan.sources:
         ends = [end for end in plan.outputs if writes_records_of(plan, end, source)]
@@ -189,7 +191,7 @@ def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
         own = source.key_columns
         columns = [F.col("keys")[name].alias(name) for name in own]
         spared = rows.where(F.col("source") == source.index).select("source", "file", "row", *columns)
-        spared, dirty = builder.dirty.marked(spared, source, own)
+        spared, dirty = builder.asked.retraction.withheld.marked(spared, source, own)
         spared = spared if dirty is None else spared.where(~F.coalesce(dirty, F.lit(False)))
         spared = spared.select("source", "file", "row").distinct()
         for end in ends:
@@ -256,7 +258,9 @@ def oversize_letters(builder: Builder, most: int) -> DataFrame | None:
         .withColumn(RANK_COLUMN, F.row_number().over(first))
         .where(F.col(RANK_COLUMN) == 1)
     )
-    families = {plan.source(name).index: plan.source(found[0]).index for name, found in plan.facts.families.items()}
+    families = {
+        plan.source(name).index: plan.source(found[0]).index for name, found in plan.facts.correlation.families.items()
+    }
     if not families:
         return None
     family = reduce(
@@ -293,5 +297,5 @@ def _ends(builder: Builder) -> Iterator[tuple[DataFrame, PlanNode]]:
     for output in builder.plan.outputs:
         yield builder.stream(output.inputs[0]).frame, output
     for node in builder.plan.nodes:
-        if node.name in builder.contributions:
-            yield builder.contributions[node.name], node
+        if node.name in builder.rejects.contributions:
+            yield builder.rejects.contributions[node.name], node

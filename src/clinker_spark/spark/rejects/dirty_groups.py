@@ -108,7 +108,7 @@ def _shapes(
 ) -> Iterator[tuple[Sequence[str], list[str], list[str]]]:
     """The fields of a source's key that a failed record can have, those that it shares with records which have `own`,
     and everything that is compared."""
-    for fields in plan.facts.carried_keys[source.name]:
+    for fields in plan.facts.correlation.carried_keys[source.name]:
         if shared := [name for name in own if name in fields]:
             yield fields, shared, list(dict.fromkeys((*shared, *also)))
 
@@ -134,13 +134,13 @@ def dirty_groups(plan: Plan, letters: DataFrame) -> DataFrame:
     it was combined with."""
     own = F.array(F.col("source"))
     several: list[Column] = []
-    for blame in plan.facts.blamed:
+    for blame in plan.facts.correlation.blamed:
         rest = F.array(*[F.lit(index) for index in blame.others]).cast("array<int>")
         several.append(F.when(F.col("source").isNotNull(), own).otherwise(rest) if blame.traced else rest)
     sources = F.element_at(F.array(*several), F.col("stage") + 1)
     found = letters.select(F.explode(sources).alias("blamed"), "source", "keys", "groups")
     made_of: dict[int, list[str]] = {}
-    for node in plan.nodes if any(blame.others for blame in plan.facts.blamed) else ():
+    for node in plan.nodes if any(blame.others for blame in plan.facts.correlation.blamed) else ():
         for source in plan.sources_of(node.name) if node.totals else ():
             made_of.setdefault(source.index, []).append(node.name)
     for index, totals in made_of.items():
@@ -165,5 +165,5 @@ def concerned(plan: Plan, keys: Keys) -> Iterator[tuple[SourcePlan, list[str]]]:
 
 def writes_records_of(plan: Plan, end: PlanNode, source: SourcePlan) -> bool:
     """Does an output write records of a source themselves, not only what was made of them?"""
-    keys = plan.facts.keys[end.inputs[0].node]
+    keys = plan.facts.correlation.keys[end.inputs[0].node]
     return keys.single and source in plan.sources_of(end.name)

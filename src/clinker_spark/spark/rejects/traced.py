@@ -49,11 +49,15 @@ def traced(builder: Builder, most: int) -> DataFrame:
     `what`. A node that makes more than one record of another gives no more than `most` rows, to be safe."""
     failures = letters(builder)
     found = [] if failures is None else [failures.withColumn(WHAT, F.lit(FAILED))]
-    found += [_records(frame, builder.plan[name], MADE_OF, builder) for name, frame in builder.contributions.items()]
     found += [
-        _records(fine.frame, node, REACHED, builder) for _, node, fine in builder.held if _looked_at(builder.plan, node)
+        _records(frame, builder.plan[name], MADE_OF, builder) for name, frame in builder.rejects.contributions.items()
     ]
-    found += [_records(frame, node, LEFT_OUT, builder) for frame, node in builder.without]
+    found += [
+        _records(held.reached, held.node, REACHED, builder)
+        for held in builder.rejects.held
+        if _looked_at(builder.plan, held.node)
+    ]
+    found += [_records(frame, node, LEFT_OUT, builder) for frame, node in builder.rejects.left_out]
     if any(node.multiplies for node in builder.plan.nodes):
         found = [frame.limit(most) for frame in found]
     return reduce(DataFrame.unionByName, found)
@@ -63,7 +67,9 @@ def _looked_at(plan: Plan, end: PlanNode) -> bool:
     """Must it be known what reaches an output? Where records can be withheld, and where those of sources without a key
     are written, which are no dead letters then."""
     free = [source for source in plan.sources if not source.key_columns]
-    return bool(plan.facts.keys[end.inputs[0].node].own) or any(writes_records_of(plan, end, node) for node in free)
+    return bool(plan.facts.correlation.keys[end.inputs[0].node].own) or any(
+        writes_records_of(plan, end, node) for node in free
+    )
 
 
 def _records(frame: DataFrame, node: PlanNode, what: int, builder: Builder) -> DataFrame:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import FROM_COLUMN, HELD_COLUMN, LEFT_OUT_COLUMN
+from clinker_spark.plan.facts import Keys
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import WITHHELD_FROM, count
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.stream import Stream
-from clinker_spark.spark.rejects.dirty_groups import concerned
+from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, concerned
 
 
 def also_compared(plan: Plan, node: OutputPlan) -> tuple[str, ...]:
     """The keys that must be those of the failed record, for one of an output to be withheld: by its policy."""
     policy = node.config.correlation_fanout_policy or plan.file.error_handling.correlation_fanout_policy
-    own = plan.facts.keys[node.inputs[0].node].own
+    own = plan.facts.correlation.keys[node.inputs[0].node].own
     return {"any": (), "all": own, "primary": own[:1]}[policy]
 
 
@@ -32,46 +34,38 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
     A record belongs to the group of each source it was made of. `any` withholds it for each of them, `all` only if all
     its keys are those of the failure, `primary` only if the first one is. A record that was read from one source is
     spared when only another source failed."""
-    keys = builder.plan.facts.keys[node.inputs[0].node]
-    if builder.all_held:
+    keys = builder.plan.facts.correlation.keys[node.inputs[0].node]
+    if builder.asked.all_held:
         return stream.over(stream.frame.withColumn(HELD_COLUMN, F.lit(True)))
-    if builder.dirty is None or not keys.own:
+    if builder.asked.retraction.withheld is None or not keys.own:
         return stream
-    frame, names = stream.frame, stream.frame.columns
-    held: list[Column] = []
-    for source, own in concerned(builder.plan, keys):
-        frame, mark = builder.dirty.marked(frame, source, own, also_compared(builder.plan, node))
-        if mark is not None and keys.single and len(keys.sources) > 1:
-            mark = mark & (F.col(quote(FROM_COLUMN)) == source.index)
-        held += [] if mark is None else [mark]
+    names = stream.frame.columns
+    also, single = also_compared(builder.plan, node), keys.single and len(keys.sources) > 1
+    frame, held = _of_groups(builder.plan, stream.frame, keys, builder.asked.retraction.withheld, also, single=single)
     marked = frame.withColumn(HELD_COLUMN, F.coalesce(reduce(Column.__or__, held, F.lit(False)), F.lit(False)))
     marked = marked.select(*[F.col(quote(name)) for name in (*names, HELD_COLUMN)])
-    return replace(stream.over(marked), in_place=stream.in_place and builder.few)
+    return replace(stream.over(marked), in_place=stream.in_place and builder.asked.retraction.broadcastable)
 
 
 def without_left_out(builder: Builder, node: AggregatePlan, stream: Stream) -> Stream:
     """What a relaxed aggregate is made of, with `retraction_scope: group`: not of the other records of a group with a
     failure, as far as they come from the failed record's source."""
-    groups, keys = builder.left_out, builder.plan.facts.keys[node.inputs[0].node]
+    groups, keys = builder.asked.retraction.left_out, builder.plan.facts.correlation.keys[node.inputs[0].node]
     if groups is None or not keys.own:
         return stream
-    frame, names = stream.frame, stream.frame.columns
-    gone: list[Column] = []
-    for source, own in concerned(builder.plan, keys):
-        frame, mark = groups.marked(frame, source, own)
-        if mark is not None and FROM_COLUMN in names:  # what was read, or driven by what was read, has one source
-            mark = mark & (F.col(quote(FROM_COLUMN)) == source.index)
-        gone += [] if mark is None else [mark]
+    names = stream.frame.columns
+    # What was read, or driven by what was read, has one source.
+    frame, gone = _of_groups(builder.plan, stream.frame, keys, groups, single=FROM_COLUMN in names)
     if not gone:
         return stream
     flag = F.when(reduce(Column.__or__, gone), True)
     frame = frame.withColumn(LEFT_OUT_COLUMN, flag).select(*[F.col(quote(name)) for name in (*names, LEFT_OUT_COLUMN)])
     flow = stream.flow
-    if builder.letters:
-        builder.without.append((frame.where(F.col(quote(LEFT_OUT_COLUMN)).isNotNull()), node))
+    if builder.finds:
+        builder.rejects.left_out.append((frame.where(F.col(quote(LEFT_OUT_COLUMN)).isNotNull()), node))
     else:
         name = f"{node.name}.left out"
-        frame = builder.count(name, frame, rows=F.count(F.lit(1)), gone=F.count(quote(LEFT_OUT_COLUMN)))
+        frame = builder.metrics.count(name, frame, rows=F.count(F.lit(1)), gone=F.count(quote(LEFT_OUT_COLUMN)))
         rows, left = count(f"{name}: rows"), count(f"{name}: gone")
         what = "takes {left} records, and {right} were looked at for their groups"
         builder.ledger.law(node.name, what, flow, rows)
@@ -79,3 +73,16 @@ def without_left_out(builder: Builder, node: AggregatePlan, stream: Stream) -> S
         flow = rows - left
     kept = frame.where(F.col(quote(LEFT_OUT_COLUMN)).isNull()).drop(LEFT_OUT_COLUMN)
     return replace(stream.over(kept), flow=flow, pushes=False)
+
+
+def _of_groups(
+    plan: Plan, frame: DataFrame, keys: Keys, groups: DirtyGroups, also: Sequence[str] = (), *, single: bool
+) -> tuple[DataFrame, list[Column]]:
+    """Which records belong to groups of each source; `single`: only those of its own records. See
+    `DirtyGroups.marked`."""
+    found: list[Column] = []
+    for source, own in concerned(plan, keys):
+        frame, mark = groups.marked(frame, source, own, also)
+        if mark is not None:
+            found.append(mark & (F.col(quote(FROM_COLUMN)) == source.index) if single else mark)
+    return frame, found

@@ -41,6 +41,13 @@ class SourceFile:
     """Where it came from, if `path` is a copy."""
     stamps: tuple[Stamp, ...] = ()
     """The file when it was chosen; all files of a folder of Parquet files. Empty where nobody could look."""
+    staged: bool = False
+    """Is it read from copies in a staging folder? `stamps` are those of the copies then, in the order of the parts."""
+
+    @property
+    def origin(self) -> str:
+        """Where it came from. Its ending says how the file is compressed; that of a copy says nothing."""
+        return self.uri or self.path
 
 
 def parquet_parts(folder: str) -> list[str]:

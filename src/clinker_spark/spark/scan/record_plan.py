@@ -86,7 +86,7 @@ def local_files(request: ReadRequest, kind: str) -> tuple[RecordFile, ...]:
         if "://" in file.path:
             problems.append(remote(file.path, kind))
             continue
-        compression = compression_of(file.path, request.compression)
+        compression = compression_of(file.origin, request.conventions.compression)
         try:
             with open_binary(file.path, compression, file.name) as opened:
                 opened.read(1)

@@ -23,9 +23,9 @@ def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan
         len(plan.splits),
         fields,
         lambda i: read_batches(plan, plan.splits[i]),
-        progress=request.progress,
-        meter=request.meter,
-        here=request.here,
+        progress=request.readers.progress,
+        meter=request.readers.meter,
+        here=request.readers.here,
     )
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.

@@ -18,7 +18,7 @@ Its partitions stand in file order: partition by partition, row by row, is the o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -30,6 +30,47 @@ from clinker_spark.spark.scan.row_filter import Chosen
 
 
 @dataclass(frozen=True)
+class Conventions:
+    """How the files of a source are to be understood, besides the options of their format."""
+
+    compression: str = "auto"
+    on_unmapped: str = "auto_widen"
+    date_formats: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Readers:
+    """How readers work, and what they tell besides the records."""
+
+    progress: str | None = None
+    """Where they say how far they are (`scans.progress_path`)."""
+    meter: str | None = None
+    """Where they say how many bytes they have read (`scans.meter_path`)."""
+    known_counts: dict[Any, int] | None = None
+    """How many records parts of files have, as far as earlier reads of a run counted them; readers add to it."""
+    here: bool = False
+    """Is the input so small that this process reads it, before the first job?"""
+
+
+@dataclass(frozen=True)
+class CsvExtras:
+    """What only the CSV reader can do. Others give all records, with their errors."""
+
+    cells: tuple[CellRun, ...] = ()
+    """Finished cells to give besides the wanted columns."""
+    only_flags: bool = False
+    """Nobody reads the errors, only whether there is one: their texts may be left out."""
+    aside: str | None = None
+    """Where the records with errors are kept, which are not given then (`kept_rejects`)."""
+    watched: tuple[str, ...] = ()
+    """The key of groups whose sizes are guessed by readers that keep records (`group_sizes`)."""
+    chosen: Chosen | None = None
+    """Only some records, or all but some."""
+    keys: tuple[str, ...] = ()
+    """The correlation key: read of broken records, too, where it can be."""
+
+
+@dataclass(frozen=True)
 class ReadRequest:
     """Everything a reader must know. `wanted` None is all declared columns; `limit` stops after so many records."""
 
@@ -37,35 +78,14 @@ class ReadRequest:
     files: tuple[SourceFile, ...]
     columns: tuple[Column, ...]
     options: Any
-    compression: str = "auto"
-    on_unmapped: str = "auto_widen"
-    date_formats: tuple[str, ...] = ()
+    conventions: Conventions = Conventions()
     wanted: frozenset[str] | None = None
     arrival: bool = False
     positions: bool = False
     record: bool = False
     limit: int | None = None
-    progress: str | None = None
-    """Where readers say how far they are (`scans.progress_path`)."""
-    meter: str | None = None
-    """Where readers say how many bytes they have read (`scans.meter_path`)."""
-    cells: tuple[CellRun, ...] = ()
-    """Finished cells to give besides the wanted columns."""
-    only_flags: bool = False
-    """Nobody reads the errors, only whether there is one: their texts may be left out."""
-    aside: str | None = None
-    """Where readers that can do so keep the records with errors, which they do not give then (`kept_letters`)."""
-    watched: tuple[str, ...] = ()
-    """The key of groups whose sizes are guessed by readers that keep records (`group_sizes`)."""
-    known_counts: dict[Any, int] | None = None
-    """How many records parts of files have, as far as earlier reads of a run counted them; readers add to it."""
-    chosen: Chosen | None = None
-    """Only some records, or all but some: only the CSV reader can do that."""
-    keys: tuple[str, ...] = ()
-    """The correlation key: read of broken records, too, where it can be."""
-
-    here: bool = False
-    """Is the input so small that this process reads it, before the first job?"""
+    readers: Readers = Readers()
+    csv: CsvExtras = CsvExtras()
 
     @property
     def selected(self) -> tuple[Column, ...]:
@@ -75,7 +95,7 @@ class ReadRequest:
 
 @dataclass(frozen=True)
 class Scan:
-    """What a reader gives. `fallible` says whether there is an `$error` column; `warnings` are findings about files."""
+    """What a reader gives. `fallible` says whether there is an `$error` column."""
 
     frame: DataFrame
     fallible: bool
@@ -85,7 +105,6 @@ class Scan:
     """Were they read by this process, when the DataFrame was made? No job reads them again."""
     widened: tuple[str, ...] = ()
     """The undeclared columns that `$widened` can hold, in file order."""
-    warnings: tuple[str, ...] = field(default=())
     row_offsets: tuple[int, ...] = ()
     """With positions: how many records the files before each file have."""
     split_files: tuple[int, ...] | None = None

@@ -63,12 +63,14 @@ def starting(quiet: bool) -> Iterator[None]:
     """Around the start of a JVM: what it says goes to a file unless it shall be seen, and what stops it becomes a
     coded error. Whoever reads our output does not wait for a JVM that has still something to do when we are done."""
     _allow_files()
+    _check_folder()
     try:
-        if not quiet:
-            yield
-            return
-        with _to_file():
-            yield
+        with _names_in_utf8():
+            if not quiet:
+                yield
+                return
+            with _to_file():
+                yield
     except ClinkerError:
         raise
     except Exception as error:
@@ -97,6 +99,34 @@ def _allow_files() -> None:
 
 def _too_few_files(message: str) -> Diagnostic:
     return Diagnostic("E025", message, help=f"raise the limit: ulimit -n {_WANTED_FILES}")
+
+
+def _check_folder() -> None:
+    """Java does not start in a folder that is not there."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        message = "Spark cannot start: the folder that this command was started in is gone"
+        raise StartError([Diagnostic("E025", message, help="change to a folder that is there: cd")]) from None
+
+
+@contextmanager
+def _names_in_utf8() -> Iterator[None]:
+    """Java reads the names of files as its locale says: in the locale C it could neither open `ü.csv` nor start in a
+    folder of that name. Python reads them as UTF-8 there, and so shall Java."""
+    before = os.environ.get("LC_ALL")
+    chosen = next((value for name in ("LC_ALL", "LC_CTYPE", "LANG") if (value := os.environ.get(name))), "")
+    if re.search(r"utf-?8", chosen, re.IGNORECASE) or sys.platform != "linux":
+        yield
+        return
+    os.environ["LC_ALL"] = "C.UTF-8"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["LC_ALL"]
+        else:
+            os.environ["LC_ALL"] = before
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import read_split
 from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile
+from tests.support.read_requests import read_request
 
 ID, NAME = Column(name="id", type="int"), Column(name="name", type="string")
 QTY = Column(name="qty", type="nullable(int)")
@@ -29,8 +30,7 @@ def write(folder: Path, data: bytes | str, name: str = "f.csv") -> SourceFile:
 
 
 def request(files: Any, columns: tuple[Column, ...] = (ID, NAME), *, options: Any = None, **more: Any) -> ReadRequest:
-    files = (files,) if isinstance(files, SourceFile) else tuple(files)
-    return ReadRequest("s", files, columns, CsvRead(**(options or {})), **more)
+    return read_request(files, columns, CsvRead(**(options or {})), **more)
 
 
 def rows(req: ReadRequest, pieces: int = 1, block: int = 1 << 20) -> list[dict[str, Any]]:
@@ -276,3 +276,17 @@ def test_readers_guess_how_large_groups_are(tmp_path: Path, pieces: int, monkeyp
     for split in plan.splits:
         assert sum(batch.num_rows for batch in read_split(plan, split)) > 0
     assert largest <= (largest_group(prefix, len(plan.splits)) or 0) <= largest + pieces * 10 * ONE_IN
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 5])
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+def test_only_the_file_begins_with_a_byte_order_mark(tmp_path: Path, start: str, pieces: int) -> None:
+    """Anywhere else, as in files that were put together with `cat`, it is a character of a value like any other."""
+    text = f"{start}name,id\n\ufeffname,1\nb,2\n\ufeffc,3\n\ufeff\ufeff,4\n"
+    found = rows(request(write(tmp_path, text), (NAME, ID)), pieces)
+    assert bare(found) == [("\ufeffname", 1), ("b", 2), ("\ufeffc", 3), ("\ufeff\ufeff", 4)]
+    found = rows(request(write(tmp_path, f"{start}id,name\n\ufeff1,a\n"), (ID, NAME)), pieces)
+    assert errors(found) == [("type_coercion_failure", "id", "\ufeff1", "cannot convert '\ufeff1' to Int")]
+    if start == "":
+        packed = write(tmp_path, gzip.compress("name,id\n\ufeffname,1\n".encode()), "f.csv.gz")
+        assert bare(rows(request(packed, (NAME, ID)))) == [("\ufeffname", 1)]

@@ -12,6 +12,7 @@ import pytest
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import CsvRead
 from clinker_spark.core.errors import InputError
+from tests.support.read_requests import read_request
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,11 +38,11 @@ GOOD = '1,2.5,3.10,4.50,true,"x\ny",2024-03-05,2024-03-05T14:07:09Z,any,,extra\n
 
 def read(spark: SparkSession, files: list[Path], columns: tuple[Column, ...] = COLUMNS, pieces: int = 1, **more: Any):  # type: ignore[no-untyped-def]
     from clinker_spark.spark.scan.csv.source import read_csv
-    from clinker_spark.spark.scan.request import ReadRequest, SourceFile
+    from clinker_spark.spark.scan.request import SourceFile
 
     named = tuple(SourceFile(str(path), path.name) for path in files)
     target = -(-sum(path.stat().st_size for path in files) // pieces)
-    return read_csv(spark, ReadRequest("s", named, columns, CsvRead(), **more), target=target, smallest=1)
+    return read_csv(spark, read_request(named, columns, CsvRead(), **more), target=target, smallest=1)
 
 
 def test_every_type_arrives_as_it_should(spark: SparkSession, tmp_path: Path) -> None:

@@ -19,16 +19,16 @@ from clinker_spark.spark.scan.csv import pieces as csv_pieces
 from clinker_spark.spark.scan.csv import splits as csv_splits
 from clinker_spark.spark.scan.csv.planning import count_records, make_plan
 from clinker_spark.spark.scan.csv.records import read_split
-from clinker_spark.spark.scan.request import ReadRequest, SourceFile
+from clinker_spark.spark.scan.request import SourceFile
+from tests.support.read_requests import read_request
 
 COLUMNS = (Column(name="id", type="string"), Column(name="name", type="string"))
 
 
 def read(path: Path, *, pieces: int = 1, block: int = 1 << 20, **options: Any) -> list[dict[str, Any]]:
     """The records of a file from about so many splits."""
-    request = ReadRequest(
-        "s",
-        (SourceFile(str(path), path.name),),
+    request = read_request(
+        SourceFile(str(path), path.name),
         COLUMNS,
         CsvRead(**options),
         positions=True,

@@ -21,6 +21,7 @@ from clinker_spark.spark.scan.json.source import json_plan
 from clinker_spark.spark.scan.record_batches import read_batches
 from clinker_spark.spark.scan.record_plan import RecordFile
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile
+from tests.support.read_requests import read_request
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,8 +36,7 @@ def write(folder: Path, data: bytes | str, name: str = "f.json") -> SourceFile:
 
 
 def request(files: Any, columns: tuple[Column, ...] = (ID, NAME), *, options: Any = None, **more: Any) -> ReadRequest:
-    files = (files,) if isinstance(files, SourceFile) else tuple(files)
-    return ReadRequest("s", files, columns, JsonRead(**(options or {})), **more)
+    return read_request(files, columns, JsonRead(**(options or {})), **more)
 
 
 def rows(req: ReadRequest, pieces: int = 1, piece: int = 1 << 20) -> list[dict[str, Any]]:

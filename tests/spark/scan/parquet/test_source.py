@@ -17,6 +17,7 @@ from clinker_spark.config.model.source_formats import ParquetRead
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.scan.parquet.columns import column_problem, resolve
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile
+from tests.support.read_requests import read_request
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,8 +35,7 @@ def write(folder: Path, columns: dict[str, Any], name: str = "f.parquet", **more
 
 
 def request(files: Any, columns: tuple[Column, ...] = (ID,), **more: Any) -> ReadRequest:
-    files = (files,) if isinstance(files, SourceFile) else tuple(files)
-    return ReadRequest("s", files, columns, ParquetRead(), **more)
+    return read_request(files, columns, ParquetRead(), **more)
 
 
 def scan_of(spark: SparkSession, req: ReadRequest) -> Scan:

@@ -15,6 +15,7 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.spark.scan.record_batches import read_batches
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile
 from clinker_spark.spark.scan.xml.source import xml_plan
+from tests.support.read_requests import read_request
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,8 +30,7 @@ def write(folder: Path, data: bytes | str, name: str = "f.xml") -> SourceFile:
 
 
 def request(files: Any, columns: tuple[Column, ...] = (ID, NAME), *, options: Any = None, **more: Any) -> ReadRequest:
-    files = (files,) if isinstance(files, SourceFile) else tuple(files)
-    return ReadRequest("s", files, columns, XmlRead(**(options or {})), **more)
+    return read_request(files, columns, XmlRead(**(options or {})), **more)
 
 
 def rows(req: ReadRequest, chunk: int = 1 << 16) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ import pyarrow.csv as pacsv
 
 from clinker_spark.spark.scan.csv.pieces import Piece, pieces
 from clinker_spark.spark.scan.csv.plan import CsvPlan, CsvSplit
+from clinker_spark.spark.scan.record_plan import BOM
 from clinker_spark.spark.scan.text.streams import MARK
 
 BLOCK = 2 << 20
@@ -104,7 +105,7 @@ def _parse(
     wanted = list(range(width)) if marked else sorted(set(places)) or [0]
     try:
         reader = pacsv.open_csv(
-            pa.BufferReader(text),
+            pa.BufferReader(BOM + text if text.startswith(BOM) else text),  # it would leave out the first one it sees
             pacsv.ReadOptions(use_threads=False, block_size=size, column_names=names),
             pacsv.ParseOptions(
                 delimiter=plan.dialect.delimiter,

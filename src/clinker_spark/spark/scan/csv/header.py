@@ -82,7 +82,7 @@ def _unusable_type(column: Column) -> Diagnostic:
 
 
 def _read_header(file: SourceFile, request: ReadRequest, dialect: CsvDialect) -> CsvFile:
-    compression = compression_of(file.path, request.compression)
+    compression = compression_of(file.origin, request.conventions.compression)
     encoding = request.options.encoding
     try:
         header, body, empty = _first_record(file, compression, encoding, dialect, request.options.has_header)
@@ -106,7 +106,7 @@ def _read_header(file: SourceFile, request: ReadRequest, dialect: CsvDialect) ->
     at = {name: i for i, name in enumerate(names)}
     found = tuple(at.get(file_name(column)) for column in request.columns)
     declared = {place for place in found if place is not None}
-    carried = request.on_unmapped == "auto_widen"
+    carried = request.conventions.on_unmapped == "auto_widen"
     undeclared = tuple((name, i) for i, name in enumerate(names) if i not in declared) if carried else ()
     return CsvFile(file.path, file.name, compression, encoding, len(names), found, undeclared, body, header=header)
 
@@ -136,7 +136,7 @@ def _header_problems(name: str, names: Sequence[str], request: ReadRequest, head
             help_text = did_you_mean(file_name(column), free) or f"the header has {', '.join(names)}"
             message = f"'{name}' has no column '{file_name(column)}'"
             found.append(Diagnostic("E228", message, help=help_text))
-    if request.on_unmapped == "reject":
+    if request.conventions.on_unmapped == "reject":
         for extra in dict.fromkeys(free):
             close = did_you_mean(extra, declared - set(names))
             help_text = close or "declare it, or set on_unmapped.mode to drop or auto_widen"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from clinker_spark.plan.facts import CellRun
 from clinker_spark.spark.scan.csv.dialect import CsvDialect
 from clinker_spark.spark.scan.csv.header import CsvFile
-from clinker_spark.spark.scan.row_filter import Chosen
+from clinker_spark.spark.scan.request import CsvExtras
 from clinker_spark.spark.scan.text.values import TextColumn
 
 
@@ -43,13 +42,7 @@ class CsvPlan:
     record: bool = False
     row_offsets: tuple[int, ...] = ()
     """With positions: the records of the files before each file."""
-    cells: tuple[CellRun, ...] = ()
-    only_flags: bool = False
-    aside: str | None = None
-    watched: tuple[str, ...] = ()
-    chosen: Chosen | None = None
-    keys: tuple[str, ...] = ()
-    """The columns whose values are read of broken records, too, where they can be."""
+    extras: CsvExtras = field(default_factory=CsvExtras)
 
     def key(self, split: CsvSplit) -> tuple[Any, ...]:
         """What a split is, for passes that may cut files in other places."""

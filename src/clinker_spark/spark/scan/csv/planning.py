@@ -21,18 +21,13 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
     names = dict.fromkeys(name for file in files for name, _ in file.undeclared)
     plan = CsvPlan(
         files,
-        text_columns(request.columns, request.date_formats),
+        text_columns(request.columns, request.conventions.date_formats),
         frozenset(column.name for column in request.selected),
         dialect,
         widened=tuple(names),
         positions=request.positions,
         record=request.record,
-        cells=request.cells,
-        only_flags=request.only_flags,
-        aside=request.aside,
-        watched=request.watched if request.aside is not None else (),
-        chosen=request.chosen,
-        keys=request.keys,
+        extras=request.csv,
     )
     splits: list[CsvSplit] = []
     for i, file in enumerate(files):
@@ -46,8 +41,8 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
     plan = replace(plan, splits=tuple(splits))
     if request.limit is not None:
         plan = _limited(plan, request.limit)
-    known = request.known_counts if request.known_counts is not None else {}
-    return _numbered(plan, known) if request.positions or request.chosen is not None else plan
+    known = request.readers.known_counts if request.readers.known_counts is not None else {}
+    return _numbered(plan, known) if request.positions or request.csv.chosen is not None else plan
 
 
 def _limited(plan: CsvPlan, limit: int) -> CsvPlan:

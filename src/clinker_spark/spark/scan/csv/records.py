@@ -33,9 +33,9 @@ Error = dict[str, str | None]
 
 def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
     """Names and Spark types of the columns after the wanted ones."""
-    found = [(f"{CELLS_PREFIX}{i}", "STRING") for i in range(len(plan.cells))]
-    if plan.aside is None:
-        found.append((FAILED_COLUMN, "BOOLEAN") if plan.only_flags else (ERROR_COLUMN, ERROR_TYPE))
+    found = [(f"{CELLS_PREFIX}{i}", "STRING") for i in range(len(plan.extras.cells))]
+    if plan.extras.aside is None:
+        found.append((FAILED_COLUMN, "BOOLEAN") if plan.extras.only_flags else (ERROR_COLUMN, ERROR_TYPE))
     if plan.widened:
         found.append((WIDENED_COLUMN, "MAP<STRING, STRING>"))
     if plan.positions:
@@ -49,9 +49,9 @@ def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
 def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Iterator[pa.RecordBatch]:
     """The records of a split in the columns of the plan."""
     file = plan.files[split.file]
-    every = plan.record or plan.aside is not None
-    in_cells = {name for run in plan.cells for name in run.columns}
-    in_cells |= set(plan.chosen.keys) if plan.chosen is not None else set()
+    every = plan.record or plan.extras.aside is not None
+    in_cells = {name for run in plan.extras.cells for name in run.columns}
+    in_cells |= set(plan.extras.chosen.keys) if plan.extras.chosen is not None else set()
     needed = [
         place
         for column, place in zip(plan.columns, file.places, strict=True)
@@ -60,17 +60,17 @@ def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Itera
     row = split.first_row
     with ExitStack() as stack:
         keeper, sizes = None, None
-        if plan.aside is not None:
-            keeper = stack.enter_context(LetterKeeper(plan.aside, plan.splits.index(split), len(plan.columns)))
-        if plan.aside is not None and plan.watched:
-            sizes = stack.enter_context(GroupSizes(plan.aside, plan.splits.index(split)))
+        if plan.extras.aside is not None:
+            keeper = stack.enter_context(LetterKeeper(plan.extras.aside, plan.splits.index(split), len(plan.columns)))
+        if plan.extras.aside is not None and plan.extras.watched:
+            sizes = stack.enter_context(GroupSizes(plan.extras.aside, plan.splits.index(split)))
         for block in parsed_batches(plan, split, [*needed, *(place for _, place in file.undeclared)], block_size):
             numbers = np.arange(row, row + block.rows, dtype=np.int64)
             row += block.rows
-            if block.ragged and plan.keys:
+            if block.ragged and plan.extras.keys:
                 block = _with_keys(plan, file, block)
-            if plan.chosen is not None:
-                block, numbers = _chosen(plan, plan.chosen, split.file, block, numbers)
+            if plan.extras.chosen is not None:
+                block, numbers = _chosen(plan, plan.extras.chosen, split.file, block, numbers)
             if sizes is not None:
                 _look_at_groups(plan, file, block, sizes)
             if block.rows:
@@ -83,7 +83,7 @@ def _with_keys(plan: CsvPlan, file: CsvFile, block: Block) -> Block:
     mask = pa.array(np.isin(np.arange(block.rows), list(broken)))
     columns = dict(block.columns)
     for column, place in zip(plan.columns, file.places, strict=True):
-        if column.name in plan.keys and place is not None and place in columns:
+        if column.name in plan.extras.keys and place is not None and place in columns:
             cells = [cells[place] if place < len(cells) else None for _, cells in sorted(broken.items())]
             columns[place] = pc.replace_with_mask(columns[place], mask, pa.array(cells, pa.string()))
     return replace(block, columns=columns)
@@ -99,7 +99,7 @@ def _look_at_groups(plan: CsvPlan, file: CsvFile, block: Block, sizes: GroupSize
     rows = sizes.sample(block.rows)
     keys = []
     for column, place in zip(plan.columns, file.places, strict=True):
-        if column.name in plan.watched:
+        if column.name in plan.extras.watched:
             text = pa.nulls(len(rows), pa.string()) if place is None else block.columns[place].take(rows)
             keys.append(column.convert(text).values)
     sizes.add(keys)
@@ -147,12 +147,14 @@ def _batch(
         if selected:
             names.append(column.name)
             arrays.append(values)
-    for i, run in enumerate(plan.cells):
+    for i, run in enumerate(plan.extras.cells):
         names.append(f"{CELLS_PREFIX}{i}")
         arrays.append(_cells(plan, file, block, typed, run))
     if keeper is None:
-        names.append(FAILED_COLUMN if plan.only_flags else ERROR_COLUMN)
-        arrays.append(_failed_column(errors, block.rows) if plan.only_flags else _error_column(errors, block.rows))
+        names.append(FAILED_COLUMN if plan.extras.only_flags else ERROR_COLUMN)
+        arrays.append(
+            _failed_column(errors, block.rows) if plan.extras.only_flags else _error_column(errors, block.rows)
+        )
     if plan.widened:
         names.append(WIDENED_COLUMN)
         arrays.append(_widened(file, block))

@@ -37,26 +37,26 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
         len(plan.splits),
         fields,
         lambda i: read_split(plan, plan.splits[i]),
-        progress=request.progress,
-        meter=request.meter,
-        here=request.here,
+        progress=request.readers.progress,
+        meter=request.readers.meter,
+        here=request.readers.here,
     )
-    if plan.only_flags and plan.aside is None:
+    if plan.extras.only_flags and plan.extras.aside is None:
         frame = _with_short_errors(frame)
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
         frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
-    split_files = tuple(split.file for split in plan.splits) if plan.aside is not None else None
+    split_files = tuple(split.file for split in plan.splits) if plan.extras.aside is not None else None
     return Scan(
         frame,
-        fallible=plan.aside is None,
+        fallible=plan.extras.aside is None,
         in_python=True,
         here=here,
         widened=plan.widened,
         row_offsets=plan.row_offsets,
         split_files=split_files,
         split_keys=tuple(plan.key(split) for split in plan.splits),
-        watches=bool(plan.watched),
+        watches=plan.extras.aside is not None and bool(plan.extras.watched),
         splits=len(plan.splits),
         headers=tuple(file.header for file in plan.files),
     )

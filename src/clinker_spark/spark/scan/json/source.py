@@ -133,7 +133,7 @@ def json_plan(
     reader = JsonReader(
         tuple(shape or shape_of(file.open) for file in files),
         path,
-        tuple(JsonColumn.of(column, request.date_formats) for column in request.columns),
+        tuple(JsonColumn.of(column, request.conventions.date_formats) for column in request.columns),
         tuple(file_name(column) for column in request.columns),
         piece=piece,
     )
@@ -171,18 +171,18 @@ def _undeclared(
 ) -> tuple[tuple[str, ...], dict[int, int]]:
     """The names that are carried along, and the records of the files that had to be counted for it."""
     counts: dict[int, int] = {}
-    if request.on_unmapped == "drop":
+    if request.conventions.on_unmapped == "drop":
         return (), counts
     declared = frozenset(reader.places)
     everywhere = Names(declared)
     problems: list[Diagnostic] = []
     for i, file in enumerate(files):
-        names = Names(declared) if request.on_unmapped == "reject" else everywhere
+        names = Names(declared) if request.conventions.on_unmapped == "reject" else everywhere
         if reader.shapes[i] == "ndjson":
             names_of_lines(file, names)
         else:
             counts[i] = names_of_document(file, reader.shapes[i], reader.path, names)
-        if request.on_unmapped == "reject":
+        if request.conventions.on_unmapped == "reject":
             problems += reject_undeclared(request, file.name, names.found)
     if problems:
         raise InputError(problems)

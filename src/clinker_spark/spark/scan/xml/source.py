@@ -152,7 +152,7 @@ def xml_plan(request: ReadRequest, *, chunk: int = CHUNK) -> RecordPlan:
     path = tuple(options.record_path.strip("/").split("/")) if options.record_path else ()
     reader = XmlReader(
         XmlShape(path, options.attribute_prefix, options.namespace_handling == "strip"),
-        tuple(XmlColumn.of(column, request.date_formats) for column in request.columns),
+        tuple(XmlColumn.of(column, request.conventions.date_formats) for column in request.columns),
         chunk,
     )
     widened, counts = _undeclared(request, files, reader)
@@ -178,7 +178,7 @@ def _undeclared(
 ) -> tuple[tuple[str, ...], dict[int, int]]:
     """The names that are carried along, and how many records each file has. `drop` needs neither."""
     counts: dict[int, int] = {}
-    if request.on_unmapped == "drop":
+    if request.conventions.on_unmapped == "drop":
         return (), counts
     declared = {column.place for column in reader.columns}
     everywhere: dict[str, None] = {}
@@ -191,7 +191,7 @@ def _undeclared(
             if not record.keys() <= names.keys():
                 names |= dict.fromkeys(record)
         extra = [name for name in names if name not in declared]
-        if request.on_unmapped == "reject":
+        if request.conventions.on_unmapped == "reject":
             problems += reject_undeclared(request, file.name, extra)
         everywhere |= dict.fromkeys(extra)
     if problems:

@@ -1,0 +1,117 @@
+"""What a pass counts while records go by, and what these numbers must fulfil."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import Column, DataFrame, Observation
+
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.ledger import Ledger
+from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.spark.plan_cuts import counted_behind
+
+_PATIENCE = 2.0
+"""So many seconds after that of its output, all counts of a job are there."""
+_NUMBERS = itertools.count()
+
+
+@dataclass(frozen=True)
+class Count:
+    """What is counted at one place of the plan: known after an action, and with the DataFrame to count it again."""
+
+    observation: Observation
+    frame: DataFrame
+    metrics: Mapping[str, Column]
+
+
+@dataclass(frozen=True, eq=False)
+class Metrics:
+    """The counts of one pass."""
+
+    plan: Plan
+    once: bool = False
+    """Must each name be counted in one place only?"""
+    counts: dict[str, Count] = field(default_factory=dict)
+    """By node, or place inside of it."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """How many records each stream has, and what these numbers must fulfil."""
+    facts: dict[str, int] = field(default_factory=dict)
+    """Numbers of the ledger that no job counts: what readers say, and what was retracted."""
+    _named: set[str] = field(default_factory=set)
+    _known: dict[str, dict[str, int]] = field(default_factory=dict)
+    _heard: dict[str, float] = field(default_factory=dict)
+    """By node: when counts of the last job came in that it had a part in."""
+
+    def count(self, name: str, frame: DataFrame, **metrics: Column) -> DataFrame:
+        """Count while the records pass by. A node that is read twice is counted by whoever comes first.
+
+        `name` is that of the node or, for what is counted inside of it, goes on after a dot, which no name of a node
+        has: two counts of a pass with one name would be one count less."""
+        assert not self.once or name not in self._named, name
+        self._named.add(name)
+        observation = Observation(f"node:{name}:{next(_NUMBERS)}")
+        self.counts[name] = Count(observation, frame, metrics)
+        self._known.pop(name, None)
+        return frame.observe(observation, *[column.alias(key) for key, column in metrics.items()])
+
+    def counted(self, name: str, patience: float | None = None) -> dict[str, int]:
+        """What was counted at a node. Nothing, when no job came there: Spark saw that no record can get there and left
+        it out, or what follows belongs to an output that is not written yet.
+
+        The counts of a job come in together, some time after its result: those of the output are waited for first
+        (`patience`), and long enough, and the others then hardly at all.
+        """
+        if name not in self._known and name in self.counts:
+            if patience is None:
+                heard = self._heard.get(name.split(".")[0])
+                patience = 0.0 if heard is None else heard + _PATIENCE - time.monotonic()
+            # Nothing follows an output that could be cut off behind it.
+            last = name in self.plan.by_name and not self.plan.readers(name)
+            found = _observed(self.counts[name].observation, patience, in_job=last)
+            if not found:
+                return found
+            self._known[name] = found
+        return self._known.get(name, {})
+
+    def failed(self) -> dict[str, int]:
+        """By place: how many records failed there, where some did."""
+        found = {name: self.counted(name).get("failed", 0) for name in self.counts}
+        return {name: count for name, count in found.items() if count}
+
+    def heard(self, output: PlanNode) -> None:
+        """The counts of the job of an output come in now: its own is there."""
+        for node in (output, *self.plan.upstream(output.name)):
+            self._heard[node.name] = time.monotonic()
+
+    def recount(self, name: str) -> None:
+        """Count once more, in a job of its own: a task that ran twice may have been counted twice."""
+        counted = self.counts[name]
+        row = counted.frame.agg(*[column.alias(key) for key, column in counted.metrics.items()]).first()
+        assert row is not None
+        self._known[name] = row.asDict()
+
+    def built_anew(self) -> None:
+        """The plan is built once more: what is counted has the same names again."""
+        self._named.clear()
+
+
+def _observed(observation: Observation, patience: float, *, in_job: bool) -> dict[str, int]:
+    java = getattr(observation, "_jo", None)
+    if java is None:  # Spark Connect brings the counts with the result
+        return dict(observation.get)
+    # `get` would wait for ever for counts that no job delivers.
+    until = time.monotonic() + patience
+    while not java.future().isCompleted():
+        behind = None if in_job else counted_behind(observation._name or "")
+        if behind is not None:
+            return behind
+        if time.monotonic() > until:
+            return {}
+        time.sleep(0.01)
+    # A node that Spark left out of its plan gives a row without a schema, which `get` does not expect.
+    row = java.getRow()
+    return {} if row is None or row.schema() is None else dict(observation.get)
