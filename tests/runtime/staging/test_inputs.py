@@ -90,7 +90,7 @@ def test_all_formats_are_read_from_copies(tmp_path: Path, elsewhere: Path, spark
     assert {item["action"] for item in events.of("staged")} == {"copied"} and len(events.of("staged")) == 6
     assert all(set(item) == {"source", "file", "bytes", "bytes_total"} for item in events.of("staging"))
     assert os.stat(elsewhere / "stage").st_mode & 0o777 == 0o700
-    assert "staging" in report.stage_seconds and report.as_dict()["staging"][0]["action"] == "copied"
+    assert "staging" in report.cost.stage_seconds and report.as_dict()["staging"][0]["action"] == "copied"
 
 
 def test_dead_letters_and_system_columns_are_those_of_the_originals(
