@@ -13,6 +13,7 @@ from typing import Any
 
 from clinker_spark.runtime.commit import attempt
 from clinker_spark.runtime.commit.seam import PosixFiles
+from clinker_spark.runtime.staging import inputs
 
 
 class StoppingFiles:
@@ -39,7 +40,7 @@ class StoppingFiles:
 def run_pipeline(folder: str, port: int, secret: str, at: int | None) -> None:
     """The whole life of such a process: a session in the JVM that is there, and one run."""
     log = Path(folder) / "log"
-    attempt.SYSTEM = StoppingFiles(at, log)  # type: ignore[assignment]
+    attempt.SYSTEM = inputs.SYSTEM = StoppingFiles(at, log)  # type: ignore[assignment]
     spark = attached(port, secret)
     from clinker_spark.plan.prepare import prepare
     from clinker_spark.runtime.run.options import Options

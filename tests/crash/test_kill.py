@@ -1,5 +1,5 @@
 """kill -9 of real runs, at named moments and at random ones: after `recover`, or the next run, all outputs are of one
-run. Ten kills; two hundred with CLINKER_CASES=all."""
+run, and what is trusted of the copies of inputs is whole. A dozen kills; two hundred with CLINKER_CASES=all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import multiprocessing
 import os
 import random
 import shutil
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,9 @@ from clinker_spark.cli.clinker.main import clinker
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.runtime.staging.entry import places, trusted
 from tests.crash.killed_runs import run_pipeline
+from tests.crash.staged import SYSTEM, aged, original
 from tests.support.sessions import quick
 
 EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
@@ -30,8 +34,19 @@ nodes:
   - { type: output, name: parts, input: s, config: { type: csv, path: parts/all/, write_meta: true } }
 error_handling: { strategy: continue, dlq: { path: dead/dead.csv } }
 """
+STAGING = """
+[storage.staging]
+enabled = true
+dir = "%s"
+patterns = ["*"]
+on_existing = "reuse"
+cleanup = "never"
+"""
 MOMENTS = (
     "before anything",
+    "while an input is copied",
+    "before a copy has its name",
+    "before a copy is declared",
     "before the journal",
     "before the journal has its name",
     "before the first rename",
@@ -43,10 +58,12 @@ MOMENTS = (
 
 
 class Killing:
-    """A folder with the outputs of generation 1, copied for each kill, and what is known about generation 2."""
+    """A folder with the outputs of generation 1, copied for each kill, and what is known about generation 2. Inputs are
+    read from copies in `stage`, which all runs share."""
 
-    def __init__(self, base: Path, spark: Any) -> None:
+    def __init__(self, base: Path, spark: Any, stage: Path) -> None:
         self.base = base
+        self.stage = stage
         self.spark = spark
         self.processes = multiprocessing.get_context("forkserver")
         self.processes.set_forkserver_preload(["tests.crash.killed_runs", "clinker_spark.runtime.run.pipeline"])
@@ -55,6 +72,7 @@ class Killing:
         (data / "out").mkdir(parents=True)
         (data / "out" / "users.txt").write_text("of the user")
         (data / "pipeline.yaml").write_text(PIPELINE)
+        (data / "clinker.toml").write_text(STAGING % stage)
         self.generation(data, 1)
         run(prepare(data / "pipeline.yaml"), spark, Options())
         self.calls, self.seconds = self.rehearsal()
@@ -126,6 +144,9 @@ class Killing:
         aside = next(i for i in between if "/parts/all" in lines[i - 1].split()[1])
         return {
             "before anything": 1,
+            "while an input is copied": next(i for i, x in enumerate(lines, 1) if x.startswith("append")),
+            "before a copy has its name": next(i for i in renames if lines[i - 1].endswith(".staged")),
+            "before a copy is declared": next(i for i in renames if lines[i - 1].endswith(".manifest.json")),
             "before the journal": draft,
             "before the journal has its name": journal,
             "before the first rename": between[0],
@@ -136,7 +157,17 @@ class Killing:
         }[name]
 
     def recover(self, data: Path) -> str:
+        self.check_copies(data)
+        aged(self.stage)
         return CliRunner().invoke(clinker, ["recover", str(data / "pipeline.yaml")], standalone_mode=False).output
+
+    def check_copies(self, data: Path) -> None:
+        """What a run would trust is whole, and what the input was when it was copied."""
+        at = places(self.stage, os.path.realpath(data / "in.csv"))
+        entry = trusted(SYSTEM, at)
+        if entry is not None:
+            assert SYSTEM.digest(at.copy) == entry.blake3
+            assert not entry.is_of(original(data / "in.csv")) or at.copy.read_bytes() == (data / "in.csv").read_bytes()
 
     def of_one_run(self, data: Path) -> int:
         """The generation that all outputs are of. Fails when there are several, or when something is left over."""
@@ -165,8 +196,9 @@ class Killing:
 
 
 @pytest.fixture(scope="module")
-def killing(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Killing:
-    return Killing(tmp_path_factory.mktemp("kill"), quick(spark))
+def killing(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killing]:
+    with tempfile.TemporaryDirectory(prefix="clinker-test-", dir="/dev/shm") as stage:
+        yield Killing(tmp_path_factory.mktemp("kill"), quick(spark), Path(stage))
 
 
 @pytest.mark.parametrize("name", MOMENTS)

@@ -15,7 +15,7 @@ from clinker_spark.cxl.errors import CxlError, EvalError
 from clinker_spark.cxl.format.formatter import format_source
 from clinker_spark.cxl.lower.plan import LoweredProgram, Project, Where
 from clinker_spark.cxl.lower.statements import lower_program
-from clinker_spark.cxl.program import compile
+from clinker_spark.cxl.program import Program, compile
 from clinker_spark.cxl.system import default_context
 
 N = 1000
@@ -102,8 +102,8 @@ PROGRAMS: dict[str, tuple[Callable[[int], str], Callable[[int], Any]]] = {
 }
 
 
-def lowered(text: str) -> LoweredProgram:
-    return lower_program(compile(text, SCHEMA).typed, default_context("test"))
+def lowered(program: Program) -> LoweredProgram:
+    return lower_program(program.typed, default_context("test"))
 
 
 def size(program: LoweredProgram) -> int:
@@ -120,8 +120,9 @@ def size(program: LoweredProgram) -> int:
 def test_a_thousand_of_each(name: str) -> None:
     text, value = PROGRAMS[name]
     before = sys.getrecursionlimit()
-    assert compile(text(N), SCHEMA).evaluate(RECORD) == [{"v": value(N)}]
-    assert size(lowered(text(N))) < 5 * size(lowered(text(N // 4))) + 20_000
+    program = compile(text(N), SCHEMA)
+    assert program.evaluate(RECORD) == [{"v": value(N)}]
+    assert size(lowered(program)) < 5 * size(lowered(compile(text(N // 4), SCHEMA))) + 20_000
     assert sys.getrecursionlimit() == before
     formatted = format_source(Source("t", text(N)))
     assert compile(formatted, SCHEMA).evaluate(RECORD) == [{"v": value(N)}]
@@ -136,7 +137,7 @@ def test_as_long_as_a_program_may_be(name: str) -> None:
         n *= 2
     program = compile(text(n), SCHEMA)
     assert program.evaluate(RECORD) == [{"v": PROGRAMS[name][1](n)}]
-    assert lower_program(program.typed, default_context("test")).outputs
+    assert lowered(program).outputs
 
 
 def failing(text: str, **changes: Any) -> str:
@@ -173,4 +174,4 @@ def test_what_is_nested_too_deeply_is_one_diagnostic(text: str) -> None:
 def test_what_may_nest_also_evaluates_and_lowers(text: str) -> None:
     program = compile(f"emit v = {text}", SCHEMA)
     assert program.evaluate({**RECORD, "x": 1}) != []
-    assert lower_program(program.typed, default_context("test")).outputs
+    assert lowered(program).outputs

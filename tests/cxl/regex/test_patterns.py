@@ -236,7 +236,7 @@ def _calls(compiled: Regex) -> Iterator[tuple[str, str, object]]:
         yield f"capture {group}", sql, lambda text, group=group: compiled.capture(text, group)
 
 
-def test_engines_agree(spark: SparkSession) -> None:
+def test_engines_agree(quick: SparkSession) -> None:
     patterns = [p for p, _, _ in FOUND] + [p for p, _, _ in CAPTURED] + REALISTIC + list(_random_patterns(60))
     texts = sorted({*TEXTS, *(t for _, yes, no in FOUND for t in yes + no)})
     calls = [
@@ -245,7 +245,7 @@ def test_engines_agree(spark: SparkSession) -> None:
         for name, sql, value in _calls(compile_regex(p))
         if sql is not None
     ]
-    frame = spark.createDataFrame([(t,) for t in texts], "t string")
+    frame = quick.createDataFrame([(t,) for t in texts], "t string")
     differ = []
     for start in range(0, len(calls), 100):
         part = calls[start : start + 100]
@@ -256,20 +256,26 @@ def test_engines_agree(spark: SparkSession) -> None:
     assert differ == []
 
 
-@pytest.mark.parametrize(
-    ("pattern", "unit"),
-    [
-        (r"^([\w-]+\.)+$", "a."),
-        (r"^(?:,\s*\w+)*;", ", b"),
-        ("^(?:ab|ba)*x", "ab"),
-        ("^[^,;]{2,};", "a😀"),
-        ("(?s)^(?:.)*$", "a😀"),
-        (r"^(?:[\w--\d])+\d", "a𝒜"),
-    ],
-)
-def test_long_texts(spark: SparkSession, pattern: str, unit: str) -> None:
-    compiled = compile_regex(pattern)
-    assert compiled.java is not None
-    text = f"repeat({sql_string(unit)}, {LONG})"
-    found = spark.range(1).selectExpr(f"rlike(concat({text}, CAST(id AS STRING)), {sql_string(compiled.java)})")
-    assert found.collect()[0][0] == (compiled.search(unit * LONG + "0") is not None)
+LONG_TEXTS = [
+    (r"^([\w-]+\.)+$", "a."),
+    (r"^(?:,\s*\w+)*;", ", b"),
+    ("^(?:ab|ba)*x", "ab"),
+    ("^[^,;]{2,};", "a😀"),
+    ("(?s)^(?:.)*$", "a😀"),
+    (r"^(?:[\w--\d])+\d", "a𝒜"),
+]
+
+
+def test_long_texts(quick: SparkSession) -> None:
+    compiled = [compile_regex(pattern) for pattern, _ in LONG_TEXTS]
+    calls = [
+        f"rlike(concat(repeat({sql_string(unit)}, {LONG}), CAST(id AS STRING)), {sql_string(regex.java)})"
+        for regex, (_, unit) in zip(compiled, LONG_TEXTS, strict=True)
+        if regex.java is not None
+    ]
+    [row] = quick.range(1).selectExpr(*(f"{sql} AS c{i}" for i, sql in enumerate(calls))).collect()
+    found = {
+        pattern: regex.search(unit * LONG + "0") is not None
+        for regex, (pattern, unit) in zip(compiled, LONG_TEXTS, strict=True)
+    }
+    assert dict(zip(found, row, strict=True)) == found

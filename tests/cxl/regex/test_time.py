@@ -82,14 +82,14 @@ def test_twice_the_text_takes_about_twice_the_time(pattern: str, unit: str, end:
     assert took[1] < 16 * took[0] + 0.2
 
 
-def test_evil_patterns_on_spark(spark: SparkSession) -> None:
+def test_evil_patterns_on_spark(quick: SparkSession) -> None:
     """All of them over values of thirty thousand characters, natively or not, as in the interpreter."""
     patterns = [p for p, _, _ in EVIL if "{start}" not in p] + LINEAR
     texts = sorted({unit * (30_000 // len(unit)) + end for _, unit, end in EVIL} | {"", "ab@cd", "é 12-34 'x'"})
     lines = [f"emit c{i} = t.capture({_quoted(p)})" for i, p in enumerate(patterns)]
     lines += ["emit found = t.find('(a+)+$')", "emit matched = t.matches('(a+)+!')"]
     program = compile_program("\n".join(lines), {"t": STRING})
-    frame = spark.createDataFrame([(t,) for t in texts], "t string")
+    frame = quick.createDataFrame([(t,) for t in texts], "t string")
     rows = apply(program, frame).collect()
     assert len(rows) == len(texts)
     differ = []

@@ -16,8 +16,11 @@ from typing import Any
 import psutil
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
 
-from clinker_spark.runtime.run.engine_failures import engine_failure
+from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime.run.engine_failures import engine_failure, explained
 from clinker_spark.spark.session import jvm
 
 PIPELINE = """
@@ -183,3 +186,76 @@ def test_a_jvm_that_dies_is_told_whatever_the_call_that_meets_it(
         "E410",
         "the JVM of Spark was killed (SIGKILL); nothing was published",
     )
+
+
+IN_WORDS: dict[str, tuple[Exception, str, str, str]] = {
+    "a worker that ended": (
+        PySparkException("Caused by: SparkException: Python worker exited unexpectedly (crashed)"),
+        "E410",
+        "a Python process of Spark ended unexpectedly",
+        "memory ran out",
+    ),
+    "memory of the JVM": (
+        PySparkException("java.lang.OutOfMemoryError: Java heap space\n\tat x"),
+        "E410",
+        "Spark ran out of memory",
+        "",
+    ),
+    "memory of Python": (MemoryError(), "E410", "Spark ran out of memory", ""),
+    "files of the JVM": (
+        PySparkException("java.io.FileNotFoundException: /tmp/x (Too many open files)"),
+        "E025",
+        "too many files were open at once",
+        "ulimit",
+    ),
+    "files of Python": (OSError(24, "Too many open files", "/tmp/x"), "E025", "too many open files '/tmp/x'", "ulimit"),
+    "the disk of the JVM": (
+        PySparkException("java.io.IOException: No space left on device"),
+        "E405",
+        "no space left on the disk",
+        "free some space",
+    ),
+    "the disk of Python": (
+        OSError(28, "No space left on device", "/out/a.csv"),
+        "E405",
+        "cannot write '/out/a.csv': no space left on device",
+        "free some space",
+    ),
+    "another error of files": (
+        PermissionError(13, "Permission denied", "/out/a.csv"),
+        "E401",
+        "cannot write '/out/a.csv': permission denied",
+        "nothing was published",
+    ),
+    "an error of a reader in a task": (
+        PySparkException("PythonException: ...\nclinker_spark.core.errors.InputError: E216: b.csv is broken\n"),
+        "E216",
+        "b.csv is broken",
+        "",
+    ),
+    "the last cause of many": (
+        PySparkException("SparkException: aborted\nCaused by: java.lang.IllegalStateException: odd state\n\tat y"),
+        "E402",
+        "Spark failed: IllegalStateException: odd state",
+        "CLINKER_DEBUG",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_WORDS)
+def test_what_spark_and_the_system_throw_in_words(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jvm, "is_gone", lambda patience: False)
+    monkeypatch.delenv("CLINKER_DEBUG", raising=False)
+    error, code, message, help_text = IN_WORDS[name]
+    with pytest.raises(ClinkerError) as caught, explained(prepare(folder / "pipeline.yaml")):
+        raise error
+    [said] = caught.value.diagnostics
+    assert caught.value.exit_code == 4 and said.code == code
+    assert said.message.startswith(message) and help_text in (said.help or "")
+
+
+def test_a_defect_of_ours_stays_what_it_is(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where a message happens to read like one of Spark's."""
+    monkeypatch.setattr(jvm, "is_gone", lambda patience: False)
+    with pytest.raises(KeyError, match="OutOfMemoryError"), explained(prepare(folder / "pipeline.yaml")):
+        raise KeyError("java.lang.OutOfMemoryError: Java heap space")

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import sys
 
-import pytest
+from py4j.protocol import Py4JNetworkError
 
-pytest.importorskip("pyspark")
+from clinker_spark.spark.session.sessions import share_of_tasks
+
+
+def test_a_session_that_is_gone_says_nothing_of_its_tasks() -> None:
+    """The thread that asks must not end with a traceback: the run itself tells what happened to the JVM."""
+
+    class Gone:
+        @property
+        def sparkContext(self) -> Gone:
+            return self
+
+        def statusTracker(self) -> None:
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+    assert share_of_tasks(Gone()) == 0.0  # type: ignore[arg-type]
 
 
 def test_workers_run_this_python(spark) -> None:  # type: ignore[no-untyped-def]

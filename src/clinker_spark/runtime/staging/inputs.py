@@ -42,13 +42,13 @@ class StagedInputs:
         plan: Plan,
         run: str,
         tell: Callable[[str, dict[str, Any]], None],
-        files: Files = SYSTEM,
+        files: Files | None = None,
     ) -> None:
         self.settings = settings
         self.plan = plan
         self.tell = tell
-        self.files = files
-        self.cache = Cache(files, settings.folder, run, settings.policy, self._waiting)
+        self.files = files or SYSTEM
+        self.cache = Cache(self.files, settings.folder, run, settings.policy, self._waiting)
         self.held: dict[str, Held] = {}
 
     def stage(self, found: Mapping[str, tuple[SourceFile, ...]]) -> dict[str, tuple[SourceFile, ...]]:

@@ -88,13 +88,11 @@ def is_connect(spark: SparkSession) -> bool:
 
 
 def share_of_tasks(spark: SparkSession) -> float:
-    """The share of tasks that are done in the jobs that run now; 0 where the session does not say."""
-    try:
-        tracker = spark.sparkContext.statusTracker()
-    except PySparkException:  # Spark Connect has no context
-        return 0.0
+    """The share of tasks that are done in the jobs that run now; 0 where the session does not say, as Spark Connect,
+    or is gone."""
     stages = []
     with jvm.while_it_lives():
+        tracker = spark.sparkContext.statusTracker()
         stages = [
             info
             for job in tracker.getActiveJobsIds()
