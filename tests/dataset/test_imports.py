@@ -207,3 +207,10 @@ def test_verify_finds_damage(tmp_path: Path) -> None:
     (tmp_path / "data" / CATALOGUE).write_text((tmp_path / "data" / CATALOGUE).read_text().replace("run2", "run3"))
     with pytest.raises(ClinkerError, match="does not have its checksum"):
         Dataset.open(str(tmp_path / "data"))
+
+
+def test_an_index_without_values_may_become_one_of_times(tmp_path: Path) -> None:
+    imported(tmp_path, written(tmp_path, [{"segment": "r", "entity": "/a", "v": 1}]), indexes=("log_time",))
+    events = [{"segment": "r", "entity": "/b", "log_time": "2026-01-01T00:00:00Z", "v": 2}]
+    [row] = rows_of(imported(tmp_path, written(tmp_path, events), indexes=()), Query("log_time"))
+    assert (row["/a:v"], row["/b:v"], row["log_time"].year) == (1, 2, 2026)

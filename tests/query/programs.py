@@ -47,6 +47,23 @@ CASES: dict[str, tuple[str, Any]] = {
         "from p in people select distinct p.city",
         ["London", "Paris", None],
     ),
+    "records beside each other, their fields in another order": (
+        "from p in people where p.age == 17 select {l: [{a: 1, b: {c: p.age, d: 2}}, {b: {d: 3, c: 4}, a: p.age}], "
+        "r: if p.city == null then {x: 1, y: p.name} else {y: p.city, x: p.age}, "
+        "m: match p.name { 'Bob' => {k: 1, v: 'b'} _ => {v: p.name, k: 2} }}",
+        [
+            {
+                "l": [{"a": 1, "b": {"c": 17, "d": 2}}, {"a": 17, "b": {"c": 4, "d": 3}}],
+                "r": {"x": 17, "y": "Paris"},
+                "m": {"k": 1, "v": "b"},
+            },
+            {
+                "l": [{"a": 1, "b": {"c": 17, "d": 2}}, {"a": 17, "b": {"c": 4, "d": 3}}],
+                "r": {"x": 1, "y": "Zoe"},
+                "m": {"k": 2, "v": "Zoe"},
+            },
+        ],
+    ),
     "cross join, left-major": (
         "from p in people from n in [1, 2] where p.age == 17 select {p: p.name, n: n}",
         [{"p": "Bob", "n": 1}, {"p": "Bob", "n": 2}, {"p": "Zoe", "n": 1}, {"p": "Zoe", "n": 2}],

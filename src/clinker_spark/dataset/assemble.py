@@ -40,7 +40,7 @@ def union_of_times(columns: list[Filled], low: int) -> np.ndarray:
         times = found[0]
     else:
         times = np.concatenate(found)
-        times.sort()
+        times.sort(kind="stable")  # a merge of the runs that it consists of: far quicker than a sort from scratch
         times = times[np.append(True, times[1:] != times[:-1])]
     return times[np.searchsorted(times, low) :]
 

@@ -120,6 +120,7 @@ def compact(dataset: str, quiet: bool) -> int:
 @click.option("--segments", multiple=True, metavar="NAME", help="Which segments.  [default: all]")
 @click.option("--range", "span", metavar="FIRST:LAST", help="Rows from an index value to another; either may be empty.")
 @click.option("--values", metavar="V,V,...", help="Rows at exactly these index values.")
+@click.option("--every", metavar="STEP", help="Rows at a steady pace: 10, or 100ms where the index is a time.")
 @click.option("--fill-latest-at", "fill", is_flag=True, help="Fill cells with the newest value up to their row.")
 @click.option("--columns", multiple=True, metavar="NAME", help="Only these columns of the result.")
 @click.option("--origin-time", is_flag=True, help="For each value, the time at which it was logged.")
@@ -142,7 +143,7 @@ def query(dataset: str, output: str, form: str | None, force: bool, **options: A
     from clinker_spark.runtime.dataset.results import write_result
 
     opened = Dataset.open(dataset)
-    asked = _query(options)
+    asked = _query(opened, options)
     layout = layout_of(opened, asked)
     batches = rows_of(opened, asked, lambda found: click.echo(render_all([found], False), err=True))
     rows = write_result(batches, layout.schema, output, form, force=force)
@@ -151,8 +152,9 @@ def query(dataset: str, output: str, form: str | None, force: bool, **options: A
     return 0
 
 
-def _query(options: dict[str, Any]) -> Any:
+def _query(opened: Any, options: dict[str, Any]) -> Any:
     from clinker_spark.dataset.errors import DatasetError
+    from clinker_spark.dataset.sampling import every
     from clinker_spark.dataset.selection import Query
 
     span: tuple[Any, Any] | None = None
@@ -166,7 +168,11 @@ def _query(options: dict[str, Any]) -> Any:
         if len(pieces) > 2 and (not pieces[0] or not pieces[-1]):  # `2026-01-01T10:00:00:` has an open end
             text = options["span"]
             span = (None, text[1:]) if text.startswith(":") else (text[:-1], None)
-    values = None if options["values"] is None else [v for v in options["values"].split(",") if v.strip()]
+    values: Any = None if options["values"] is None else [v for v in options["values"].split(",") if v.strip()]
+    if options["every"] is not None:
+        if values is not None:
+            raise DatasetError("E854", "--every and --values cannot both be given", "keep one of them")
+        values = every(opened, options["index"], options["every"])
     return Query(
         options["index"],
         tuple(options["entities"]),

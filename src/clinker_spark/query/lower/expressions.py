@@ -23,11 +23,12 @@ from clinker_spark.query.lower.values import Column, GroupRef, Local, Record, Ro
 from clinker_spark.query.methods import method
 from clinker_spark.query.scopes import Scope
 from clinker_spark.query.syntax import ast
-from clinker_spark.query.types import ListType, MapType, QType, RecordType, is_any, is_kind, is_number, unified, unify
+from clinker_spark.query.types import ListType, MapType, QType, RecordType, is_any, is_kind, is_number, unified
 from clinker_spark.sql import tree as sql
-from clinker_spark.sql.build import INT, TRUE, any_of, call, negated, never_null
+from clinker_spark.sql.build import INT, NULL, TRUE, any_of, call, negated, never_null, struct, there, when
 
-Arms = tuple[tuple[sql.Expr, sql.Expr], ...]
+Arms = list[tuple[sql.Expr, Column]]
+"""Conditions, and the values where they are the first to hold."""
 
 
 class ExpressionLowering(ArithmeticLowering):
@@ -96,43 +97,35 @@ class ExpressionLowering(ArithmeticLowering):
     # ---------------------------------------------------------------- choices
 
     def _if(self, e: cxl.If, scope: Env) -> Value:
-        arms, last, t = self._arms(e, scope)
-        return Column(sql.Case(arms, last), t)
+        return _choice(*self._arms(e, scope))
 
-    def _arms(self, e: cxl.If, scope: Env) -> tuple[Arms, sql.Expr, QType]:
-        """The branches of a chain of `else if`, what is true of none of them, and their common type."""
+    def _arms(self, e: cxl.If, scope: Env) -> tuple[Arms, Column]:
+        """The branches of a chain of `else if`, and what is true of none of them."""
         condition = self.condition(e.condition, scope, exact=False)
         with self.branch(condition):
             then = self.column(e.then, scope)
-        more: Arms = ()
+        more: Arms = []
         with self.branch(negated(never_null(condition))):
             if isinstance(e.otherwise, cxl.If):
-                more, last, t = self._arms(e.otherwise, scope)
+                more, last = self._arms(e.otherwise, scope)
             else:
-                otherwise = self.column(e.otherwise, scope) if e.otherwise is not None else Column(*literal(None))
-                last, t = wide(otherwise), otherwise.type
-        return ((condition, wide(then)), *more), last, widened(unify(then.type, t))
+                last = self.column(e.otherwise, scope) if e.otherwise is not None else Column(*literal(None))
+        return [(condition, then), *more], last
 
     def _match(self, e: cxl.Match, scope: Env) -> Value:
-        arms: list[tuple[sql.Expr, sql.Expr]] = []
-        otherwise: sql.Expr | None = None
-        made: QType | None = None
+        arms: Arms = []
         with ExitStack() as others:
             for arm in e.arms:
                 test = self._test(e, arm, scope)
                 with self.branch(test):
                     value = self.column(arm.value, scope)
-                made = value.type if made is None else unify(made, value.type)
                 if arm.pattern is None:
-                    otherwise = wide(value)
-                    break
-                arms.append((test, wide(value)))
+                    return _choice(arms, value)
+                arms.append((test, value))
                 others.enter_context(self.branch(negated(never_null(test))))
-        if made is None:
+        if not arms:
             self.no_form(e.span, "a match without arms has no value")
-        if otherwise is None:
-            return Column(sql.Case(tuple(arms)), widened(made.as_nullable()))
-        return Column(sql.Case(tuple(arms), otherwise) if arms else otherwise, widened(made))
+        return _choice(arms, None)
 
     def _test(self, e: cxl.Match, arm: cxl.MatchArm, scope: Env) -> sql.Expr:
         if arm.pattern is None:
@@ -151,7 +144,7 @@ class ExpressionLowering(ArithmeticLowering):
         t = unified(c.type for c in columns)
         if is_any(t):
             self.no_form(e.span, "a list of different kinds of values has no Spark form")
-        return Column(call("array", *(wide(c) for c in columns)), ListType(widened(t)))
+        return Column(call("array", *(_fitted(c, t) for c in columns)), ListType(widened(t)))
 
     def _map(self, e: cxl.MapLiteral | ast.RecordLiteral, scope: Env) -> Value:
         if not any(entry.computed for entry in e.entries):
@@ -290,6 +283,33 @@ class ExpressionLowering(ArithmeticLowering):
             found = call("get", over_elements("filter", target.sql, variable, condition), sql.Literal(0))
             return Column(found, target.type.element.as_nullable())
         self.no_form(e.span, f".{e.method}() has no Spark form")
+
+
+def _choice(arms: Arms, otherwise: Column | None) -> Column:
+    """The value of the first condition that holds, else the other one, or null."""
+    t = unified(c.type for c in (*(value for _, value in arms), *((otherwise,) if otherwise is not None else ())))
+    last = None if otherwise is None else _fitted(otherwise, t)
+    if last is not None and not arms:
+        return Column(last, widened(t))
+    made = sql.Case(tuple((test, _fitted(value, t)) for test, value in arms), last)
+    return Column(made, widened(t.as_nullable() if last is None else t))
+
+
+def _fitted(column: Column, t: QType) -> sql.Expr:
+    """A value beside others of one type: a record has all fields of it, in its order."""
+    own = column.type
+    if not isinstance(own, RecordType) or not isinstance(t, RecordType) or _alike(own, t):
+        return wide(column)
+    have = {name: Column(sql.Field(column.sql, name), field) for name, field in own.fields}
+    parts = ((n, _fitted(have[n], f) if n in have else sql.Cast(NULL, spark_type(f))) for n, f in t.fields)
+    return when(there(column.sql), struct(parts)) if own.nullable else struct(parts)
+
+
+def _alike(a: QType, b: QType) -> bool:
+    """Have two records the same fields in the same order, and the records in them?"""
+    if not isinstance(a, RecordType) or not isinstance(b, RecordType):
+        return True
+    return a.names == b.names and all(_alike(x, y) for (_, x), (_, y) in zip(a.fields, b.fields, strict=True))
 
 
 def over_elements(function: str, array: sql.Expr, variable: str, body: sql.Expr) -> sql.Expr:

@@ -40,7 +40,7 @@ def import_events(
     with locked(folder, files):
         known = load_catalogue(folder)
         names = _indexes(known, indexes, place)
-        reading = Reading(tuple(names), {} if known is None else dict(known.indexes))
+        reading = Reading(tuple(names), _index_types(known))
         left = strays(folder, known, files)
         for stray in left:
             files.unlink(stray)
@@ -100,6 +100,14 @@ def _indexes(known: Catalogue | None, asked: Sequence[str], place: str) -> list[
         if name in (SEGMENT, ENTITY) or not name:
             raise DatasetError("E854", f"'{name}' cannot be an index", "it says which recording and entity is meant")
     return names
+
+
+def _index_types(known: Catalogue | None) -> dict[str, str]:
+    """The types of the indexes that have values: one without any may still become one of times."""
+    if known is None:
+        return {}
+    used = {name for segment in known.segments.values() for name in segment.ranges}
+    return {name: kind for name, kind in known.indexes.items() if name in used}
 
 
 def _folder(place: str) -> Path:
