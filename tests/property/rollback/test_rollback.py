@@ -30,6 +30,7 @@ from tests.property.rollback.metamorphic import (
     without,
 )
 from tests.property.rollback.model import Model, Result
+from tests.support.sessions import quick
 
 EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
 GRAPHS = 320
@@ -168,7 +169,7 @@ def test_partitions_change_no_byte(spark: Any, tmp_path: Path, seed: int, monkey
     for count in (1, 3, 7):
         folder = tmp_path / str(count)
         folder.mkdir()
-        session = spark.newSession()
+        session = quick(spark)
         session.conf.set("spark.sql.adaptive.enabled", "false")
         session.conf.set("spark.sql.shuffle.partitions", str(count))
         session.conf.set(SETTING, "0")

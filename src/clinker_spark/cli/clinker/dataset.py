@@ -10,7 +10,7 @@ import click
 
 @click.group("dataset")
 def command() -> None:
-    """Import recordings, and ask for the state of everything at each moment."""
+    """Import recordings, and query their state over time."""
 
 
 @command.command("import")

@@ -11,9 +11,7 @@ COMMANDS = {
     "run": Lazy("clinker_spark.cli.clinker.run", "Run a pipeline."),
     "query": Lazy("clinker_spark.cli.clinker.query", "Query files, tables and lists."),
     "dlq": Lazy("clinker_spark.cli.clinker.dlq", "Look at dead letters, and run them again."),
-    "dataset": Lazy(
-        "clinker_spark.cli.clinker.dataset", "Import recordings, and ask for the state of everything at each moment."
-    ),
+    "dataset": Lazy("clinker_spark.cli.clinker.dataset", "Import recordings, and query their state over time."),
     "recover": Lazy("clinker_spark.cli.clinker.recover", "Finish what a crash left half published."),
     "metrics": Lazy("clinker_spark.cli.clinker.metrics", "Collect the numbers of runs."),
     "explain": Lazy("clinker_spark.cli.clinker.explain", "Explain a diagnostic code, or the plan of a pipeline."),

@@ -32,6 +32,7 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
         force=options["force"],
         base=base,
         spool=Path(options["metrics_spool_dir"]) if options["metrics_spool_dir"] else None,
+        beside=_side_files(options),
         measure=options["report"] is not None,
     )
     if plan is not None and options["dry_run"]:
@@ -44,6 +45,11 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
     from clinker_spark.cli.clinker.run_session import run_on_spark  # pyspark: a second, which a plan does not need
 
     return run_on_spark(pipeline, plan, run_options, options)
+
+
+def _side_files(options: dict[str, Any]) -> dict[str, Path]:
+    given = {"--report": options["report"], "--dry-run-output": options["dry_run_output"]}
+    return {name: Path(path) for name, path in given.items() if path is not None}
 
 
 def _checked_paths(plan: Plan, options: Options) -> Sequence[Diagnostic]:

@@ -20,8 +20,8 @@ class Place:
     writer: str
     """Who writes it, in words: one or several, so messages about it have verbs that fit both."""
     file: LoadedFile
-    at: KeyPath
-    """The key that says so."""
+    at: KeyPath | None
+    """The key that says so; None when it is an option of the command."""
     folder: bool = False
     parts: PartNames | None = None
     """For the parts of a split, whose number nobody knows yet: how they are called. `path` is the first one."""
@@ -31,8 +31,10 @@ class Place:
     """The folder that the file must lie in, whatever tokens stand for."""
 
     def diagnostic(self, code: str, message: str, help_text: str, see: Place | None = None) -> Diagnostic:
+        if self.at is None:
+            return Diagnostic(code, message, help=help_text)
         found = self.file.diagnostic(code, message, self.at, help_text)
-        if see is None or see.file is not self.file or see.at == self.at:
+        if see is None or see.file is not self.file or see.at is None or see.at == self.at:
             return found
         label = Label(see.file.span_of(see.at), f"this is the path of {see.writer}")
         return Diagnostic(

@@ -106,6 +106,13 @@ def places(plan: Plan, options: Options, base: Path, files: Files) -> tuple[list
             found.append(each)
         except ClinkerError as error:
             problems += error.diagnostics
+    for option, path in options.beside.items():
+        each = Place(settled(path), f"'{option}'", plan.file, None)
+        try:
+            check_writable(each, str(path), folders, is_file=True)
+            found.append(each)
+        except ClinkerError as error:
+            problems += error.diagnostics
     return found, problems
 
 

@@ -71,7 +71,7 @@ def check_round(plan: Plan, options: Options, base: Path) -> None:
 
 def _may_replace(place: Place, known: _Known, options: Options) -> bool:
     assert options.feed is not None
-    is_letters = place.at[0] == "error_handling"
+    is_letters = place.at is not None and place.at[0] == "error_handling"
     if options.replay == "append" and not is_letters:
         return True  # it is added to
     path = SYSTEM.resolve(place.path)

@@ -43,6 +43,8 @@ class Options:
     """How many seconds to wait for another run that writes the same outputs."""
     spool: Path | None = None
     """A folder that gets a file with the numbers of the run; by default `metrics.spool_dir` of the pipeline."""
+    beside: dict[str, Path] = field(default_factory=dict)
+    """What the command writes besides the outputs, by option: it must be none of their files, and none that is read."""
     measure: bool = False
     """Find out what the run uses: memory over time, and time, memory and spill of each node."""
 
