@@ -109,7 +109,7 @@ class Builder:
                 continue
             built = self._build(self.plan[name])
             if self.asked.materializes(name):
-                built = {port: stream.over(self.memo.store(stream.frame)) for port, stream in built.items()}
+                built = {port: stream.over(self.memo.store(name, stream.frame)) for port, stream in built.items()}
             self.memo.built[name] = built
         return self.memo.built[ref.node][ref.port]
 
