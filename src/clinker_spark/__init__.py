@@ -10,6 +10,8 @@
 >>> pipeline.dataframe("clean").show()  # doctest: +SKIP
 
 >>> clinker_spark.query("from p in people where p.age >= 18 select p.name", people=df).show()  # doctest: +SKIP
+
+>>> clinker_spark.dataset("robots/").reader(index="frame", fill_latest_at=True).show()  # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -44,9 +46,19 @@ class CallableQueries(ModuleType):
         return importlib.import_module("clinker_spark.runtime.query.api").query(text, sources)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "query":  # loaded when it is first asked for
+class CallableDatasets(ModuleType):
+    """The package `clinker_spark.dataset`, which can be called."""
+
+    def __call__(self, place: str) -> Any:
+        """A dataset, a recording of many entities over time; see `clinker_spark.spark.dataset.reader`."""
         import importlib
 
-        return importlib.import_module("clinker_spark.query")
+        return importlib.import_module("clinker_spark.spark.dataset.reader").dataset(place)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("query", "dataset"):  # loaded when it is first asked for
+        import importlib
+
+        return importlib.import_module(f"clinker_spark.{name}")
     raise AttributeError(f"module 'clinker_spark' has no attribute '{name}'")

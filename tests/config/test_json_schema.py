@@ -87,7 +87,7 @@ def test_keys_have_descriptions() -> None:
         if "description" not in described and "$ref" not in described and key not in ("type", "description")
     ]
     assert without == []
-    assert field_docs(Memory)["limit"].startswith("The memory of Spark")
+    assert field_docs(Memory)["limit"].startswith("The memory of the run")
 
 
 def test_node_types_and_formats_are_told_apart_by_type() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.commit.claims import Claim
 from clinker_spark.runtime.commit.seam import Info, Lock, PosixFiles
+from clinker_spark.runtime.commit.staging import Provenance
 
 
 class Crash(BaseException):
@@ -228,7 +229,7 @@ def replay(root: Path, n: int, files: Any) -> Attempt:
     """Records are added to an output, what fails again lies beside, and the manifest knows what was replayed."""
     if n == 1:
         return single(root, 1, files)
-    run = attempt(files, n, replayed=[f"letter-{n}"])
+    run = attempt(files, n, provenance=Provenance(replayed=[f"letter-{n}"]))
     try:
         place, dead = root / "out" / "o.csv", root / "out" / "dead-replay.csv"
         run.claim([Claim("o", place), Claim("dead", dead, letters=True)])

@@ -23,6 +23,7 @@ from clinker_spark.runtime.commit.manifest import load, replayed_ids
 from clinker_spark.runtime.commit.seam import PosixFiles
 from clinker_spark.runtime.commit.signals import undisturbed
 from clinker_spark.runtime.commit.small_files import replace_file
+from clinker_spark.runtime.commit.staging import Provenance
 from tests.crash.faults import LETTERS, Crash, FaultyFiles, make
 
 FILES = PosixFiles()
@@ -417,7 +418,7 @@ def test_the_manifest_says_what_was_written_and_read(tmp_path: Path) -> None:
 def test_replayed_letters_are_kept_until_a_whole_run(tmp_path: Path) -> None:
     place = tmp_path / "o.csv"
     for ids in (["a", "b"], ["b", "c"]):
-        publish(place, "x", replayed=ids)
+        publish(place, "x", provenance=Provenance(replayed=ids))
     assert replayed_ids(FILES, tmp_path, "test") == {"a", "b", "c"}
     publish(place, "x", pipeline="another")
     assert replayed_ids(FILES, tmp_path, "test") == {"a", "b", "c"}

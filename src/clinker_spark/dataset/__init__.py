@@ -4,5 +4,15 @@ A dataset is a folder: segments (one recording each) of chunks (rows of one enti
 each chunk covers. `store` reads bytes, `manifest` knows what there is, `selection` decides what a query needs, `budget`
 and `io_loop` bring it into bounded memory, `worker` makes rows of it as soon as nothing can change them any more.
 
-Nothing here writes files or knows Spark: `runtime.dataset` imports events.
+Nothing here writes files or knows Spark: `runtime.dataset` imports events, `spark.dataset` makes DataFrames.
+
+The package can be called, as the short way from Python to Spark:
+
+>>> clinker_spark.dataset("robots/").reader(index="frame", fill_latest_at=True)  # doctest: +SKIP
 """
+
+import sys
+
+import clinker_spark
+
+sys.modules[__name__].__class__ = clinker_spark.CallableDatasets

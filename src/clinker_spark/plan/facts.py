@@ -148,7 +148,7 @@ class BufferEdge:
     slot: int
     """The number of the place where they wait."""
     how: str
-    """What Spark does: `shuffle` or `broadcast`."""
+    """What Spark does: `shuffle`, `broadcast` or `kept`."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class OrderFacts:
     sorting: Mapping[str, Sorting] = field(default_factory=dict)
     """By which columns the records of each node are known to be sorted. `passes.sorting`"""
     materialized: tuple[str, ...] = ()
-    """The nodes whose records are kept while outputs are written again. `passes.materialized`"""
+    """The nodes whose records are kept because several outputs read them. `passes.materialized`"""
 
 
 @dataclass(frozen=True)

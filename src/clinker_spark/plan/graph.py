@@ -31,6 +31,8 @@ class Plan:
     """The bytes on disk of each source that reads one file which is there."""
     statistics: RunStatistics = field(default_factory=RunStatistics)
     """What the last run found out."""
+    memory_limit: int | None = None
+    """How much memory the run may use, all processes together; None if nobody said it."""
     rules: Path | None = None
     """The folder of the CXL modules."""
     moved: bool = False

@@ -22,8 +22,10 @@ def prepare(
     overrides: Mapping[str, Any] | tuple[str, ...] = (),
     rules_path: str | None = None,
     workspace: Workspace | None = None,
+    memory_limit: int | None = None,
 ) -> Plan:
-    """The plan of a pipeline file. Raises `ClinkerError` with everything that is wrong with it."""
+    """The plan of a pipeline file. Raises `ClinkerError` with everything that is wrong with it. `memory_limit` wins
+    over that of the file."""
     file = load_pipeline(path)
     declared = file.settings.vars
     given = dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(declared, overrides)
@@ -31,5 +33,6 @@ def prepare(
     modules = place.rules_folder(rules_path, file.settings.rules_path, file.folder)
     known = recall(Path(path))
     plan = bind(file, variable_values(declared, given), modules, known.rows)
-    plan = with_facts(replace(plan, statistics=known))
+    limit = file.settings.memory.declared_limit if memory_limit is None else memory_limit
+    plan = with_facts(replace(plan, statistics=known, memory_limit=limit))
     return replace(plan, warnings=(*plan.warnings, *plan.facts.warnings))

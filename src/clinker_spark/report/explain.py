@@ -14,6 +14,7 @@ from clinker_spark.plan.small_inputs import is_small
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Values, Write, sort_words
 from clinker_spark.report.explain_correlation import correlation_json, key_lines, retraction_lines
 from clinker_spark.report.explain_memory import (
+    budget_lines,
     buffer_lines,
     edge_lines,
     edges_json,
@@ -59,6 +60,7 @@ def as_text(plan: Plan, staging: StagingPlan | None = None) -> str:
         ("Retraction", retraction_lines(plan)),
         ("CXL Expressions", _programs(plan)),
         ("Error Handling", _errors(plan)),
+        ("Memory Budget", budget_lines(plan)),
         ("DAG Topology", _topology(plan)),
         ("Statistics", statistics(plan)),
         ("Staging Plan", staging_lines(staging)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from clinker_spark.plan.budget import DEFAULT_SHARE, cores, run_budget
 from clinker_spark.plan.facts import BufferEdge, Facts, Predicted
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import SLOT, shown_size
@@ -12,6 +13,7 @@ from clinker_spark.plan.small_inputs import SMALL, is_small
 
 _SPARK = {
     "shuffle": "shuffle: written to disk by the tasks that make the records, read by those that take them",
+    "kept": "kept, in memory or on disk, until its last reader is done",
     "broadcast": "broadcast: every task holds all of it, and it is never spilled",
 }
 _ONE_TASK = f"no shuffle: one task has all records (inputs of up to {shown_size(SMALL)} in all)"
@@ -56,6 +58,20 @@ def spill_lines(plan: Plan) -> list[str]:
         total = f"Total (known stages): {shown_size(known)} (excludes {', '.join(unknown)})"
     shown = [f"[{plan[name].tag}] {name} → {shown_size(size) if size else 'unknown'}" for name, size in found.items()]
     return [*shown, total if len(unknown) < len(found) else "Total: unknown"]
+
+
+def budget_lines(plan: Plan) -> list[str]:
+    """The limit, and how it is divided when Spark runs on this machine."""
+    budget = run_budget(plan, plan.file.settings.concurrency.threads or cores())
+    declared = plan.file.settings.memory.declared_limit
+    told = f"default: {DEFAULT_SHARE:.0%} of this machine"
+    if plan.memory_limit is not None:
+        told = "memory.limit" if plan.memory_limit == declared else "--memory-limit"
+    return [
+        f"Memory limit: {shown_size(plan.memory_limit or budget.limit)} [{told}], all processes together",
+        f"Parts: {budget}",
+        f"Tasks at once: {budget.tasks}",
+    ]
 
 
 def memory_json(plan: Plan, node: PlanNode) -> dict[str, Any]:

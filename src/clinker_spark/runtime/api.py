@@ -21,7 +21,7 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discover.remote_copies import found_files
 from clinker_spark.runtime.discover.source_order import with_known_order
 from clinker_spark.runtime.run.engine_failures import explained
-from clinker_spark.runtime.run.memory import memory_settings
+from clinker_spark.runtime.run.memory import few_arenas, session_memory
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.report import RunReport
@@ -63,12 +63,11 @@ class Pipeline:
     def _session(self) -> SparkSession:
         """The active session, or one as clinker.toml and the pipeline ask for it."""
         settings = find_workspace(self.plan.file.path).config.spark
-        conf = dict(settings.conf)
-        threads = self.plan.file.settings.concurrency.threads
-        master = settings.master or (f"local[{threads}]" if threads else "local[*]")
-        if settings.remote is None:
-            conf |= memory_settings(self.plan, master, conf)
-        return session(master, conf=conf, remote=settings.remote)
+        if settings.remote is not None:
+            return session(conf=settings.conf, remote=settings.remote)
+        memory = session_memory(self.plan, settings.master, settings.conf)
+        few_arenas()
+        return session(memory.master, conf={**memory.conf, **settings.conf}, java_options=memory.java_options)
 
     def _stream(self, text: str) -> StreamRef:
         name, _, port = text.partition(".")

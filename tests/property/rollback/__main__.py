@@ -24,6 +24,7 @@ def main() -> None:
     parser.add_argument("--partitions", default="2")
     parser.add_argument("--large", action="store_true", help="plan as for large inputs")
     parser.add_argument("--usual", action="store_true", help="in a session as users have it, for times")
+    parser.add_argument("--rounds", type=int, default=1, help="the same so many times in one session, for times")
     given = parser.parse_args()
     from clinker_spark.spark.session.sessions import session
     from clinker_spark.spark.session.small_inputs import SETTING, SMALL
@@ -36,7 +37,10 @@ def main() -> None:
     used = spark if given.usual else quick(spark)
     used.conf.set(SETTING, "0" if given.large else str(SMALL))
     try:
-        _campaign(given, used)
+        for number in range(given.rounds):
+            if given.rounds > 1:
+                print(f"--- round {number + 1}", flush=True)
+            _campaign(given, used, warm=number > 0)
     finally:
         spark.stop()
 
@@ -53,7 +57,7 @@ def _compare(graph: Graph, spark: Any) -> Compared:
         return compare(graph, Path(name), spark)
 
 
-def _campaign(given: argparse.Namespace, spark: Any) -> None:
+def _campaign(given: argparse.Namespace, spark: Any, *, warm: bool) -> None:
     kinds: dict[str, list[int]] = defaultdict(list)
     costs: dict[str, list[tuple[float, int]]] = defaultdict(list)
     doubtful = shown = different = total = 0
@@ -62,7 +66,7 @@ def _campaign(given: argparse.Namespace, spark: Any) -> None:
         total += 1
         if total % 20 == 0:
             print(f"({total} graphs, {different} different)", flush=True)
-        if total > 3:  # the first ones warm the session up
+        if warm or total > 3:  # the first ones warm the session up
             costs[_cost_kind(compared)].append((compared.found.seconds, compared.found.jobs))
         if not compared.said:
             continue

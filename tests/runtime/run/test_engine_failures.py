@@ -32,7 +32,7 @@ nodes:
 error_handling: { strategy: continue, dlq: { path: dead.csv } }
 """
 HUNGRY = """
-pipeline: { name: hungry, memory: { limit: 512M } }
+pipeline: { name: hungry, memory: { limit: 900M } }
 nodes:
   - { type: source, name: s, config: { type: csv, path: a.csv, schema: { id: int, name: string } } }
   - { type: transform, name: wide, input: s, config: { cxl: "emit name = name.repeat(250000)" } }

@@ -7,34 +7,91 @@ from pathlib import Path
 import pytest
 
 from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan import budget
+from clinker_spark.plan.budget import DRIVER, JVM, MIB, WORKER, divided, floor
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.run.memory import memory_settings
+from clinker_spark.runtime.run.memory import check_limit, session_memory
 
 
-def plan(folder: Path, memory: str) -> Plan:
+def plan(folder: Path, settings: str, memory_limit: int | None = None) -> Plan:
     (folder / "p.yaml").write_text(
         f"""
-pipeline: {{ name: test {memory} }}
+pipeline: {{ name: test {settings} }}
 nodes:
   - {{ type: source, name: s, config: {{ type: csv, path: a.csv, schema: {{ id: int }} }} }}
   - {{ type: output, name: o, input: s, config: {{ type: csv, path: o.csv }} }}
 """
     )
-    return prepare(folder / "p.yaml")
+    return prepare(folder / "p.yaml", memory_limit=memory_limit)
 
 
-def test_a_declared_limit_is_the_heap(tmp_path: Path) -> None:
+def heap(conf: dict[str, str]) -> int:
+    return int(conf["spark.driver.memory"].removesuffix("m")) * MIB
+
+
+@pytest.mark.parametrize("limit", [floor(), 1 << 30, 2 << 30, 16 << 30])
+@pytest.mark.parametrize("most", [1, 2, 8])
+def test_the_parts_are_the_limit(limit: int, most: int) -> None:
+    found = divided(limit, most)
+    assert found is not None and 1 <= found.tasks <= most
+    assert limit - MIB < found.heap + found.jvm + DRIVER + found.tasks * WORKER <= limit
+    assert floor(found.tasks) <= limit and (found.tasks == most or limit < floor(found.tasks + 1))
+
+
+def test_the_session_is_sized_by_the_limit(tmp_path: Path) -> None:
     limited = plan(tmp_path, ", memory: { limit: 2G }")
-    assert memory_settings(limited, "local[*]", {}) == {"spark.driver.memory": "2048m"}
-    assert memory_settings(limited, "spark://host:7077", {}) == {"spark.executor.memory": "2048m"}
-    assert memory_settings(limited, "local[2]", {"spark.driver.memory": "1g"}) == {}
-    assert memory_settings(plan(tmp_path, ", memory: { backpressure: pause }"), "local[*]", {}) == {}
-    assert memory_settings(plan(tmp_path, ""), "local[*]", {}) == {}
+    found = session_memory(limited, "local[2]", {})
+    assert found.master == "local[2]" and heap(found.conf) == (2 << 30) - DRIVER - JVM - 2 * WORKER
+    assert "UseSerialGC" in found.java_options
+    own = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
+    assert "GC" not in session_memory(limited, "local[2]", own).java_options  # two collectors stop the JVM
+    assert session_memory(limited, "local[2]", {"spark.driver.memory": "1g"}).conf == {}
+    assert session_memory(plan(tmp_path, ", memory: { limit: 8G }"), None, {}).java_options == ""
+
+
+def test_few_tasks_run_at_once_where_there_is_little(tmp_path: Path) -> None:
+    assert session_memory(plan(tmp_path, "", floor()), "local[8]", {}).master == "local[1]"
+    assert session_memory(plan(tmp_path, ", concurrency: { threads: 3 }", 4 << 30), None, {}).master == "local[3]"
+
+
+def test_the_command_line_wins(tmp_path: Path) -> None:
+    found = session_memory(plan(tmp_path, ", memory: { limit: 8G }", 2 << 30), "local[1]", {})
+    assert heap(found.conf) == (2 << 30) - DRIVER - JVM - WORKER
+
+
+def test_without_a_limit_it_is_a_share_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = tmp_path / "memory.max"
+    monkeypatch.setattr(budget, "_CGROUP", (str(group),))
+    assert budget.machine_memory() > 0
+    group.write_text("max\n")
+    unlimited = budget.machine_memory()
+    group.write_text(f"{5 << 30}\n")
+    assert budget.machine_memory() == min(unlimited, 5 << 30)
+    monkeypatch.setattr(budget, "machine_memory", lambda: 10 << 30)
+    expected = divided(6 << 30, 1)
+    assert expected is not None
+    assert heap(session_memory(plan(tmp_path, ""), "local[1]", {}).conf) == expected.heap
+    monkeypatch.setattr(budget, "machine_memory", lambda: 1 << 30)  # it must run, somehow
+    assert session_memory(plan(tmp_path, ""), "local[4]", {}).master == "local[1]"
+
+
+def test_on_a_cluster_it_is_that_of_each_executor(tmp_path: Path) -> None:
+    found = session_memory(plan(tmp_path, ", memory: { limit: 2000M }"), "spark://host:7077", {})
+    assert found.conf == {"spark.executor.memory": "1200m", "spark.executor.memoryOverhead": "800m"}
+    assert session_memory(plan(tmp_path, ""), "spark://host:7077", {}).conf == {}
 
 
 def test_a_limit_that_spark_cannot_start_with(tmp_path: Path) -> None:
+    least = f"{floor() // MIB}M"
+    limited = plan(tmp_path, ", memory: { limit: 511M }")
+    for check in (check_limit, lambda plan: session_memory(plan, None, {})):
+        with pytest.raises(ClinkerError) as caught:
+            check(limited)
+        [found] = caught.value.diagnostics
+        assert (caught.value.exit_code, found.code) == (1, "E312") and found.span and least in (found.help or "")
     with pytest.raises(ClinkerError) as caught:
-        memory_settings(plan(tmp_path, ", memory: { limit: 511M }"), "local[*]", {})
+        check_limit(plan(tmp_path, ", memory: { limit: 4G }", 100 * MIB))
     [found] = caught.value.diagnostics
-    assert (caught.value.exit_code, found.code) == (1, "E312") and found.span and "512M" in (found.help or "")
+    assert found.span is None and f"--memory-limit {least}" in (found.help or "")
+    check_limit(plan(tmp_path, ""))

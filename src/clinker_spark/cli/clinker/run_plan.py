@@ -15,6 +15,7 @@ from clinker_spark.report.explain import explain
 from clinker_spark.report.explain_staging import staging_plan
 from clinker_spark.runtime.paths.checks import check_paths, listed_files
 from clinker_spark.runtime.paths.reservations import review
+from clinker_spark.runtime.run.memory import check_limit
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.staging.checks import check_staging
 
@@ -36,6 +37,7 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
         measure=options["report"] is not None,
     )
     if plan is not None and options["dry_run"]:
+        check_limit(plan)
         show_warnings(_checked_paths(plan, run_options))
         if options["preview"] is None:
             click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")

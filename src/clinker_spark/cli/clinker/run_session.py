@@ -20,7 +20,7 @@ from clinker_spark.report.page.run_page import write_page
 from clinker_spark.report.progress import reporter
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.sources import discover
-from clinker_spark.runtime.run.memory import memory_settings
+from clinker_spark.runtime.run.memory import few_arenas, session_memory
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.preview import preview
@@ -70,19 +70,20 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
     """A session as the options ask for it. Raises `ClinkerError` when Spark cannot start."""
     spark = find_workspace(pipeline).config.spark
     conf = {**spark.conf, **spark_settings(options["conf"], ClinkerError)}
-    threads = plan.file.settings.concurrency.threads
-    default = f"local[{threads}]" if threads else "local[*]"
     start = [_SHORT_RUN] if _is_short(plan, options) else []
     if "Archive" not in conf.get("spark.driver.extraJavaOptions", ""):  # the user has an archive of their own
         start.append(archive_options())
     remote = options["remote"] or (None if options["master"] else spark.remote)
-    master = options["master"] or spark.master or default
+    master = options["master"] or spark.master
     if remote is None:
-        conf |= memory_settings(plan, master, conf)
+        memory = session_memory(plan, master, conf)
+        master, conf = memory.master, {**memory.conf, **conf}
+        start.append(memory.java_options)
+        few_arenas()
     if not options["verbose"]:
         logging.disable(logging.CRITICAL)  # Py4J would tell of every call that a lost JVM does not answer
     return session(
-        master,
+        master or "local[*]",
         app_name=f"clinker: {plan.file.settings.name}",
         conf=conf,
         verbose=options["verbose"],

@@ -16,7 +16,7 @@ FanoutPolicy = Literal["any", "all", "primary"]
 
 
 def _without_default(schema: dict[str, Any]) -> None:
-    """A limit that is not given is Spark's business; the default of the model stands for that."""
+    """A limit that is not given is a share of the machine; the default of the model stands for that."""
     schema.pop("default", None)
 
 
@@ -24,11 +24,17 @@ class Memory(Model):
     """How much memory the run may use, and what happens when it comes near the limit."""
 
     limit: Size = Field(default=512 * 1024**2, json_schema_extra=_without_default)
-    """The memory of Spark's own process, such as 2G; on a cluster, that of each executor. By default Spark's own."""
+    """The memory of the run, such as 2G: all processes together, or on a cluster those of each executor. By default
+    60 % of what the machine has."""
     backpressure: Literal["pause", "spill", "both"] = "pause"
     """Near the limit: pause the sources, spill to disk, or both."""
     resume_threshold: Float = 0.70
     """The share of the limit below which paused sources go on; between 0 and 0.80."""
+
+    @property
+    def declared_limit(self) -> int | None:
+        """The limit, if there is one."""
+        return self.limit if "limit" in self.model_fields_set else None
 
     def check(self) -> Iterator[Finding]:
         if not 0 < self.resume_threshold < 0.80:

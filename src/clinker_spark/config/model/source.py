@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -24,6 +24,9 @@ from clinker_spark.config.patterns import glob_problem, regex_problem
 from clinker_spark.config.values import Bool, Count, Duration, Moment, Size, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind, Type
+
+if TYPE_CHECKING:
+    from clinker_spark.dataset.selection import Query
 
 MATCHERS = ("path", "glob", "regex", "paths")
 _SEARCH_KEYS = ("exclude", "modified_after", "modified_before", "min_size", "max_size")
@@ -268,7 +271,65 @@ class ParquetSource(SourceConfig):
         yield from without_effect(self, ("compression",), "Parquet files say themselves how they are compressed")
 
 
-AnySource = CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource
+class DatasetSource(SourceConfig):
+    """A dataset, a recording of many entities over time: the state of everything at each moment."""
+
+    type: Literal["dataset"]
+    """The file format."""
+    index: Words | None = None
+    """The index that orders the rows; without one, there is a row of static values for each segment."""
+    entities: Annotated[tuple[Words, ...], ONE_OR_MORE] = ()
+    """Which entities: paths, or patterns such as /arm/**; all, if none are named."""
+    segments: Annotated[tuple[Words, ...], ONE_OR_MORE] | None = None
+    """Which segments; all, if none are named."""
+    range: Annotated[tuple[Any, ...], Field(min_length=2, max_length=2)] | None = None
+    """The first and the last index value, both included; null is open: [30, null]."""
+    values: Annotated[tuple[Any, ...], Field(min_length=1)] | None = None
+    """Rows at exactly these index values."""
+    fill_latest_at: Bool = False
+    """Fill cells with the newest value up to their row."""
+    origin_time: Bool = False
+    """For each value a column with the time at which it was logged: /arm:v@origin_time."""
+    row_ids: Bool = False
+    """For each value a column with the number of its event: /arm:v@row_id."""
+    all_values: Bool = False
+    """Arrays of all values of one time, not only the last."""
+
+    def check(self) -> Iterator[Finding]:
+        yield from super().check()
+        yield from without_effect(self, ("compression",), "the chunks of a dataset are compressed as they are")
+        for key in ("glob", "regex", "paths"):
+            if getattr(self, key) is not None:
+                help_text = "write path: and the folder of the dataset"
+                yield Finding("E210", f"a dataset is one folder, and has no '{key}'", (key,), help_text, on_key=True)
+        if self.index is None:
+            yield from without_effect(self, ("range", "values", "origin_time"), "there is no 'index'")
+
+    @property
+    def options(self) -> DatasetSource:
+        """What the reader is asked for stands beside the other keys."""
+        return self
+
+    def query(self, columns: tuple[str, ...] | None = None) -> Query:
+        """What is asked of the dataset."""
+        from clinker_spark.dataset.selection import Query  # NumPy and Arrow: not for reading a file
+
+        span = None if self.range is None or self.index is None else (self.range[0], self.range[1])
+        return Query(
+            self.index,
+            self.entities,
+            self.segments,
+            span,
+            self.values if self.index is not None else None,
+            self.fill_latest_at,
+            columns,
+            self.origin_time,
+            self.row_ids,
+            self.all_values,
+        )
+
+
+AnySource = CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource | DatasetSource
 
 
 class SourceNode(NodeModel):

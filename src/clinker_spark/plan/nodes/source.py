@@ -18,6 +18,10 @@ _PACKED = 10
 _PACKED_NAMES = (".gz", ".zst", ".bz2", ".lz4", ".snappy", ".xz", ".zip")
 
 
+TYPED = ("parquet", "dataset")
+"""Formats whose values have types: few of them can be wrong."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SourcePlan(PlanNode):
     """Reads files. `config` is the model with the format, the matcher and the options."""
@@ -52,7 +56,7 @@ class SourcePlan(PlanNode):
 
     @property
     def can_fail(self) -> bool:
-        return str(self.config.type) != "parquet" or any(checked_in_parquet(column) for column in self.columns)
+        return str(self.config.type) not in TYPED or any(checked_in_parquet(column) for column in self.columns)
 
     @property
     def holder(self) -> Holder:
@@ -94,6 +98,8 @@ class SourcePlan(PlanNode):
     @property
     def python_reasons(self) -> tuple[str, ...]:
         kind = str(self.config.type)
+        if kind == "dataset":
+            return ("rows of a dataset are assembled by Python",)
         return () if kind == "parquet" else (f"{kind} files are parsed by Python",)
 
     def in_order(self, before: Sequence[bool]) -> bool:

@@ -2,7 +2,7 @@
 
 A node is *streaming* when what it makes goes on as it comes: Spark fuses it with whoever reads it. It is *materialized*
 when it must see all records before the first one leaves it, or when its records cross a boundary between stages: a
-shuffle, or a broadcast to all tasks. Each such crossing is a slot.
+shuffle, a broadcast to all tasks, or what is kept for several outputs. Each such crossing is a slot.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from clinker_spark.plan.memory import SORT, Holder
 from clinker_spark.plan.nodes.base import PlanNode
 
 STREAMING, MATERIALIZED = "streaming", "materialized"
+KEPT = "kept"
 
 
 def find_buffers(plan: Plan, facts: Facts) -> Facts:
     holders = {node.name: _holder(node, facts) for node in plan.nodes}
-    edges = tuple(replace(edge, slot=slot) for slot, edge in enumerate(_edges(plan, facts)))
+    edges = tuple(_numbered(_edges(plan, facts)))
     waiting = {edge.producer for edge in edges}
     buffers = {
         # Nothing waits after an output: its file is not memory.
@@ -49,5 +50,14 @@ def _edges(plan: Plan, facts: Facts) -> Iterator[BufferEdge]:
         for reader in dict.fromkeys(plan.readers(producer.name)):
             for i, ref in enumerate(reader.inputs):
                 how = "shuffle" if reader.name in facts.order.sorts else reader.moved(i)
+                how = KEPT if producer.name in facts.order.materialized else how
                 if ref.node == producer.name and how is not None:
                     yield BufferEdge(producer.name, ref.port, reader.name, 0, how)
+
+
+def _numbered(edges: Iterator[BufferEdge]) -> Iterator[BufferEdge]:
+    """What is kept is one slot for all of its readers."""
+    slots: dict[object, int] = {}
+    for edge in edges:
+        place = (edge.producer, edge.port) if edge.how == KEPT else edge
+        yield replace(edge, slot=slots.setdefault(place, len(slots)))

@@ -1,4 +1,4 @@
-"""What is kept and what is made again, when outputs are written without the groups that failed."""
+"""What is kept and what is made again, when several outputs read it (decision 0020)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from clinker_spark.plan.graph import Plan
 
 
 def find_materialized(plan: Plan, facts: Facts) -> Facts:
-    """The nodes whose records are kept while the outputs are written again: those that several outputs read, and that
-    a shuffle made. All others are made again for each output: to keep a record costs about as much as to read it."""
+    """The nodes whose records are kept until their last reader is done: those that several outputs read, and that a
+    shuffle made. All others are made again for each output: to keep a record costs about as much as to read it."""
     if len(plan.outputs) < 2 or not facts.order.exchanges:
         return facts
     outputs = Counter(node.name for output in plan.outputs for node in plan.upstream(output.name))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from clinker_spark.core.types import Kind
 from clinker_spark.plan.facts import Facts
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import TYPED
 
 ONE_TEXT = (Kind.INT, Kind.STRING, Kind.DATE, Kind.BOOL)
 """Keys of these kinds are equal if their texts are: 0.0 and -0.0 are one key with two."""
@@ -38,4 +39,4 @@ def _writes_every_record(plan: Plan) -> bool:
     [output] = plan.outputs
     config = output.config
     several = config.split is not None or output.per_file
-    return not (several or config.sort_order or config.type == "parquet")
+    return not (several or config.sort_order or config.type in TYPED)

@@ -37,9 +37,8 @@ def rank(candidate: Candidate, headroom: int | None) -> tuple[bool, int, int, in
 
 
 def find_launch_order(plan: Plan, facts: Facts) -> Facts:
-    memory = plan.file.settings.memory
     # A limit that nobody wrote is that of the machine, and plans are the same on all machines.
-    headroom = int(memory.limit * SOFT) if "limit" in memory.model_fields_set else None
+    headroom = None if plan.memory_limit is None else int(plan.memory_limit * SOFT)
     jobs = sorted((_job(plan, facts, output) for output in plan.outputs), key=lambda job: rank(job, headroom))
     order = tuple(job.name for job in jobs)
     kinds = {output.name: output.job_kind for output in plan.outputs}

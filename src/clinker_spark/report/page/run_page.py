@@ -29,7 +29,7 @@ _SHOWN_CELLS = 8
 def write_page(place: Path, plan: Plan, report: RunReport) -> None:
     """Write the page of a run whose outputs are published. Raises `IoError`."""
     found = [reason for path in report.letter_paths for reason in reasons(read_letters(path))]
-    page = RunPage(plan, report, explain(plan, "text"), found)
+    page = RunPage(plan, report, explain(plan, "text"), found, plan.memory_limit)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         replace_file(place, page.html().encode())

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clinker_spark.plan.graph import Plan
-from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.plan.nodes.source import TYPED, SourcePlan
 from clinker_spark.runtime.discover.sources import discover, is_remote
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.spark.remote_files import RemoteFiles
@@ -28,7 +28,7 @@ def with_copies(
     spark: SparkSession, node: SourcePlan, files: tuple[SourceFile, ...], folder: str | Path
 ) -> tuple[SourceFile, ...]:
     """The files with copies of the remote ones, except those that Spark reads itself. Raises `IoError`."""
-    if node.config.type == "parquet" or not any(is_remote(file.path) for file in files):
+    if node.config.type in TYPED or not any(is_remote(file.path) for file in files):
         return files
     storage = remote_files(spark)
     if storage is None:

@@ -73,6 +73,8 @@ def is_remote(path: str) -> bool:
 
 def _named(node: SourcePlan, base: Path, name: str, i: int, remote: RemoteFiles | None) -> SourceFile:
     key: tuple[str | int, ...] = ("config", "path") if node.config.path is not None else ("config", "paths", i)
+    if node.config.type == "dataset":
+        return _dataset(node, base, name)
     if is_remote(name) and remote is None:
         return SourceFile(name, name)
     if is_remote(name):
@@ -97,6 +99,24 @@ def _named(node: SourcePlan, base: Path, name: str, i: int, remote: RemoteFiles 
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         finding = node.diagnostic("E229", f"cannot read '{name}': {reason}", *key, help=_meant(path, base))
         raise (NoFiles if isinstance(error, FileNotFoundError) else IoError)([finding]) from None
+
+
+def _dataset(node: SourcePlan, base: Path, name: str) -> SourceFile:
+    """A dataset is its catalogue: whoever imports into it replaces that."""
+    from clinker_spark.dataset.errors import DatasetError  # Arrow is slow to load, and few pipelines read datasets
+    from clinker_spark.dataset.manifest import CATALOGUE, Dataset
+
+    place = name if is_remote(name) else str(base / name.removeprefix("file://"))
+    try:
+        catalogue = Dataset.open(place).catalogue
+        size = sum(segment.size for segment in catalogue.segments.values())
+        if is_remote(name):
+            return SourceFile(name, name, size)
+        path = os.path.join(os.path.abspath(place), CATALOGUE)
+        return SourceFile(path, name, size, stamps=(Stamp.of(path),))
+    except DatasetError as error:
+        [found] = error.diagnostics
+        raise IoError([node.diagnostic(found.code, found.message, "config", "path", help=found.help)]) from None
 
 
 def _is_text(name: str) -> bool:

@@ -18,7 +18,7 @@ from clinker_spark.config.templates import PER_FILE, Token, parse_template
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
-from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.plan.nodes.source import TYPED, SourcePlan
 from clinker_spark.plan.passes.all import with_facts
 
 APPENDABLE = ("csv", "json", "fixed_width")
@@ -56,8 +56,8 @@ def _source(node: SourcePlan) -> SourcePlan:
 
 
 def as_json(node: SourcePlan) -> bool:
-    """Are the records of a source fed as JSON? XML and Parquet have nulls and arrays, which CSV does not have."""
-    return node.config.type in ("json", "xml", "parquet")
+    """Are the records of a source fed as JSON? XML and typed formats have nulls and arrays, which CSV does not have."""
+    return node.config.type in ("json", "xml", *TYPED)
 
 
 def check_parts(plan: Plan) -> None:

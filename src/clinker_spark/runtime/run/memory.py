@@ -1,28 +1,89 @@
-"""The memory of the Spark that is started for a pipeline."""
+"""The Spark that is started for a pipeline: how many tasks it runs at once, and how much memory each part of it gets.
+
+`memory.limit` covers the whole process tree (`plan.budget` divides it). On a cluster it is that of each executor, whose
+Python workers and overhead are part of it.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.budget import LARGE, MIB, cores, floor, run_budget
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.memory import shown_size
 
-LEAST_MEMORY = 512 << 20
-"""Spark keeps 300 MB for itself, and wants half as much again."""
+_LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
+_COLLECTOR = "-XX:+UseSerialGC"
+"""It has no tables and threads of its own."""
+_FRUGAL = "-XX:ReservedCodeCacheSize=96m -XX:MaxDirectMemorySize=64m"
+"""Room for code and buffers that suits one machine."""
+_RESERVED = 100 * MIB
+"""What Spark leaves of the heap to its own objects. Its 300 MB suit heaps of many gigabytes."""
+_EXECUTOR_SHARE = 0.6
+"""The part of an executor's memory that is its heap."""
+LEAST_EXECUTOR = 800 * MIB
+"""Spark starts no executor whose heap has less than 450 MB."""
 
 
-def memory_settings(plan: Plan, master: str, conf: Mapping[str, str]) -> dict[str, str]:
-    """What a declared `memory.limit` means for Spark: the heap of the driver, where the tasks run in it, or else that
-    of each executor. A setting that is given wins. Raises `ClinkerError` for a limit that no JVM can start with."""
-    settings = plan.file.settings
-    key = "spark.driver.memory" if master.startswith("local") else "spark.executor.memory"
-    declared = "memory" in settings.model_fields_set and "limit" in settings.memory.model_fields_set
-    if not declared or key in conf:
+@dataclass(frozen=True)
+class SessionMemory:
+    """What a session is started with."""
+
+    master: str
+    conf: dict[str, str] = field(default_factory=dict)
+    java_options: str = ""
+
+
+def session_memory(plan: Plan, master: str | None, conf: Mapping[str, str]) -> SessionMemory:
+    """The session for a pipeline; `master` is None if nobody chose one. A `spark.driver.memory` in `conf` wins. Raises
+    `ClinkerError` for a limit below what Spark needs."""
+    threads = plan.file.settings.concurrency.threads
+    wanted = master or (f"local[{threads}]" if threads else "local[*]")
+    local = _LOCAL.fullmatch(wanted)
+    if local is None:
+        return SessionMemory(wanted, _of_executors(plan, conf))
+    if "spark.driver.memory" in conf:
+        return SessionMemory(wanted)
+    check_limit(plan)
+    budget = run_budget(plan, cores() if local[1] == "*" else int(local[1] or 1))
+    settings = {"spark.driver.memory": f"{budget.heap // MIB}m"}
+    if budget.limit >= LARGE:
+        return SessionMemory(f"local[{budget.tasks}]", settings)
+    settings["spark.testing.reservedMemory"] = str(_RESERVED)
+    settings["spark.sql.execution.arrow.maxRecordsPerBatch"] = "2000"
+    collector = "" if "GC" in conf.get("spark.driver.extraJavaOptions", "") else _COLLECTOR
+    return SessionMemory(f"local[{budget.tasks}]", settings, f"{collector} {_FRUGAL}".strip())
+
+
+def check_limit(plan: Plan) -> None:
+    """Raises `ClinkerError` for a limit below what Spark needs on this machine. It starts nothing."""
+    if plan.memory_limit is not None and plan.memory_limit < floor():
+        raise ClinkerError([_too_small(plan, plan.memory_limit, floor())])
+
+
+def few_arenas() -> None:
+    """Programs that this process starts take memory from few places: else each thread of the JVM has 64 MB of its
+    own to take it from, of which little comes back."""
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+
+
+def _of_executors(plan: Plan, conf: Mapping[str, str]) -> dict[str, str]:
+    limit = plan.memory_limit
+    if limit is None or "spark.executor.memory" in conf:
         return {}
-    limit = settings.memory.limit
-    if limit < LEAST_MEMORY:
-        message = f"Spark cannot start with {limit:,} bytes of memory"
-        help_text = f"write at least {LEAST_MEMORY >> 20}M"
-        path = ("pipeline", "memory", "limit")
-        raise ClinkerError([plan.file.diagnostic("E312", message, path, help_text)])
-    return {key: f"{limit >> 20}m"}
+    if limit < LEAST_EXECUTOR:
+        raise ClinkerError([_too_small(plan, limit, LEAST_EXECUTOR)])
+    heap = int(limit * _EXECUTOR_SHARE) // MIB
+    return {"spark.executor.memory": f"{heap}m", "spark.executor.memoryOverhead": f"{limit // MIB - heap}m"}
+
+
+def _too_small(plan: Plan, limit: int, least: int) -> Diagnostic:
+    message = f"a memory limit of {shown_size(limit)} is too small: Spark and its workers need {shown_size(least)}"
+    if limit != plan.file.settings.memory.declared_limit:
+        return Diagnostic("E312", message, help=f"--memory-limit {least // MIB}M, or more")
+    return plan.file.diagnostic("E312", message, ("pipeline", "memory", "limit"), f"write at least {least // MIB}M")

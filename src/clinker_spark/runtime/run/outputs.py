@@ -154,9 +154,18 @@ class Outputs:
             self.state.expects_failures()
         report.dropped = counts.get("dropped", 0)
         self.state.note_output(node.name, report)
+        self._release()
         self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
         if self.again or not self.state.holds_groups:  # else lines may be cut out, or it is written again
             self.finish(node.name)
+
+    def _release(self) -> None:
+        """Let go of what was kept for outputs that are all written."""
+        plan, memo = self.state.plan, self.state.builder.memo
+        for name in list(memo.stored):
+            readers = [output.name for output in plan.outputs if plan[name] in plan.upstream(output.name)]
+            if self.state.outcome.written.keys() >= set(readers):
+                memo.release(name)
 
     def _can_wait(self, node: OutputPlan) -> bool:
         """Have records failed on the way to an output before this one? Then all outputs are written without their

@@ -109,7 +109,9 @@ class RunState:
     @cached_property
     def builder(self) -> Builder:
         """The last pass that wrote outputs."""
-        return self.new_builder(Pass(Write(sets_aside=is_local(self.spark))))
+        # Small inputs share all rows that have several readers; where groups are watched, jobs do not build the same.
+        kept = () if self.inputs.small or self.holds_groups else self.plan.facts.order.materialized
+        return self.new_builder(Pass(Write(sets_aside=is_local(self.spark), materialized=kept)))
 
     def context(self) -> RunContext:
         """What passes that begin now have in common."""

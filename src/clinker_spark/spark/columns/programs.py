@@ -25,6 +25,7 @@ from clinker_spark.cxl.system import Context, default_context
 from clinker_spark.plan.columns import UNTRACED
 from clinker_spark.query.hidden import FIRST_COLUMN
 from clinker_spark.spark.columns.python_calls import python_column
+from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.columns.types import read_as
 from clinker_spark.spark.plan_cuts import EVERY, LONG, cut
 
@@ -111,11 +112,11 @@ def apply(
         arrival = quote(ARRIVAL_COLUMN)
         before = arrival if isinstance(df.schema[ARRIVAL_COLUMN].dataType, ArrayType) else f"array({arrival})"
         emitted[ARRIVAL_COLUMN] = f"concat({before}, array(coalesce({lowered.ordinal}, 0L)))"
-    columns = [F.expr(emitted.pop(name, quote(name))).alias(name) for name in kept if name != ERROR_COLUMN]
-    columns += [F.expr(text).alias(name) for name, text in emitted.items()]
+    columns = [named(emitted.pop(name, quote(name)), name) for name in kept if name != ERROR_COLUMN]
+    columns += [named(text, name) for name, text in emitted.items()]
     if lowered.error is not None:
-        columns.append(F.expr(lowered.error).alias(ERROR_COLUMN))
-    return df.select(*columns)
+        columns.append(named(lowered.error, ERROR_COLUMN))
+    return select_sql(df, columns)
 
 
 def apply_with_errors(program: Program, df: DataFrame, **options: Any) -> DataFrame:
@@ -174,27 +175,27 @@ def group(
     partials += [F.first(quote(name)).alias(name) for name in first_of]
     first = F.min(quote(ARRIVAL_COLUMN)).alias(FIRST_COLUMN)
     if identity is not None:
-        identity.given(df.withColumn(identity.name, _identity(keys)))
+        text = _identity([*(text for _, text in lowered.keys), *map(quote, also_by)])
+        identity.given(df.withColumn(identity.name, F.expr(text)))
         partials += [] if identity.traced is None else [F.max(identity.traced).alias(identity.name)]
     groups = run_steps(df.groupBy(*keys).agg(first, *partials), lowered.after.steps, context)
-    columns = [F.expr(text).alias(name) for name, text in lowered.after.outputs]
-    columns += [F.col(quote(name)) for name in (*also_by, *first_of)]
+    columns = [named(text, name) for name, text in lowered.after.outputs]
+    columns += [quote(name) for name in (*also_by, *first_of)]
     if identity is not None:
-        names = [name for name, _ in lowered.keys] + list(also_by)
-        text = _identity([F.col(quote(name)) for name in names])
+        text = _identity([quote(name) for name in (*(name for name, _ in lowered.keys), *also_by)])
         if identity.traced is not None:
-            text = F.when(F.col(quote(identity.name)), text).otherwise(F.concat(F.lit(UNTRACED), text))
-        columns.append(text.alias(identity.name))
-    columns.append(F.col(quote(FIRST_COLUMN)).alias(ARRIVAL_COLUMN))
+            text = f"CASE WHEN {quote(identity.name)} THEN {text} ELSE concat('{UNTRACED}', {text}) END"
+        columns.append(named(text, identity.name))
+    columns.append(named(quote(FIRST_COLUMN), ARRIVAL_COLUMN))
     if lowered.after.error is not None:
-        columns.append(F.expr(lowered.after.error).alias(ERROR_COLUMN))
-    return groups.select(*columns)
+        columns.append(named(lowered.after.error, ERROR_COLUMN))
+    return select_sql(groups, columns)
 
 
-def _identity(keys: Sequence[Column]) -> Column:
-    """Keys as one text, nulls included."""
-    fields = [key.cast("string").alias(f"k{i}") for i, key in enumerate(keys)]
-    return F.to_json(F.struct(*fields), {"ignoreNullFields": "false"}) if fields else F.lit("{}")
+def _identity(keys: Sequence[str]) -> str:
+    """SQL for keys as one text, nulls included."""
+    fields = ", ".join(f"'k{i}', CAST({key} AS STRING)" for i, key in enumerate(keys))
+    return f"to_json(named_struct({fields}), map('ignoreNullFields', 'false'))" if keys else "'{}'"
 
 
 def run_steps(df: DataFrame, steps: Sequence[Step], context: Context, counter: Counter | None = None) -> DataFrame:
@@ -203,7 +204,7 @@ def run_steps(df: DataFrame, steps: Sequence[Step], context: Context, counter: C
         match step:
             case Project(columns=columns, dead=dead):
                 rest = f"* EXCEPT ({', '.join(map(quote, dead))})" if dead else "*"
-                df = df.select(F.expr(rest) if dead else "*", *[F.expr(text).alias(name) for name, text in columns])
+                df = select_sql(df, [rest, *(named(text, name) for name, text in columns)])
             case Where(condition=condition):
                 df = df.where(condition) if counter is None else counter.where(df, step)
             case FanOut():

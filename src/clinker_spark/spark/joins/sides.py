@@ -24,6 +24,7 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
 from clinker_spark.plan.run_statistics import MOST_SHOWN, Sketch
 from clinker_spark.spark.columns.programs import apply, lower, run_steps
+from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.columns.types import read_as
 from clinker_spark.spark.operators.stream import Stream
 
@@ -216,16 +217,16 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
         frame = frame.where(F.col(quote(_ONLY))).drop(_ONLY)
         build = replace(build, flow=builder.ledger.unknown(f"{node.name}.chosen of {step.build}"))
     frame = builder.settle(node, builder.mark(node, build.over(frame)), f"keys of {step.build}").frame
-    place = F.col(quote(ARRIVAL_COLUMN))
+    place = quote(ARRIVAL_COLUMN)
     if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
-        place = F.array(place)
-    kept = [F.col(quote(name)) for name in frame.columns if name.startswith((f"{step.build}.", JOIN_PREFIX))]
+        place = f"array({place})"
+    kept = [quote(name) for name in frame.columns if name.startswith((f"{step.build}.", JOIN_PREFIX))]
     if node.config.propagate_ck.keys != "driver":
         keys = [name for name in frame.columns if name.startswith(CK_PREFIX)]
-        kept += [F.col(quote(name)).alias(f"{MATCHED_PREFIX}{step.build}.{name}") for name in keys]
+        kept += [named(quote(name), f"{MATCHED_PREFIX}{step.build}.{name}") for name in keys]
     if builder.traces and node.match != "collect":
-        kept.append(F.col(quote(ORIGIN_COLUMN)).alias(f"{MATCHED_PREFIX}{step.build}.{ORIGIN_COLUMN}"))
-    frame = frame.select(*kept, place.alias(place_column(step)))
+        kept.append(named(quote(ORIGIN_COLUMN), f"{MATCHED_PREFIX}{step.build}.{ORIGIN_COLUMN}"))
+    frame = select_sql(frame, [*kept, named(place, place_column(step))])
     frame = _comparable(frame, step, left=False)
     if builder.finds or step.strategy not in SKETCHED:
         return frame

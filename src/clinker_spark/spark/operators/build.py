@@ -25,7 +25,7 @@ from clinker_spark.spark.operators.memo import Memo, Ports
 from clinker_spark.spark.operators.metrics import Metrics
 from clinker_spark.spark.operators.passes import Pass, RunContext
 from clinker_spark.spark.operators.source_columns import read_columns
-from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream, failed
+from clinker_spark.spark.operators.stream import DOCUMENT_BITS, FAILED, Stream
 from clinker_spark.spark.operators.table import operator_of
 from clinker_spark.spark.plan_cuts import cut
 from clinker_spark.spark.rejects.collected import Rejects, SetAside
@@ -109,7 +109,7 @@ class Builder:
                 continue
             built = self._build(self.plan[name])
             if self.asked.materializes(name):
-                built = {port: stream.over(self.memo.store(stream.frame)) for port, stream in built.items()}
+                built = {port: stream.over(self.memo.store(name, stream.frame)) for port, stream in built.items()}
             self.memo.built[name] = built
         return self.memo.built[ref.node][ref.port]
 
@@ -167,10 +167,10 @@ class Builder:
         stream = replace(stream, carried=tuple(dict.fromkeys((*stream.carried, node.name))))
         if not self.finds:
             return stream
-        here = F.when(failed(), F.lit(self.plan.places[node.name]))
+        here = f"CASE WHEN {FAILED} THEN {self.plan.places[node.name]} END"
         if STAGE_COLUMN in stream.frame.columns:
-            here = F.coalesce(F.col(quote(STAGE_COLUMN)), here)
-        marked = stream.over(stream.frame.withColumn(STAGE_COLUMN, here))
+            here = f"coalesce({quote(STAGE_COLUMN)}, {here})"
+        marked = stream.over(stream.frame.withColumn(STAGE_COLUMN, F.expr(here)))
         # Each mark looks at the errors of all nodes before it: put together by Spark, they would double with each one.
         return marked.over(cut(marked.frame)) if len(stream.carried) % MARKS == 0 else marked
 
@@ -184,7 +184,7 @@ class Builder:
         rows, gone = count(f"{name}: rows"), count(f"{name}: failed")
         if self.finds:
             if self.asked.suspects(name):
-                self.rejects.failures.append(SetAside(frame.where(failed()), node, stream, name))
+                self.rejects.failures.append(SetAside(frame.where(FAILED), node, stream, name))
         else:
             frame = self.metrics.count(name, frame, rows=F.count(F.lit(1)), failed=F.count(quote(ERROR_COLUMN)))
             where = "" if place is None else f" ({place})"
@@ -192,7 +192,7 @@ class Builder:
             self.ledger.law(node.name, what, stream.flow, rows)
             self.ledger.entry(node.name).failed[name] = gone
         settled = replace(stream, flow=rows - gone, carried=(), pushes=False)
-        return settled.over(frame.where(~failed())).without(ERROR_COLUMN, STAGE_COLUMN)
+        return settled.over(frame.where(f"NOT {FAILED}")).without(ERROR_COLUMN, STAGE_COLUMN)
 
     def absorb(self, node: PlanNode, stream: Stream, place: str) -> Stream:
         """An input whose records do not leave the node as they came: they end here, so it is known how many."""

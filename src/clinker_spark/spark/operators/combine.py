@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
@@ -34,6 +34,7 @@ from clinker_spark.plan.ledger import Flow, count
 from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.columns.programs import apply
+from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.joins.as_of import join_latest
 from clinker_spark.spark.joins.range import join_range
 from clinker_spark.spark.joins.sides import (
@@ -90,19 +91,19 @@ def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> 
     """The correlation columns that the result carries: those of the driver, or else of the matched record."""
     wanted = builder.plan.facts.correlation.keys[node.name].columns
     names = [n for n in frame.columns if not n.startswith((CK_PREFIX, MATCHED_PREFIX, BUILT_COLUMN)) or n in wanted]
-    columns = [F.col(quote(name)) for name in names]
+    columns = [quote(name) for name in names]
     for name in wanted:
         if name not in frame.columns:
             options = [f"{MATCHED_PREFIX}{step.build}.{name}" for step in node.steps]
-            there = [F.col(quote(option)) for option in options if option in frame.columns]
+            there = [quote(option) for option in options if option in frame.columns]
             if there:
-                columns.append(F.coalesce(*there).alias(name))
+                columns.append(named(f"coalesce({', '.join(there)})", name))
     origins = [n for n in frame.columns if n.startswith(MATCHED_PREFIX) and n.endswith(ORIGIN_COLUMN)]
     if origins:
-        built = F.filter(F.array(*[F.col(quote(n)) for n in origins]), lambda origin: origin["source"].isNotNull())
-        before = [F.col(quote(BUILT_COLUMN))] if BUILT_COLUMN in frame.columns else []
-        columns.append(F.concat(*before, built).alias(BUILT_COLUMN))
-    return frame.select(*columns)
+        built = f"filter(array({', '.join(map(quote, origins))}), origin -> origin.source IS NOT NULL)"
+        before = f"{quote(BUILT_COLUMN)}, " if BUILT_COLUMN in frame.columns else ""
+        columns.append(named(f"concat({before}{built})", BUILT_COLUMN))
+    return select_sql(frame, columns)
 
 
 def _with_lifted(builder: Builder, node: CombinePlan, step: CombineStep, frame: DataFrame) -> DataFrame:
@@ -124,7 +125,7 @@ def _with_lifted(builder: Builder, node: CombinePlan, step: CombineStep, frame: 
 def _qualified(frame: DataFrame, qualifier: str) -> DataFrame:
     """Columns as the programs of a combine call them; hidden ones keep their names."""
     names = {name: name if name.startswith("$") else f"{qualifier}.{name}" for name in frame.columns}
-    return frame.select(*[F.col(quote(old)).alias(new) for old, new in names.items()])
+    return select_sql(frame, [named(quote(old), new) for old, new in names.items()])
 
 
 def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, build: Stream) -> Stream:
@@ -208,18 +209,18 @@ def _one_of_each_key(build: DataFrame, sides: Sides) -> DataFrame:
     """The first record of each key, or all of them as an array.
 
     Spark joins what a window leaves without moving it once more."""
-    keys = [F.col(quote(name)) for name in sides.build_keys]
-    there: Column = F.lit(True)
-    for key in keys:
-        there = there & key.isNotNull()
+    keys = [quote(name) for name in sides.build_keys]
     most = 1 if sides.match == "first" else COLLECT_LIMIT
     number = f"{JOIN_PREFIX}n"
-    window = Window.partitionBy(*keys).orderBy(F.col(quote(sides.place)))
-    kept = build.where(there).withColumn(number, F.row_number().over(window)).where(F.col(quote(number)) <= most)
+    window = f"PARTITION BY {', '.join(keys) or '1'} ORDER BY {quote(sides.place)}"
+    there = build.where(" AND ".join(["TRUE", *(f"{key} IS NOT NULL" for key in keys)]))
+    kept = there.withColumn(number, F.expr(f"row_number() OVER ({window})")).where(f"{quote(number)} <= {most}")
     kept = kept.drop(number)
     if sides.match == "first":
         return kept
-    return kept.groupBy(*keys).agg(sides.matches().alias(sides.array), *sides.matched_keys(kept).values())
+    return kept.groupBy(*[F.col(key) for key in keys]).agg(
+        sides.matches().alias(sides.array), *sides.matched_keys(kept).values()
+    )
 
 
 def _fail_misses(frame: DataFrame, node: CombinePlan, step: CombineStep) -> DataFrame:
@@ -238,16 +239,15 @@ def _no_matches(step: CombineStep) -> Column:
 def _with_order(frame: DataFrame, node: CombinePlan, step: CombineStep) -> DataFrame:
     """Without what only the join needed. The order of the pairs is that of the driver, then that of the build."""
     names = [name for name in frame.columns if not name.startswith(JOIN_PREFIX) and name != ARRIVAL_COLUMN]
-    columns = [F.col(quote(name)) for name in names]
+    columns = [quote(name) for name in names]
     if ARRIVAL_COLUMN in frame.columns:
-        arrival = F.col(quote(ARRIVAL_COLUMN))
+        arrival = quote(ARRIVAL_COLUMN)
         if node.match == "all":
             if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
-                arrival = F.array(arrival)
-            place = F.col(quote(place_column(step)))
-            arrival = F.concat(arrival, F.coalesce(place, F.array().cast("array<bigint>")))
-        columns.append(arrival.alias(ARRIVAL_COLUMN))
-    return frame.select(*columns)
+                arrival = f"array({arrival})"
+            arrival = f"concat({arrival}, coalesce({quote(place_column(step))}, CAST(array() AS ARRAY<BIGINT>)))"
+        columns.append(named(arrival, ARRIVAL_COLUMN))
+    return select_sql(frame, columns)
 
 
 def _shaped(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
@@ -255,7 +255,7 @@ def _shaped(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
     assert node.program is not None
     frame = apply(node.program, frame, context=builder.context(node))
     hidden = [name for name in frame.columns if name.startswith("$") and name not in node.schema]
-    result = frame.select(*[F.col(quote(name)) for name in (*node.schema, *hidden)])
+    result = select_sql(frame, [quote(name) for name in (*node.schema, *hidden)])
     if node.config.max_output_rows is not None and not builder.finds:
         result = builder.metrics.count(f"{node.name}.pairs", result, pairs=F.count(F.lit(1)))
     return result

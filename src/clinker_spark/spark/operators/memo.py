@@ -32,18 +32,24 @@ class Memo:
     """Those of which a job has seen all groups."""
     shared: list[Shared] = field(default_factory=list)
     """Rows that several readers of one job have in common."""
-    stored: list[DataFrame] = field(default_factory=list)
-    """What is kept while it is read twice; whoever owns the builder lets it go."""
+    stored: dict[str, list[DataFrame]] = field(default_factory=dict)
+    """By node: what is kept while it is read twice; whoever owns the builder lets it go."""
 
     def share(self, frame: DataFrame) -> DataFrame:
         """Rows of one task, planned and computed once."""
         self.shared.append(Shared(frame.coalesce(1)))
         return self.shared[-1].frame
 
-    def store(self, frame: DataFrame) -> DataFrame:
-        """Rows that are kept when they are read for the first time."""
-        self.stored.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
-        return self.stored[-1]
+    def store(self, node: str, frame: DataFrame) -> DataFrame:
+        """Rows of a node that are kept when they are read for the first time."""
+        kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+        self.stored.setdefault(node, []).append(kept)
+        return kept
+
+    def release(self, node: str) -> None:
+        """Let go of what is kept of one node: its last reader is done."""
+        for frame in self.stored.pop(node, ()):
+            frame.unpersist()
 
     def forget(self) -> None:
         """The shared rows: the next job makes them anew, of what its sources hold then."""
@@ -52,9 +58,8 @@ class Memo:
 
     def let_go(self) -> None:
         """Of what is kept."""
-        for frame in self.stored:
-            frame.unpersist()
+        for node in list(self.stored):
+            self.release(node)
         for rows in self.shared:
             rows.unpersist()
-        self.stored.clear()
         self.shared.clear()

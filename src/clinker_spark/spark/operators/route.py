@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import PORT_COLUMN, PORT_PREFIX
 from clinker_spark.plan.ledger import total
 from clinker_spark.plan.nodes.route import RoutePlan
 from clinker_spark.spark.columns.programs import apply
+from clinker_spark.spark.columns.select import select_sql
 from clinker_spark.spark.operators.stream import Stream
 
 if TYPE_CHECKING:
@@ -46,18 +44,13 @@ def build_route(builder: Builder, node: RoutePlan) -> Ports:
         ledger.law(node.name, what, decided.flow, total(read))
     ports: Ports = {}
     for i, port in enumerate(node.ports):
-        frame = decided.frame.where(_takes(node, i)).select(*decided.columns(names))
+        frame = select_sql(decided.frame.where(_takes(node, i)), map(quote, names))
         ports[port] = Stream(frame, stream.in_place, port, flows[port])
     return ports
 
 
-def _takes(node: RoutePlan, port: int) -> Column:
+def _takes(node: RoutePlan, port: int) -> str:
     if not node.inclusive:
-        return F.col(quote(PORT_COLUMN)) == F.lit(port)
-    matches = [F.coalesce(F.col(quote(f"{PORT_PREFIX}{i}")), F.lit(False)) for i in range(len(node.conditions))]
-    if port < len(matches):
-        return matches[port]
-    none = ~matches[0]
-    for match in matches[1:]:
-        none = none & ~match
-    return none
+        return f"{quote(PORT_COLUMN)} = {port}"
+    matches = [f"coalesce({quote(f'{PORT_PREFIX}{i}')}, FALSE)" for i in range(len(node.conditions))]
+    return matches[port] if port < len(matches) else " AND ".join(f"NOT {match}" for match in matches)

@@ -62,7 +62,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     chosen = request.csv.chosen
     if chosen is not None and chosen.keep:
         # Failures and what is withheld are two readers of few records.
-        scan = replace(scan, frame=builder.memo.store(scan.frame))
+        scan = replace(scan, frame=builder.memo.store(node.name, scan.frame))
     builder.memo.scans[node.name] = scan
     assert scan.in_python == (node.name in builder.plan.facts.python), node.name
     frame = _counted(builder, node, scan)

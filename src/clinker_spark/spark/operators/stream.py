@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame
@@ -46,10 +45,12 @@ class Stream:
         return replace(self, frame=frame)
 
     def without(self, *names: str) -> Stream:
-        return self.over(self.frame.drop(*[F.col(quote(name)) for name in names if name in self.frame.columns]))
+        gone = [name for name in names if name in self.frame.columns]
+        return self.over(self.frame.drop(*gone)) if gone else self
 
-    def columns(self, names: Sequence[str]) -> list[Column]:
-        return [F.col(quote(name)) for name in names]
+
+FAILED = f"({quote(ERROR_COLUMN)} IS NOT NULL)"
+"""SQL: has the record failed?"""
 
 
 def failed() -> Column:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.hidden import ERROR_COLUMN, RANK_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
@@ -27,8 +28,9 @@ from clinker_spark.plan.columns import (
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.spark.columns.select import select_sql
 from clinker_spark.spark.operators.stream import failed
-from clinker_spark.spark.rejects.dirty_groups import key_text, writes_records_of
+from clinker_spark.spark.rejects.dirty_groups import key_sql, key_text, writes_records_of
 
 if TYPE_CHECKING:
     from clinker_spark.spark.operators.build import Builder
@@ -78,27 +80,24 @@ def _ids(ids: DataFrame, aggregate: str) -> DataFrame:
 
 def source_records(frame: DataFrame, stage: int) -> DataFrame:
     """The records as they were read, those of sources only."""
-    origin = F.col(quote(ORIGIN_COLUMN))
-    return frame.where(origin["source"].isNotNull()).select(
-        origin["source"].alias("source"),
-        origin["file"].alias("file"),
-        origin["row"].alias("row"),
-        F.lit(stage).alias("stage"),
-        F.col(quote(LETTER_COLUMN)).alias("letter"),
-        text_map(frame, CK_PREFIX).alias("keys"),
-    )
+    origin = quote(ORIGIN_COLUMN)
+    columns = [f"{origin}.{name} AS {name}" for name in ("source", "file", "row")]
+    columns += [f"{stage} AS stage", f"{quote(LETTER_COLUMN)} AS letter", f"{text_map(frame, CK_PREFIX)} AS keys"]
+    return select_sql(frame.where(f"{origin}.source IS NOT NULL"), columns)
 
 
-def text_map(frame: DataFrame, prefix: str) -> Column:
-    """The hidden columns with a prefix as a map of texts: keys, also those that are null; or groups, by the names of
-    their aggregates, without those that nothing can be retracted for."""
+def text_map(frame: DataFrame, prefix: str) -> str:
+    """SQL for the hidden columns with a prefix as a map of texts: keys, also those that are null; or groups, by the
+    names of their aggregates, without those that nothing can be retracted for."""
     names = [name for name in frame.columns if name.startswith(prefix)]
-    pairs: list[Column] = []
+    pairs: list[str] = []
     for name in names:
         key = name.removeprefix(prefix) if prefix == GROUP_PREFIX else name
-        pairs += [F.lit(key), key_text(frame, name)]
-    made = (F.create_map(*pairs) if pairs else F.create_map()).cast("map<string,string>")
-    return F.map_filter(made, lambda _, value: ~value.startswith(UNTRACED)) if prefix == GROUP_PREFIX else made
+        pairs += [sql_string(key), key_sql(frame, name)]
+    made = f"CAST(map({', '.join(pairs)}) AS MAP<STRING, STRING>)"
+    if not pairs or prefix != GROUP_PREFIX:
+        return made
+    return f"map_filter({made}, (name, text) -> NOT startswith(text, '{UNTRACED}'))"
 
 
 def group_text(keys: Column) -> Column:
@@ -156,7 +155,7 @@ def held_records(builder: Builder) -> DataFrame | None:
         frame = held.frame
         found.append(source_records(frame, builder.plan.nodes.index(held.node)))
         made = frame.where(F.col(quote(ORIGIN_COLUMN))["source"].isNull())
-        groups.append(made.select(text_map(frame, GROUP_PREFIX).alias("groups")))
+        groups.append(made.selectExpr(f"{text_map(frame, GROUP_PREFIX)} AS groups"))
         names |= {name.removeprefix(GROUP_PREFIX) for name in frame.columns if name.startswith(GROUP_PREFIX)}
     if not found:
         return None

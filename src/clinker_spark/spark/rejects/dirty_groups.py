@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType, FloatType
 
+from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import CK_PREFIX, HELD_COLUMN
 from clinker_spark.plan.facts import Keys
@@ -44,12 +45,12 @@ class DirtyGroups:
         """Which rows belong to groups of a source, by the fields `own` of its key that they have; None: surely none.
         `also` are keys that must be those of the failed record besides. The rows may get columns to know it by."""
         if self.frame is None:
-            found = [
-                _joined([key_text(rows, name) for name in columns]).isin(sorted(texts))
+            listed = [
+                f"{_joined([key_sql(rows, name) for name in columns])} IN ({', '.join(map(sql_string, sorted(texts)))})"
                 for columns, texts in self.texts(source, own, also)
             ]
-            return rows, reduce(Column.__or__, found) if found else None
-        found = []
+            return rows, F.expr(" OR ".join(listed)) if listed else None
+        found: list[Column] = []
         for number, (fields, shared, columns) in enumerate(_shapes(self.plan, source, own, also)):
             rows, mark = self._by_join(rows, source, fields, shared, columns, f"{HELD_COLUMN}.{source.index}.{number}")
             found.append(mark)
@@ -93,10 +94,13 @@ class DirtyGroups:
 
 def key_text(frame: DataFrame, name: str) -> Column:
     """A key as text. Both zeros are one key."""
-    column = F.col(quote(name))
-    if isinstance(frame.schema[name].dataType, DoubleType | FloatType):
-        column = column + F.lit(0.0)
-    return column.cast("string")
+    return F.expr(key_sql(frame, name))
+
+
+def key_sql(frame: DataFrame, name: str) -> str:
+    """SQL for that."""
+    zero = " + 0.0D" if isinstance(frame.schema[name].dataType, DoubleType | FloatType) else ""
+    return f"CAST({quote(name)}{zero} AS STRING)"
 
 
 def _shapes(
@@ -118,10 +122,10 @@ def joined_text(texts: Iterable[str | None]) -> str:
     return SEPARATOR.join(NULL if text is None else text for text in texts)
 
 
-def _joined(texts: Sequence[Column]) -> Column:
-    """`joined_text` on Spark."""
-    there = [F.coalesce(text, F.lit(NULL)) for text in texts]
-    return F.concat_ws(SEPARATOR, *there) if len(there) > 1 else there[0]
+def _joined(texts: Sequence[str]) -> str:
+    """SQL for `joined_text`."""
+    there = [f"coalesce({text}, {sql_string(NULL)})" for text in texts]
+    return f"concat_ws({sql_string(SEPARATOR)}, {', '.join(there)})" if len(there) > 1 else there[0]
 
 
 def dirty_groups(plan: Plan, letters: DataFrame) -> DataFrame:

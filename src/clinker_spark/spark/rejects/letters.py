@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
+from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
@@ -24,6 +25,7 @@ from clinker_spark.plan.columns import (
 )
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.rejects.collected import SetAside
@@ -52,42 +54,51 @@ def letters(builder: Builder, suspected: Callable[[SetAside], bool] = lambda pla
 
 def _letters(plan: Plan, found: SetAside) -> DataFrame:
     frame, stream = found.frame, found.stream
-    origin, error, stage = (F.col(quote(name)) for name in (ORIGIN_COLUMN, ERROR_COLUMN, STAGE_COLUMN))
-    tie: Column = F.array().cast("array<bigint>")
+    origin, error, stage = (quote(name) for name in (ORIGIN_COLUMN, ERROR_COLUMN, STAGE_COLUMN))
+    tie = "array()"
     if ARRIVAL_COLUMN in frame.columns:
-        arrival = F.col(quote(ARRIVAL_COLUMN))
-        tie = arrival if isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType) else F.array(arrival)
-    return frame.select(
-        origin["source"].alias("source"),
-        origin["file"].alias("file"),
-        origin["row"].alias("row"),
-        stage.alias("stage"),
-        F.lit(stream.route).cast("string").alias("route"),
-        _category(plan, stage, error["kind"], origin["source"]).alias("category"),
-        F.when(~error["field"].startswith("$"), error["field"]).alias("field"),  # not our own columns
-        error["value"].alias("value"),
-        error["message"].alias("message"),
-        F.col(quote(LETTER_COLUMN)).alias("letter"),
-        tie.cast("array<bigint>").alias("tie"),
-        text_map(frame, CK_PREFIX).alias("keys"),
-        text_map(frame, GROUP_PREFIX).alias("groups"),
-        F.lit(True).alias("trigger"),
-        (F.col(quote(BUILT_COLUMN)) if BUILT_COLUMN in frame.columns else F.array()).cast(BUILT_TYPE).alias("built"),
-    )
+        arrival = quote(ARRIVAL_COLUMN)
+        tie = arrival if isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType) else f"array({arrival})"
+    route = "NULL" if stream.route is None else sql_string(stream.route)
+    built = quote(BUILT_COLUMN) if BUILT_COLUMN in frame.columns else "array()"
+    columns = {
+        "source": f"{origin}.source",
+        "file": f"{origin}.file",
+        "row": f"{origin}.row",
+        "stage": stage,
+        "route": f"CAST({route} AS STRING)",
+        "category": _category(plan, stage, f"{error}.kind", f"{origin}.source"),
+        "field": f"CASE WHEN NOT startswith({error}.field, '$') THEN {error}.field END",  # not our own columns
+        "value": f"{error}.value",
+        "message": f"{error}.message",
+        "letter": quote(LETTER_COLUMN),
+        "tie": f"CAST({tie} AS ARRAY<BIGINT>)",
+        "keys": text_map(frame, CK_PREFIX),
+        "groups": text_map(frame, GROUP_PREFIX),
+        "trigger": "TRUE",
+        "built": f"CAST({built} AS {BUILT_TYPE})",
+    }
+    return select_sql(frame, [named(sql, name) for name, sql in columns.items()])
 
 
-def _category(plan: Plan, stage: Column, kind: Column, source: Column) -> Column:
+def _category(plan: Plan, stage: str, kind: str, source: str) -> str:
+    """SQL for the category of a failure."""
+
+    def at(places: Sequence[int]) -> str:
+        return f"{stage} IN ({', '.join(map(str, places))})"
+
+    as_is = f"{kind} IN ({', '.join(map(sql_string, AS_IS))})"
     own = [i for i, node in enumerate(plan.nodes) if node.category is None]
-    found = F.when(stage.isin(own) | kind.isin(*AS_IS), kind)
+    cases = [f"WHEN {at(own)} OR {as_is} THEN {kind}" if own else f"WHEN {as_is} THEN {kind}"]
     by_category: dict[tuple[str, str], list[int]] = {}
     for i, node in enumerate(plan.nodes):
         if node.category is not None and node.made_category is not None and node.category != PlanNode.category:
             by_category.setdefault((node.category, node.made_category), []).append(i)
     for (category, made), places in by_category.items():
         if made != category:
-            found = found.when(stage.isin(places) & source.isNull(), F.lit(made))
-        found = found.when(stage.isin(places), F.lit(category))
-    return found.otherwise(F.lit(PlanNode.category))
+            cases.append(f"WHEN {at(places)} AND {source} IS NULL THEN {sql_string(made)}")
+        cases.append(f"WHEN {at(places)} THEN {sql_string(category)}")
+    return f"CASE {' '.join(cases)} ELSE {sql_string(PlanNode.category or '')} END"
 
 
 def in_order(frame: DataFrame) -> DataFrame:

@@ -17,6 +17,7 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import BUILT_TYPE, CK_PREFIX, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.spark.columns.select import select_sql
 from clinker_spark.spark.rejects.correlated import text_map
 from clinker_spark.spark.rejects.dirty_groups import writes_records_of
 from clinker_spark.spark.rejects.letters import letters
@@ -76,8 +77,8 @@ def _records(frame: DataFrame, node: PlanNode, what: int, builder: Builder) -> D
     plain = [f"{origin}.{name}" for name in ("source", "file", "row")]
     plain += [f"{stage} AS stage", f"{quote(LETTER_COLUMN)} AS letter", f"{what} AS {WHAT}"]
     plain += [f"CAST(NULL AS {kind}) AS {name}" for name, kind in _NOTHING.items()]
-    maps = {"keys": text_map(frame, CK_PREFIX), "groups": text_map(frame, GROUP_PREFIX)}
-    return frame.withColumns(maps).selectExpr(*plain, *maps)
+    plain += [f"{text_map(frame, CK_PREFIX)} AS keys", f"{text_map(frame, GROUP_PREFIX)} AS groups"]
+    return select_sql(frame, plain)
 
 
 def run_again(table: DataFrame) -> pa.Table:

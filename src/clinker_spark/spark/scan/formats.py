@@ -15,6 +15,7 @@ READERS: dict[str, tuple[str, str]] = {
     "xml": ("clinker_spark.spark.scan.xml.source", "read_xml"),
     "fixed_width": ("clinker_spark.spark.scan.fixed.source", "read_fixed_width"),
     "parquet": ("clinker_spark.spark.scan.parquet.source", "read_parquet"),
+    "dataset": ("clinker_spark.spark.scan.dataset.source", "read_dataset"),
 }
 """Module and function of each; imported when a source of that format is built."""
 

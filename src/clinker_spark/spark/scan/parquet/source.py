@@ -27,7 +27,7 @@ from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """A file that Spark reads. A source's file is one of them, or a folder of them."""
 
     file: int
@@ -40,11 +40,11 @@ class _Part:
 def read_parquet(spark: SparkSession, request: ReadRequest) -> Scan:
     """The records of Parquet files. Raises InputError for files that cannot be read or do not fit the schema."""
     parts = _parts(spark, request)
-    _check(request, parts)
+    check_parts(request, parts)
     declared = {file_name(column) for column in request.columns}
     widened: tuple[str, ...] = ()
     if request.conventions.on_unmapped == "auto_widen":
-        names = (name for part in parts for name in _undeclared(part.schema, declared))
+        names = (name for part in parts for name in undeclared(part.schema, declared))
         widened = tuple(dict.fromkeys(names))
     fallible = any(
         column_problem(column, resolve(part.schema, file_name(column))) is not None
@@ -95,12 +95,12 @@ def _one_after_the_other(frames: list[DataFrame]) -> DataFrame:
 # ---------------------------------------------------------------- files
 
 
-def _parts(spark: SparkSession, request: ReadRequest) -> list[_Part]:
+def _parts(spark: SparkSession, request: ReadRequest) -> list[Part]:
     """Every file with its schema and, where positions or a limit need it, the number of its records."""
     counted = request.positions or request.limit is not None
     known: dict[str, st.StructType] = {}
     problems: list[Diagnostic] = []
-    found: list[_Part] = []
+    found: list[Part] = []
     for i, file in enumerate(request.files):
         try:
             for path in _paths(spark, file):
@@ -128,35 +128,35 @@ def _paths(spark: SparkSession, file: SourceFile) -> list[str]:
     return found
 
 
-def _part(spark: SparkSession, file: int, path: str, known: dict[str, st.StructType], *, counted: bool) -> _Part:
+def _part(spark: SparkSession, file: int, path: str, known: dict[str, st.StructType], *, counted: bool) -> Part:
     if "://" in path:
         frame = spark.read.parquet(path)
-        return _Part(file, path, frame.schema, frame.count() if counted else None)
+        return Part(file, path, frame.schema, frame.count() if counted else None)
     with pq.ParquetFile(path) as opened:
         # Spark starts a job to learn a schema. Files with the same one, as written, need one job together.
         written = str(opened.schema) + str(opened.schema_arrow.metadata)
         rows = opened.metadata.num_rows
     if written not in known:
         known[written] = spark.read.parquet(hadoop_path(path)).schema
-    return _Part(file, hadoop_path(path), known[written], rows)
+    return Part(file, hadoop_path(path), known[written], rows)
 
 
 # ---------------------------------------------------------------- columns
 
 
-def _undeclared(schema: st.StructType, declared: set[str]) -> list[str]:
+def undeclared(schema: st.StructType, declared: set[str]) -> list[str]:
     """Columns of which the schema names neither the whole nor a part."""
     heads = {name.split(".")[0] for name in declared}
     return [field.name for field in schema.fields if field.name not in declared and field.name not in heads]
 
 
-def _check(request: ReadRequest, parts: list[_Part]) -> None:
+def check_parts(request: ReadRequest, parts: list[Part]) -> None:
     """Does every file have the declared columns, in types that can be read as theirs?"""
     problems: list[Diagnostic] = []
     told: set[tuple[int, str]] = set()
     declared = {file_name(column) for column in request.columns}
 
-    def tell(part: _Part, about: str, found: Any) -> None:
+    def tell(part: Part, about: str, found: Any) -> None:
         if (part.file, about) not in told:  # parts of one folder are alike
             told.add((part.file, about))
             problems.extend(found)
@@ -178,7 +178,7 @@ def _check(request: ReadRequest, parts: list[_Part]) -> None:
                 help_text = "declare the type that the file has, and convert the values in a transform"
                 tell(part, column.name, [Diagnostic("E247", message, help=help_text)])
         if request.conventions.on_unmapped == "reject":
-            for extra in _undeclared(part.schema, declared):
+            for extra in undeclared(part.schema, declared):
                 tell(part, f"+{extra}", reject_undeclared(request, name, [extra]))
     if problems:
         raise InputError(problems)

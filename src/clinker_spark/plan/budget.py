@@ -1,0 +1,113 @@
+"""How the memory of a run is divided among the processes that share it.
+
+A limit covers the whole process tree: this process, the JVM with its heap and with what it needs besides, and a Python
+worker for each task that runs at the same time. What they need besides the heap was measured; the heap gets what is
+left, and as many tasks run at once as it has room for.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.memory import shown_size
+
+MIB = 1 << 20
+DEFAULT_SHARE = 0.60
+"""Without a limit: the share of the machine's memory that a run may use."""
+DRIVER = 140 * MIB
+"""This process."""
+JVM = 230 * MIB
+"""What the JVM needs besides its heap: classes, compiled code, threads, buffers."""
+LARGE = 4 << 30
+"""From this limit on, the JVM collects garbage with several threads, and keeps tables about its heap for that."""
+_TABLES = 0.05
+"""The share of such a limit that these tables take."""
+WORKER = 140 * MIB
+"""A Python worker that reads a source, and its part of the process that it is forked from."""
+HEAP = 256 * MIB
+"""The least heap: Spark's own objects take half of it."""
+TASK_HEAP = 64 * MIB
+"""What each further task needs of the heap to sort and add up before it must spill."""
+MOST_HEAP = 30 << 30
+"""Above this, pointers of the JVM are twice as long."""
+_CGROUP = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The parts of a limit, in bytes."""
+
+    limit: int
+    jvm: int
+    """What the JVM needs besides its heap."""
+    tasks: int
+    """How many run at once."""
+    heap: int
+
+    @property
+    def workers(self) -> int:
+        """All Python workers together."""
+        return self.tasks * WORKER
+
+    def __str__(self) -> str:
+        """`heap 374M, JVM besides 230M, 2 Python workers 280M, driver 140M`."""
+        several = "worker" if self.tasks == 1 else "workers"
+        return (
+            f"heap {shown_size(self.heap)}, JVM besides {shown_size(self.jvm)}, "
+            f"{self.tasks} Python {several} {shown_size(self.workers)}, driver {shown_size(DRIVER)}"
+        )
+
+
+def floor(tasks: int = 1) -> int:
+    """The least limit with which so many tasks can run, in whole megabytes."""
+    return DRIVER + JVM + HEAP + tasks * WORKER + (tasks - 1) * TASK_HEAP
+
+
+def divided(limit: int, most_tasks: int) -> Budget | None:
+    """The parts of a limit, with as many tasks as it has room for; None if there is no room for one.
+
+    >>> [divided(size * MIB, 8).tasks for size in (1024, 2048, 8192)]
+    [2, 7, 8]
+    """
+    if limit < floor():
+        return None
+    tasks = min(most_tasks, 1 + (limit - floor()) // (floor(2) - floor(1)))
+    jvm = JVM + (int(limit * _TABLES) if limit >= LARGE else 0)
+    heap = limit - DRIVER - jvm - tasks * WORKER
+    return Budget(limit, jvm, tasks, min(heap // MIB * MIB, MOST_HEAP))
+
+
+def machine_memory() -> int:
+    """What this machine has, or what the group of processes that we are in may use of it."""
+    found = [psutil.virtual_memory().total]
+    for name in _CGROUP:
+        try:
+            text = Path(name).read_text().strip()
+        except OSError:
+            continue
+        found += [int(text)] if text.isdigit() and int(text) else []
+    return min(found)
+
+
+def default_limit() -> int:
+    """The limit of a run that has none. It is never below what Spark can start with."""
+    return max(math.floor(machine_memory() * DEFAULT_SHARE), floor())
+
+
+def run_budget(plan: Plan, most_tasks: int) -> Budget:
+    """How the limit of a run, or that of the machine, is divided. A limit that is too small is taken for the least."""
+    limit = default_limit() if plan.memory_limit is None else max(plan.memory_limit, floor())
+    found = divided(limit, most_tasks)
+    assert found is not None
+    return found
+
+
+def cores() -> int:
+    """How many tasks could run at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,1 @@
+"""Datasets as sources of pipelines."""

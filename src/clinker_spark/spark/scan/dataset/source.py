@@ -1,0 +1,86 @@
+"""The rows of a dataset query as records of a source.
+
+They have types already, as those of Parquet files, and are checked and read by the same expressions. Each row knows its
+number, which Parquet files say themselves: where exact numbers are asked for, one task reads everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.selection import Query, layout_of
+from clinker_spark.spark.dataset.partitions import Partitions
+from clinker_spark.spark.scan.csv.header import file_name
+from clinker_spark.spark.scan.parquet.columns import PartFile, column_problem, projection, resolve
+from clinker_spark.spark.scan.parquet.source import Part, check_parts, undeclared
+from clinker_spark.spark.scan.record_source import parallelism_of
+from clinker_spark.spark.scan.request import ReadRequest, Scan
+from clinker_spark.spark.scan.scans import scan
+
+_METADATA = "_metadata"
+_NUMBERS = pa.struct([("row_index", pa.int64())])
+_PER_PARTITION = 1 << 33
+"""More rows than a partition has; with the 40 bits that a file has, a hundred partitions fit."""
+
+
+def read_dataset(spark: SparkSession, request: ReadRequest) -> Scan:
+    """The rows that the options ask for. Raises InputError when query, dataset and schema do not fit together."""
+    [file] = request.files
+    dataset = Dataset.open(file.origin.removesuffix("/dataset.json"))
+    asked: Query = request.options.query()
+    known = layout_of(dataset, asked).schema.names
+    names = [file_name(column) for column in request.columns]
+    widens = request.conventions.on_unmapped == "auto_widen"
+    if not widens and request.conventions.on_unmapped != "reject":
+        # A name may lead into a struct with dots: then the column is its beginning.
+        heads = {name if name in known else name.split(".")[0] for name in names}
+        asked = request.options.query(columns=tuple(name for name in known if name in heads) or tuple(known[:1]))
+    exact = request.positions or request.limit is not None
+    partitions = Partitions.of(dataset, asked, 1 if exact else min(parallelism_of(spark), 100))
+    schema = partitions.spark_schema
+    part = Part(0, file.path, schema, None)
+    check_parts(request, [part])
+    widened = tuple(undeclared(schema, set(names))) if widens else ()
+    fallible = any(column_problem(c, resolve(schema, file_name(c))) is not None for c in request.columns)
+    fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+    frame, here = scan(
+        spark,
+        len(partitions.groups),
+        [*fields, (_METADATA, "STRUCT<row_index: BIGINT>")],
+        lambda number: _numbered(partitions, number, request.limit),
+        progress=request.readers.progress,
+        meter=request.readers.meter,
+        here=request.readers.here,
+    )
+    columns = projection(request, PartFile(schema, 0, 0, 0), widened, fallible=fallible)
+    return Scan(
+        frame.selectExpr(*columns),
+        fallible,
+        in_python=True,
+        here=here,
+        widened=widened,
+        row_offsets=(0,) if request.positions else (),
+        splits=len(partitions.groups),
+    )
+
+
+def _numbered(partitions: Partitions, number: int, limit: int | None) -> Iterator[pa.RecordBatch]:
+    row = number * _PER_PARTITION
+    left = limit
+    for batch in partitions.read(number):
+        if left is not None:
+            batch = batch.slice(0, left)
+            left -= batch.num_rows
+        count = batch.num_rows
+        numbers = pa.StructArray.from_arrays([pa.array(np.arange(row, row + count))], fields=list(_NUMBERS))
+        columns: list[Any] = [*batch.columns, numbers]
+        yield pa.record_batch(columns, schema=batch.schema.append(pa.field(_METADATA, _NUMBERS)))
+        row += count
+        if left == 0:
+            return
