@@ -28,7 +28,7 @@ def method(name: str) -> Builtin | None:
 def choose(builtin: Builtin, args: Sequence[QType]) -> tuple[Overload, Type] | None:
     """The nearest signature and its result; None when none takes the arguments.
 
-    >>> from clinker_spark.query.types import INT, STRING
+    >>> from clinker_spark.core.types import INT, STRING
     >>> str(choose(methods()["left"], [STRING, INT])[1]), choose(methods()["left"], [INT, INT])
     ('Nullable(String)', None)
     """

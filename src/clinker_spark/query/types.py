@@ -3,6 +3,7 @@
 Typing is gradual: `ANY` meets everything. Scalars and records may be null; a type says so only where it is known,
 because a list literal or a join made it so.
 
+>>> from clinker_spark.core.types import FLOAT, INT, NULL, STRING
 >>> str(list_of(record({"name": STRING, "age": INT})))
 'list<{name: String, age: Int}>'
 >>> [f"{t:?}" for t in (unify(INT, FLOAT), unify(INT, STRING), unify(NULL, INT))]

@@ -19,7 +19,8 @@ from clinker_spark.query.types import ListType, MapType, QType, RecordType
 def cast(value: Any, to: QType) -> Any:
     """The value as this type.
 
-    >>> from clinker_spark.query.types import INT, STRING, record
+    >>> from clinker_spark.core.types import INT, STRING
+    >>> from clinker_spark.query.types import record
     >>> cast({"id": "7", "name": "Ada", "more": 1}, record({"id": INT, "name": STRING}, "Person"))
     {'id': 7, 'name': 'Ada'}
     """
