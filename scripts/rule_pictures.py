@@ -24,15 +24,20 @@ RULES = {
     "partly-null": ("A partly null key is a value like any other", "A partly null key"),
     "spared-source": ("A failure of one source spares the other", "A failure of one source spares"),
     "source-without-key": ("A source without a key", "A failed record of a source without a key"),
+    "written-without-key": ("What was written is no letter", "A record of a source without a key that was written"),
     "named-part": ("A part of the key goes on: all of that part is withheld", "Of a key of two fields"),
     "combined": ("Combined records belong to groups by value", "What a combine made belongs"),
     "fan-out": ("Which of its groups withhold a record", "The fan-out policy"),
+    "null-first-key": ("A null key is not that of the failed record", "A key that is null is not the first key"),
     "broken-line": ("A broken line belongs to its group", "A broken line"),
     "strict-total": ("A total of one group is withheld with it", "A total whose group_by has the whole key"),
     "relaxed-total": ("A total across groups loses only what failed", "What is only withheld still counts in totals"),
     "judged-after": ("A total is judged without what failed elsewhere", "A record that fails on another branch"),
     "no-total-left": ("A total without records does not exist", "A total whose only record"),
     "failed-total": ("A failed total retracts its records as if each had failed", "The records of a failed total"),
+    "failed-total-sources": ("The groups of a failed total, each within its source", "The groups of a failed total"),
+    "total-of-nothing": ("A total of nothing that fails is a letter", "A total of nothing that fails"),
+    "total-of-nothing-group": ("The same with group scope", "The same with group scope"),
     "totals-together": ("Totals that fail in one iteration are retracted together", "Totals that fail in one"),
     "group-scope": ("Group scope: the whole group leaves the totals", "The same in one line, when the scope"),
     "group-scope-source": ("Group scope stays within the failed record's source", "Group scope leaves records"),
@@ -56,6 +61,8 @@ _COLOURS = {
 }
 _WIDTH, _ROW, _CHAR, RIGHT, _COLUMN = 880, 20, 7.3, 548, 112
 _LONGEST = 112
+_BESIDE = 3
+"""So many outputs stand beside each other."""
 
 
 def rule_pictures() -> dict[Path, str]:
@@ -140,9 +147,12 @@ def _results(y: float, told: Story) -> tuple[list[str], float]:
             shapes.append(_total(y, total))
             y += _ROW - 2
         y += 8
-    for i, output in enumerate(told.outputs):
-        shapes += _output(RIGHT + i * _COLUMN, y, output)
-    return shapes, y + (_ROW - 2) * (max(len(output.lines) for output in told.outputs) + 1) + _ROW + 8
+    for first in range(0, len(told.outputs), _BESIDE):
+        beside = told.outputs[first : first + _BESIDE]
+        for i, output in enumerate(beside):
+            shapes += _output(RIGHT + i * _COLUMN, y, output)
+        y += (_ROW - 2) * (max(len(output.lines) for output in beside) + 1) + _ROW + 8
+    return shapes, y
 
 
 def _total(y: float, total: Total) -> str:
