@@ -34,16 +34,16 @@ from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.passes.correlation import FEW
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, last_clean_row, save, save_table
-from clinker_spark.runtime.reject.source_letters import SourceLetters, settled_at
+from clinker_spark.runtime.reject.source_letters import SourceLetters
 from clinker_spark.runtime.rollback import few_letters
 from clinker_spark.runtime.rollback.failed_rows import can_read_alone, choose_failed, only_for_failures
 from clinker_spark.runtime.rollback.retracted import Retracted
 from clinker_spark.runtime.rollback.strata import UNTRACED, failed_totals, strata
+from clinker_spark.runtime.rollback.suspects import Suspects
 from clinker_spark.runtime.run.progress import FINDING
 from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.operators.passes import Find, Pass, Retraction
 from clinker_spark.spark.rejects import correlated as ops
-from clinker_spark.spark.rejects.collected import SetAside
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, dirty_groups, own_groups
 from clinker_spark.spark.rejects.letters import letters
 from clinker_spark.spark.scan.row_filter import Chosen
@@ -196,7 +196,7 @@ class Groups:
 
     def _find(self, turn: int) -> bool:
         """The failures that are judged first, and everything that is retracted because of them. Was there any?"""
-        builder = self._letters_builder(self._ends(turn))
+        builder = self._letters_builder(self._suspects(turn).ends(outputs_too=self.oversize))
         if turn == 0:
             self._keep_numbers(builder)
         found = self._failures(builder, turn)
@@ -217,10 +217,13 @@ class Groups:
         self._retract([failed], taken)
         return True
 
+    def _suspects(self, turn: int) -> Suspects:
+        return Suspects(self.state, self.kept_bad, first=turn == 0)
+
     def _failures(self, builder: Builder, turn: int, *, everywhere: bool = False) -> Saved | None:
         """The failures at suspected places. None: no record can fail there. Only `everywhere` they
         are looked for behind totals that may have to be made again."""
-        suspected = self._suspected(builder, turn, everywhere=everywhere)
+        suspected = self._suspects(turn).suspected(builder, everywhere=everywhere)
         looked = f"{turn}-everywhere" if everywhere else str(turn)
         places = {place.name: place.node.name for place in builder.rejects.failures if suspected(place)}
         ends = list(dict.fromkeys(places.values()))
@@ -234,57 +237,6 @@ class Groups:
         if chosen is not None:
             reading.memo.let_go()
         return saved
-
-    def _ends(self, turn: int) -> list[str]:
-        """How far a pass must go that looks for failures: to the nodes at which the last one counted some, and to the
-        outputs that it did not write."""
-        counted = self.state.builder.metrics
-        outputs = [node.name for node in self.plan.outputs]
-        if self.state.unsure or self.oversize or (turn == 0 and self.kept_bad is None):
-            return outputs
-        found = set(counted.failed())
-        if turn == 0 and self.kept_bad is not None:
-            settled = settled_at(self.state, self.kept_bad)
-            if settled is None:
-                return outputs
-            found |= settled
-        found |= {name for name in outputs if name not in counted.counts}
-        named = {name.partition(".")[0] for name in found}  # no name of a node has a dot
-        return [node.name for node in self.plan.nodes if node.name in named]
-
-    def _suspected(self, builder: Builder, turn: int, *, everywhere: bool) -> Callable[[SetAside], bool]:
-        """Where failures are looked for: not where the last pass counted none, and, unless `everywhere`, not behind
-        totals that are made again because of failures before them."""
-        counted = self.state.builder.metrics
-        bad = {node.name for node in self.plan.sources} if self.kept_bad is None else set()
-        if self.kept_bad is not None:
-            bad = {self.plan.sources[n.source].name for n in self.kept_bad.kept if n.source is not None}
-        kept = bad if turn == 0 else set()
-        known = {
-            place.name: counted.counted(place.name).get("failed", 0)
-            for place in builder.rejects.failures
-            if place.name in counted.counts and not self.state.unsure
-        }
-        certain = [self._range(place)[1] for place in builder.rejects.failures if known.get(place.name)]
-        last = None if everywhere else min(certain, default=None)
-
-        def suspected(place: SetAside) -> bool:
-            if place.name in known and not known[place.name] and not kept & set(place.stream.carried):
-                return False
-            return last is None or self._range(place)[0] <= last
-
-        return suspected
-
-    def _range(self, place: SetAside) -> tuple[int, int]:
-        """The strata of the failures that are set aside at a place."""
-        found = [0] if not place.stream.carried else []
-        for name in place.stream.carried:
-            # The records that a total cannot be made of are set aside before it; what goes on from there are totals.
-            total = self.plan[name].totals and place.name != f"{name}.rows"
-            found.append(
-                (self.plan.facts.correlation.made_strata if total else self.plan.facts.correlation.strata)[name]
-            )
-        return min(found), max(found)
 
     def _first(self, saved: Saved, turn: int) -> tuple[int, Saved] | None:
         """The failures of the lowest stratum, with it; None when nothing can be retracted for any of them."""
