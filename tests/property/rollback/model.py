@@ -271,5 +271,5 @@ def _policy(policy: str, failed: tuple[Key, ...], record: Record) -> bool:
         return all(theirs.get(field) == value for field, value in mine)
     if policy == "primary":
         field, value = mine[0]
-        return theirs.get(field) == value
+        return bool(theirs.get(field) == value)
     return True
