@@ -138,7 +138,9 @@ class Rollback:
 
 @dataclass
 class RunReport:
-    """The whole run. `exit_code` is 0, or 2 when records failed and the pipeline goes on."""
+    """The whole run. `exit_code` is 0, or 2 when records failed and the pipeline goes on.
+
+    Its numbers are grouped by subject; those that programs ask for most can be had without the group."""
 
     identity: RunIdentity
     cost: Cost = field(default_factory=Cost)
@@ -156,6 +158,34 @@ class RunReport:
     balances: list[Balance] = field(default_factory=list)
     """Where records went, for parts of the graph in which each goes to one place."""
     warnings: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def pipeline(self) -> str:
+        return self.identity.pipeline
+
+    @property
+    def execution_id(self) -> str:
+        return self.identity.execution_id
+
+    @property
+    def seconds(self) -> float:
+        return self.cost.seconds
+
+    @property
+    def stage_seconds(self) -> dict[str, float]:
+        return self.cost.stage_seconds
+
+    @property
+    def used(self) -> Used | None:
+        return self.cost.used
+
+    @property
+    def retraction(self) -> dict[str, int]:
+        return self.rollback.retraction
+
+    @property
+    def rollback_cursors(self) -> dict[str, int]:
+        return self.rollback.rollback_cursors
 
     @property
     def dead_letters(self) -> int:
