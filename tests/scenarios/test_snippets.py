@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -117,8 +118,12 @@ def test_readme(type_in: Type, spark: SparkSession) -> None:
     Path("orders.csv").write_text("id,customer,amount\n1,ann,2.5\n2,bob,many\n3,ann,4\n")
     frame = spark.createDataFrame([("Oslo", 2.5, 4), ("Rome", 1.0, 1)], "city string, price double, quantity bigint")
     parquet.write_table(pa.table({"city": ["Oslo", "Rome"], "price": [2.5, 1.0]}), "orders.parquet")
+    event = '{"segment": "run1", "entity": "/arm", "frame": 10, "v": 100}\n'
+    Path("events.jsonl").write_text(event + event.replace("10,", "20,").replace('"v": 100', '"w": 1'))
     names: dict[str, Any] = {"df": frame}
     follow("README.md", type_in, names)
+    assert "<svg" in Path("run.html").read_text()
+    assert [json.loads(line)["/arm:v"] for line in Path("table.jsonl").read_text().splitlines()] == [100, 100]
     assert Path("totals.csv").read_text() == "customer,total\nann,6.5\n"
     assert "many" in Path("dead-letters.csv").read_text()
     assert names["p"].apply(frame).columns == ["city", "price", "quantity", "total", "$error"]
