@@ -212,6 +212,7 @@ def test_what_was_added_is_known_whatever_other_replays_do(bench: Any, tmp_path:
     ("path", "more", "reason"),
     [
         ("out.csv", "", None),
+        ("gone.csv", "", "there is no file 'gone.csv'"),
         ("{source_name}.csv", "", "there is no file 'orders.csv'"),
         ("x-{source_file}.csv", "", "it has a file for each input file"),
         ("x-{timestamp}.csv", "", "it is another file in every run"),

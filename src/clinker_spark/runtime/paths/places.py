@@ -56,7 +56,7 @@ def output_target(
         if reason is not None:
             message = f"cannot add to '{node.config.path}': {reason}"
             raise IoError([node.diagnostic("E020", message, "config", "path", help=_BESIDE)])
-        if "{" in node.config.path and not place.path.is_file():
+        if not place.path.exists():  # a new file would have the replayed records alone, and look whole
             message = f"cannot add to '{node.config.path}': there is no file '{place.path.name}'"
             raise IoError([node.diagnostic("E020", message, "config", "path", help=_BESIDE)])
     elif options.replay is not None:
