@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -666,6 +667,19 @@ def test_a_journal_that_was_moved_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "there").rename(tmp_path / "here")
     recovered(tmp_path / "here")
     assert files_of(tmp_path) == {"here/o.csv": "of the crash"} and nothing_left(tmp_path)
+
+
+def test_the_copy_of_an_attempt_leaves_the_original_alone(tmp_path: Path) -> None:
+    """Somebody copies the folder of an output while a run writes, and looks there for crashes."""
+    attempt = begin([])
+    attempt.folder(tmp_path / "here" / "o.csv", "o")
+    other = attempt.folder(tmp_path / "elsewhere" / "p.csv", "p")
+    (other / "part").write_text("unfinished")
+    shutil.copytree(tmp_path / "here", tmp_path / "copy")
+    recovered(tmp_path / "copy")
+    assert (other / "part").read_text() == "unfinished" and not list((tmp_path / "copy").iterdir())
+    attempt.clean()
+    assert nothing_left(tmp_path)
 
 
 def test_folders_of_others_are_no_attempts(tmp_path: Path) -> None:

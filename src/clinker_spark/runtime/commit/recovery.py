@@ -210,9 +210,11 @@ def _discard(files: Files, main: Path) -> None:
 
 
 def attempt_folders(files: Files, main: Path) -> list[Path]:
-    """All folders of an attempt, the main one first."""
-    others = [_text(files, main / name) for name in files.names(main) if name.startswith(OTHER)]
-    return [main, *(Path(other) for other in others if other is not None)]
+    """All folders of an attempt, the main one first. A copy of it (`cp -r` of a folder while a run goes on) names those
+    of the original, which lead back to that: they are none of the copy's."""
+    noted = [_text(files, main / name) for name in files.names(main) if name.startswith(OTHER)]
+    others = [Path(other) for other in noted if other is not None]
+    return [main, *(other for other in others if _text(files, other / POINTER) in (None, str(main)))]
 
 
 def _journal(files: Files, main: Path) -> Journal | None:
