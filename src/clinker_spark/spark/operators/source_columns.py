@@ -8,6 +8,13 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.scan.formats import read
 from clinker_spark.spark.scan.request import Conventions, ReadRequest, SourceFile
+from clinker_spark.spark.scan.text.cleaning import Cleaning
+
+
+def conventions_of(node: SourcePlan, on_unmapped: str, date_formats: tuple[str, ...]) -> Conventions:
+    """How the files of a source are to be understood."""
+    config = node.config
+    return Conventions(config.compression, on_unmapped, date_formats, Cleaning(config.trim, tuple(config.null_values)))
 
 
 def read_columns(
@@ -26,7 +33,7 @@ def read_columns(
         files=files,
         columns=node.columns,
         options=node.config.options,
-        conventions=Conventions(node.config.compression, "drop", tuple(plan.file.settings.date_formats)),
+        conventions=conventions_of(node, "drop", tuple(plan.file.settings.date_formats)),
         wanted=wanted,
         positions=positions,
         limit=limit,
