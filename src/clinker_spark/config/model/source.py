@@ -20,7 +20,7 @@ from clinker_spark.config.model.source_formats import (
     check_json_path,
     check_xml_path,
 )
-from clinker_spark.config.patterns import glob_problem, regex_problem
+from clinker_spark.config.paths.patterns import glob_problem, regex_problem
 from clinker_spark.config.values import Bool, Count, Duration, FlagText, Moment, Size, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind, Type

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clinker_spark.config.model.source import JsonSource
-from clinker_spark.config.templates import PER_FILE, Token, parse_template
+from clinker_spark.config.paths.templates import PER_FILE, Token, parse_template
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode

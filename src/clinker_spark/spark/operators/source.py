@@ -31,11 +31,11 @@ from clinker_spark.plan.columns import (
 from clinker_spark.plan.ledger import NONE, WITHHELD_FROM, Flow, count
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
-from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.passes import Retraction
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.passes import Retraction
+from clinker_spark.spark.build.stream import DOCUMENT_BITS, Stream
 from clinker_spark.spark.operators.source_columns import conventions_of
 from clinker_spark.spark.operators.source_order import repaired
-from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream
 from clinker_spark.spark.operators.time_windows import event_time
 from clinker_spark.spark.rejects.dirty_groups import key_text
 from clinker_spark.spark.scan.formats import read
