@@ -33,8 +33,8 @@ from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.spark.build.builder import Builder
 from clinker_spark.spark.build.passes import Retraction
+from clinker_spark.spark.build.source_columns import conventions_of
 from clinker_spark.spark.build.stream import DOCUMENT_BITS, Stream
-from clinker_spark.spark.operators.source_columns import conventions_of
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.time_windows import event_time
 from clinker_spark.spark.rejects.dirty_groups import key_text
