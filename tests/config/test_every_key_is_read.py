@@ -137,6 +137,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "runtime/discover/sources.py: *: *config",
         "runtime/discover/source_order.py: *: node.config",
         "spark/operators/source*.py: *: node.config",
+        "spark/build/source_columns.py: conventions_of: config",
         "config/model/source.py: source_name: self.config",
         "config/load.py: schema_of: 'key'",
     ),
