@@ -130,7 +130,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "spark/scan/*.py: *: column",
         "spark/render/cell_text.py: *: column",
     ),
-    source.Files: ("runtime/discover/sources.py: _ordered: spec", "runtime/discover/sources.py: *: config.files"),
+    source.Files: ("runtime/discover/sources.py: _ordered: spec", "runtime/discover/*.py: *: config.files"),
     source.OnUnmapped: ("spark/operators/source.py: *: *.on_unmapped",),
     source.Watermark: ("spark/operators/time_windows.py: *: watermark",),
     source.SourceConfig: (

@@ -4,7 +4,7 @@ Typing is gradual: `ANY` meets everything. Scalars and records may be null; a ty
 because a list literal or a join made it so.
 
 >>> from clinker_spark.core.types import FLOAT, INT, NULL, STRING
->>> str(list_of(record({"name": STRING, "age": INT})))
+>>> str(ListType(record({"name": STRING, "age": INT})))
 'list<{name: String, age: Int}>'
 >>> [f"{t:?}" for t in (unify(INT, FLOAT), unify(INT, STRING), unify(NULL, INT))]
 ['Float', 'Any', 'Int?']
@@ -129,10 +129,6 @@ class FunctionType(Compound):
 
     def __str__(self) -> str:
         return f"fun({', '.join(f'{p:?}' for p in self.params or ())}): {self.result:?}"
-
-
-def list_of(element: QType, *, dataset: bool = False) -> ListType:
-    return ListType(element, dataset)
 
 
 def record(fields: Mapping[str, QType], name: str = "") -> RecordType:

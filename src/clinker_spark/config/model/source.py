@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MATCHERS = ("path", "glob", "regex", "paths")
 _SEARCH_KEYS = ("exclude", "modified_after", "modified_before", "min_size", "max_size")
+_OF_NAMED_FILES = ("on_bad_file",)
 _TEXT_KEYS = ("trim", "null_values")
 _REST = {"rest": "sources that read from a web service are", "{}": "sources that read from a web service are"}
 _DOCUMENTS = {"document": "holding back a whole file for one bad record is"}
@@ -50,6 +51,8 @@ class Files(Model):
     """Look into folders inside folders; by default where the pattern asks for it."""
     on_no_match: Literal["error", "warn", "skip"] = "error"
     """What happens when there is no file."""
+    on_bad_file: Literal["stop", "skip"] = "stop"
+    """What happens when a file cannot be read: stop the run, or read the others and make it one dead letter."""
 
     def check(self) -> Iterator[Finding]:
         if self.take_first is not None and self.take_last is not None:
@@ -215,7 +218,8 @@ class SourceConfig(Model):
         if self.glob is None and self.regex is None:
             why = "the files are named, not searched for"
             yield from without_effect(self, _SEARCH_KEYS, why)
-            yield from without_effect(self.files, Files.model_fields, why, "files")
+            chosen = [key for key in Files.model_fields if key not in _OF_NAMED_FILES]
+            yield from without_effect(self.files, chosen, why, "files")
 
 
 def _has_order(t: Type) -> bool:

@@ -11,6 +11,7 @@ from clinker_spark.config.node_types import node_type, resolve
 from clinker_spark.core.diagnostics import Severity
 from clinker_spark.plan.bind.node import Binding, Bound, Declared, NodeBinder, Scope, Streams
 from clinker_spark.plan.bind.output_paths import check_paths
+from clinker_spark.plan.bind.source_policies import check_policies
 from clinker_spark.plan.bind.transforms.record_logs import check_events
 from clinker_spark.plan.bind.transforms.scopes import check_scopes
 from clinker_spark.plan.errors import PlanError
@@ -40,7 +41,7 @@ def bind(
         file_sizes=binding.file_sizes,
         rules=modules,
     )
-    if found := [*check_scopes(plan), *check_events(plan.nodes), *check_paths(plan)]:
+    if found := [*check_scopes(plan), *check_events(plan.nodes), *check_paths(plan), *check_policies(plan)]:
         raise PlanError(found)
     return plan
 

@@ -16,9 +16,9 @@ def spark_type(t: QType) -> sql.Type:
     """The Spark type of a query type.
 
     >>> from clinker_spark.core.types import INT, STRING
-    >>> from clinker_spark.query.types import list_of, record
+    >>> from clinker_spark.query.types import ListType, record
     >>> from clinker_spark.sql.render import type_text
-    >>> type_text(spark_type(list_of(record({"id": INT, "name": STRING}))))
+    >>> type_text(spark_type(ListType(record({"id": INT, "name": STRING}))))
     'ARRAY<STRUCT<`id`: BIGINT, `name`: STRING>>'
     """
     match t:

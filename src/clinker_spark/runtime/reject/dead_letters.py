@@ -10,6 +10,7 @@ from clinker_spark.runtime.commit.manifest import Round
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.paths.reservations import letter_key, letter_places
 from clinker_spark.runtime.reject import thresholds
+from clinker_spark.runtime.reject.file_letters import deliver_files, note_files
 from clinker_spark.runtime.reject.letter_writer import write_letters
 from clinker_spark.runtime.reject.saved_letters import Letters, Saved, save
 from clinker_spark.runtime.reject.source_letters import SourceLetters, kept_by_readers, settled_at
@@ -47,6 +48,7 @@ class DeadLetters:
         found = kept_by_readers(self.state)
         failed = self.state.failed()
         if found is not None and not found.kept and not failed and not self.state.unsure:
+            deliver_files(self.state)
             return
         with self.state.timed("dead letters"):
             self.state.tell("dead_letters_started", {})
@@ -55,6 +57,7 @@ class DeadLetters:
                 return
             frame = self._found(self._suspects(found))
             if frame is None:  # nothing can fail, and only for want of counts it was looked for
+                deliver_files(self.state)
                 return
             with self.state.passing(FINDING):
                 place = self.outputs.targets[self.state.plan.outputs[0].name].path
@@ -78,6 +81,7 @@ class DeadLetters:
         if self.state.handling.strategy == "fail_fast" and counts:
             raise DataError([thresholds.first_failure(self.state.plan, stored.first(), self.state.files, counts)])
         thresholds.check(self.state.plan, counts, self.state.records)
+        note_files(self.state)
         write_letters(self.state, stored, counts)
 
     def _hold_back(self) -> None:
@@ -92,6 +96,7 @@ class DeadLetters:
             self.state.report.rollback.rollback_cursors = {name: count for name, count in counts.items() if count}
             for name in list(self.outputs.unfinished):
                 self.outputs.finish(name)
+            deliver_files(self.state)
             return
         with self.state.timed("dead letters"):
             self.state.tell("dead_letters_started", {})

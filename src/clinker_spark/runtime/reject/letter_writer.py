@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.paths.reservations import letter_key, letter_place, located
 from clinker_spark.runtime.reject.replay_files import Feed
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Letters, Saved
@@ -19,6 +20,9 @@ from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.rejects.letter_lines import SHOWN, Fed, LetterLines, LetterSource, sorted_lines
 from clinker_spark.spark.rejects.letters import LetterCount, in_order, layout, of_sources
+
+BAD_FILE = "bad_file"
+"""The category of a file that could not be read."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +53,9 @@ def letter_files(plan: Plan, counts: Sequence[LetterCount]) -> list[LetterFile]:
 
 def write_letters(state: RunState, letters: Letters, counts: Sequence[LetterCount]) -> None:
     """Make the files of all letters, ready to be published."""
-    headers = {name: scan.headers for name, scan in state.builder.scans.items()}
-    sources = tuple(
-        LetterSource(node.source_name, tuple(f.name for f in state.files[node.name]), headers.get(node.name, ()))
-        for node in state.plan.sources
-    )
+    sources = tuple(_source(state, node) for node in state.plan.sources)
     dlq = state.handling.dlq
-    for i, file in enumerate(letter_files(state.plan, counts)):
+    for i, file in enumerate(letter_files(state.plan, [*counts, *file_counts(state)])):
         place = letter_place(state, file.path)
         folder = state.attempt.folder(place, f"dead-letters-{i}")
         lines = LetterLines(
@@ -69,6 +69,8 @@ def write_letters(state: RunState, letters: Letters, counts: Sequence[LetterCoun
         made = folder / "final"
         with open(made, "wb") as out:
             out.write(lines.header)
+            for batch in _bad_files(state, file):
+                out.write("".join(f"{line}\n" for line in lines.lines(batch).to_pylist()).encode())
             if isinstance(letters, Saved) and letters.rows() > FEW_LETTERS and state.options.feed is None:
                 for part in _by_spark(letters, file, lines, folder / "parts"):
                     with open(part, "rb") as source:
@@ -80,6 +82,45 @@ def write_letters(state: RunState, letters: Letters, counts: Sequence[LetterCoun
         with located(state):
             state.attempt.put(made, place, letter_key(file.path))
         state.report.letter_paths.append(str(place))
+
+
+def _source(state: RunState, node: SourcePlan) -> LetterSource:
+    """A source with all of its files, and those behind them that could not be read."""
+    files, bad = state.files[node.name], state.inputs.bad.get(node.name, ())
+    scan = state.builder.scans.get(node.name)
+    headers = () if scan is None or not scan.headers else (*scan.headers, *("" for _ in bad))
+    return LetterSource(node.source_name, tuple(f.name for f in (*files, *(b.file for b in bad))), headers)
+
+
+def file_counts(state: RunState) -> list[LetterCount]:
+    """The files that could not be read."""
+    found = []
+    for node in state.plan.sources:
+        if bad := state.inputs.bad.get(node.name):
+            found.append(LetterCount(node.index, state.plan.nodes.index(node), BAD_FILE, len(bad)))
+    return found
+
+
+def _bad_files(state: RunState, file: LetterFile) -> Iterator[pa.RecordBatch]:
+    """The letters of files: without a record, and without a row."""
+    for count in file_counts(state):
+        if count not in file.counts:
+            continue
+        assert count.source is not None
+        node = state.plan.sources[count.source]
+        bad, first = state.inputs.bad[node.name], len(state.files[node.name])
+        columns = {
+            "source": pa.array([count.source] * len(bad), pa.int32()),
+            "file": pa.array(range(first, first + len(bad)), pa.int32()),
+            "row": pa.nulls(len(bad), pa.int64()),
+            "stage": pa.array([count.stage] * len(bad), pa.int32()),
+            "category": pa.array([BAD_FILE] * len(bad), pa.string()),
+            "message": pa.array([f"{b.problem.code}: {b.problem.message}" for b in bad], pa.string()),
+            "trigger": pa.array([True] * len(bad)),
+            "letter": pa.nulls(len(bad), pa.map_(pa.string(), pa.string())),
+        }
+        nothing = pa.nulls(len(bad), pa.string())
+        yield pa.RecordBatch.from_arrays([columns.get(name, nothing) for name in SHOWN], list(SHOWN))
 
 
 def _batches(letters: Letters, file: LetterFile) -> Iterator[pa.RecordBatch]:

@@ -103,6 +103,9 @@ def _chosen(
         node = by_name.get(letter.engine["source_name"])
         if node is None:
             continue  # a group: it comes again from its records
+        if letter.engine.get("error_category") == "bad_file":
+            problems.append(_whole_file(letter))
+            continue
         if not letter.record:
             message = "the dead letters do not have the records themselves"
             help_text = "they can only be replayed when the run wrote them with dlq.include_source_row: true"
@@ -127,6 +130,14 @@ def _chosen(
         help_text = f"the sources are {', '.join(by_name)}"
         raise InputError([Diagnostic("E019", "no dead letter belongs to a source of this pipeline", help=help_text)])
     return list(found.values())
+
+
+def _whole_file(letter: Letter) -> Diagnostic:
+    name = letter.engine["source_file"]
+    message = f"dead letter {letter.number} is the whole file '{name}', and has no record to replay"
+    return Diagnostic(
+        "E439", message, help="mend the file and run the pipeline again; take the letter out to replay the others"
+    )
 
 
 def _conflict(letter: Letter, reason: str) -> Diagnostic:

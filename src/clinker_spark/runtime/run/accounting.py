@@ -157,7 +157,8 @@ class Accounts:
         values, found = self._solved()
         if found:
             return found
-        letters = self.state.report.dead_letters
+        # A file that could not be read is a letter, and no record.
+        letters = self.state.report.dead_letters - sum(map(len, self.state.inputs.bad.values()))
         failed = None if self.state.holds_groups else self.state.builder.ledger.failed.value(values)
         if failed is not None and letters != failed and not (self.state.unsure and letters > failed):
             return [Difference("", f"{failed:,} records failed, and there are {letters:,} dead letters")]

@@ -11,6 +11,7 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write
 from clinker_spark.runtime.commit.small_files import replace_file
+from clinker_spark.runtime.discover.bad_files import without_bad
 from clinker_spark.runtime.discover.input_changes import changes_explained, check_inputs
 from clinker_spark.runtime.discover.remote_copies import remote_files, with_copies
 from clinker_spark.runtime.discover.source_order import settle_order
@@ -214,6 +215,7 @@ class _Run:
             self.state.report.warnings += result.warnings
             assert self.state.progress is not None
             found = with_copies(self.state.spark, node, result.files, self.state.progress)
+            found = without_bad(self.state, node, found)
         self.state.files[node.name] = found
         self.state.report.sources.append(SourceReport(node.name, len(found), sum(f.size for f in found)))
         self.state.report.sources[-1].paths += [f.path for f in found]

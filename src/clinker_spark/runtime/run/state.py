@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clinker_spark.config.model.documents.pipeline import ErrorHandling
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.commit.attempt import Attempt
@@ -28,6 +29,14 @@ from clinker_spark.spark.session.jvm import while_it_lives
 from clinker_spark.spark.session.sessions import SparkSession, is_connect, is_local, share_of_tasks
 
 
+@dataclass(frozen=True)
+class BadFile:
+    """A file that is not read, and why."""
+
+    file: SourceFile
+    problem: Diagnostic
+
+
 @dataclass
 class Inputs:
     """What was found out about the inputs."""
@@ -42,6 +51,8 @@ class Inputs:
     """Are they so small that each job is one task?"""
     measured: dict[str, Any] = field(default_factory=dict)
     """What passes found out for the next ones."""
+    bad: dict[str, list[BadFile]] = field(default_factory=dict)
+    """By source: the files that could not be read, and were passed over (`on_bad_file: skip`)."""
     compared: bool = False
     """Were all of them read, and compared with what they were when they were chosen?"""
 

@@ -65,7 +65,7 @@ def read_headers(request: ReadRequest) -> tuple[CsvFile, ...]:
     found: list[CsvFile] = []
     for file in request.files:
         try:
-            found.append(_read_header(file, request, dialect))
+            found.append(read_header(file, request, dialect))
         except InputError as error:
             problems.extend(error.diagnostics)
     if request.options.has_header and found and not problems and all(not file.width for file in found):
@@ -81,7 +81,7 @@ def _unusable_type(column: Column) -> Diagnostic:
     return Diagnostic("E226", message, help="declare it as string, and take it apart in a transform")
 
 
-def _read_header(file: SourceFile, request: ReadRequest, dialect: CsvDialect) -> CsvFile:
+def read_header(file: SourceFile, request: ReadRequest, dialect: CsvDialect) -> CsvFile:
     compression = compression_of(file.origin, request.conventions.compression)
     encoding = request.options.encoding
     try:

@@ -39,7 +39,7 @@ class Part:
 
 def read_parquet(spark: SparkSession, request: ReadRequest) -> Scan:
     """The records of Parquet files. Raises InputError for files that cannot be read or do not fit the schema."""
-    parts = _parts(spark, request)
+    parts = parts_of(spark, request)
     check_parts(request, parts)
     declared = {file_name(column) for column in request.columns}
     widened: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ def _one_after_the_other(frames: list[DataFrame]) -> DataFrame:
 # ---------------------------------------------------------------- files
 
 
-def _parts(spark: SparkSession, request: ReadRequest) -> list[Part]:
+def parts_of(spark: SparkSession, request: ReadRequest) -> list[Part]:
     """Every file with its schema and, where positions or a limit need it, the number of its records."""
     counted = request.positions or request.limit is not None
     known: dict[str, st.StructType] = {}

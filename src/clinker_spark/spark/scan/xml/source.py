@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -157,10 +158,8 @@ def xml_plan(request: ReadRequest, *, chunk: int = CHUNK) -> RecordPlan:
     if problems:
         raise InputError(problems)
     files = local_files(request, "XML")
-    options = request.options
-    path = tuple(options.record_path.strip("/").split("/")) if options.record_path else ()
     reader = XmlReader(
-        XmlShape(path, options.attribute_prefix, options.namespace_handling == "strip"),
+        shape_of_options(request.options),
         tuple(XmlColumn.of(column, request.conventions) for column in request.columns),
         chunk,
         request.conventions.cleaning,
@@ -181,6 +180,12 @@ def xml_plan(request: ReadRequest, *, chunk: int = CHUNK) -> RecordPlan:
         return sum(1 for _ in xml_records(files[split.file], reader.shape)) if known is None else known
 
     return with_splits(plan, [RecordSplit(i) for i in range(len(files))], request.limit, count)
+
+
+def shape_of_options(options: Any) -> XmlShape:
+    """Where the records of a file are, and how their parts are named."""
+    path = tuple(options.record_path.strip("/").split("/")) if options.record_path else ()
+    return XmlShape(path, options.attribute_prefix, options.namespace_handling == "strip")
 
 
 def _undeclared(
