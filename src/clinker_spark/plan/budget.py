@@ -18,6 +18,8 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import shown_size
 
 MIB = 1 << 20
+LIMIT_SETTING = "spark.clinker.memoryLimit"
+"""Bytes that the process tree of a session may use, as a setting of that session; who starts it sets it."""
 DEFAULT_SHARE = 0.60
 """Without a limit: the share of the machine's memory that a run may use."""
 DRIVER = 140 * MIB

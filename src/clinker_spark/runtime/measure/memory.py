@@ -1,7 +1,7 @@
 """The memory of all processes of a run, over time: this one, the JVM, and the Python workers.
 
-Workers are forked and share pages, so theirs is the proportional share (PSS). To ask for that of a large JVM costs some
-hundredths of a second of its time, and it shares next to nothing: its resident size is taken.
+Python processes are forked and share pages and libraries, so theirs is the proportional share (PSS). To ask for that of
+a large JVM costs some hundredths of a second of its time, and it shares next to nothing: its resident size is taken.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -43,10 +44,13 @@ class MemoryUse:
     samples: list[Sample] = field(default_factory=list)
     peak: Sample | None = None
     every: float = EVERY
+    """Seconds between two samples that are kept."""
 
     def add(self, sample: Sample) -> None:
         if self.peak is None or sample.total > self.peak.total:
             self.peak = sample
+        if self.samples and sample.at < self.samples[-1].at + self.every * 0.9:
+            return
         self.samples.append(sample)
         if len(self.samples) > MOST_SAMPLES:
             self.samples = self.samples[::2]
@@ -58,7 +62,7 @@ class MemoryUse:
 
 
 class MemorySampler:
-    """Takes samples in a thread of its own, while the block runs.
+    """Takes samples in a thread of its own, while the block runs; `tell` gets each of them.
 
     >>> with MemorySampler(every=0.01) as use:
     ...     _ = sum(range(1000))
@@ -66,8 +70,10 @@ class MemorySampler:
     True
     """
 
-    def __init__(self, every: float = EVERY) -> None:
+    def __init__(self, every: float = EVERY, tell: Callable[[Sample], None] | None = None) -> None:
         self.use = MemoryUse(every=every)
+        self._every = every
+        self._tell = tell
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="memory samples", daemon=True)
 
@@ -78,8 +84,11 @@ class MemorySampler:
         return self.use
 
     def _watch(self) -> None:
-        while not self._done.wait(self.use.every):
-            self.use.add(take_sample(time.monotonic() - self._began))
+        while not self._done.wait(self._every):
+            sample = take_sample(time.monotonic() - self._began)
+            self.use.add(sample)
+            if self._tell is not None:
+                self._tell(sample)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._done.set()
@@ -96,7 +105,7 @@ def take_sample(at: float) -> Sample:
                 jvm += child.memory_info().rss
             else:
                 workers += _share(child.pid)
-    return Sample(at, here.memory_info().rss, jvm, workers)
+    return Sample(at, _share(here.pid), jvm, workers)
 
 
 def _share(pid: int) -> int:

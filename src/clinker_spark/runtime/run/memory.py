@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.budget import LARGE, MIB, cores, floor, run_budget
+from clinker_spark.plan.budget import LARGE, LIMIT_SETTING, MIB, cores, floor, run_budget
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import shown_size
 
@@ -51,7 +51,7 @@ def session_memory(plan: Plan, master: str | None, conf: Mapping[str, str]) -> S
         return SessionMemory(wanted)
     check_limit(plan)
     budget = run_budget(plan, cores() if local[1] == "*" else int(local[1] or 1))
-    settings = {"spark.driver.memory": f"{budget.heap // MIB}m"}
+    settings = {"spark.driver.memory": f"{budget.heap // MIB}m", LIMIT_SETTING: str(budget.limit)}
     if budget.limit >= LARGE:
         return SessionMemory(f"local[{budget.tasks}]", settings)
     settings["spark.testing.reservedMemory"] = str(_RESERVED)

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import _parse_datatype_string
 
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.spark.scan.gate import gated
 from clinker_spark.spark.scan.meter import read_so_far
 
 ReadSplit = Callable[[int], Iterable[pa.RecordBatch]]
@@ -54,7 +55,7 @@ def scan(
                 if number < splits:
                     found = read(number)
                     if meter is not None:
-                        found = _metered(found, f"{meter}{number}")
+                        found = gated(_metered(found, f"{meter}{number}"), os.path.dirname(meter))
                     yield from found if progress is None else _counted(found, f"{progress}{number}")
 
     # A range of nothing would have no partition to run in; the one number that is no split gives no record.
