@@ -92,6 +92,8 @@ class PlanNode:
     """Does it only add steps to the plan of its first input?"""
     uses_statistics: ClassVar[bool] = False
     """Is it planned by how many records its inputs have?"""
+    stateful: ClassVar[bool] = False
+    """Can it go on over records that never end by holding those that wait for others?"""
 
     name: str
     inputs: tuple[StreamRef, ...]
@@ -261,6 +263,10 @@ class PlanNode:
     def keys(self, before: Sequence[Keys]) -> Keys:
         """The correlation columns of its records, given those of its inputs."""
         return Keys(order=tuple(self.schema))
+
+    def event_column(self, before: Sequence[str | None]) -> str | None:
+        """The column with the time of its records, given those of its inputs; None where there is none."""
+        return None
 
     @property
     def rewritten(self) -> frozenset[str]:
