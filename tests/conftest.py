@@ -11,6 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.support.services import Kafka, Postgres
     from tests.support.workbench import Workbench
 
 
@@ -87,3 +88,30 @@ def bench(tmp_path: Path, quick: SparkSession) -> Workbench:
     from tests.support.workbench import Workbench
 
     return Workbench(tmp_path, quick)
+
+
+@pytest.fixture(scope="session")
+def services() -> Iterator[None]:
+    """Servers that tests started end with the tests."""
+    from tests.support.services import remove_all
+
+    yield
+    remove_all()
+
+
+@pytest.fixture
+def kafka(services: None) -> Kafka:
+    """A broker, the same for all tests of the process."""
+    from tests.support import services as servers
+
+    broker: Kafka = servers.running(servers.Kafka)
+    return broker
+
+
+@pytest.fixture
+def postgres(services: None) -> Postgres:
+    """A database server, the same for all tests of the process."""
+    from tests.support import services as servers
+
+    server: Postgres = servers.running(servers.Postgres)
+    return server
