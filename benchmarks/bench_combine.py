@@ -29,8 +29,8 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discover.sources import discover
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.runtime.run.pipeline import run
-from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.passes import RunContext
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.passes import RunContext
 from clinker_spark.spark.session.sessions import session
 
 EQUI = """

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from clinker_spark.core.types import Type
 from clinker_spark.cxl.builtins import all_builtins
-from clinker_spark.cxl.builtins.aggregates import AGGREGATES
-from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
+from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.families.collections import HIGHER_ORDER
+from clinker_spark.cxl.builtins.families.windows import WINDOWS
 from clinker_spark.cxl.builtins.table import Builtin, Nulls, Overload
-from clinker_spark.cxl.builtins.windows import WINDOWS
-from clinker_spark.cxl.lower.python_calls import python_operations
+from clinker_spark.cxl.lower.expressions.python_calls import python_operations
 from clinker_spark.cxl.system import PIPELINE_MEMBERS, SOURCE_MEMBERS
 
 FAMILIES = (

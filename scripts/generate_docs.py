@@ -32,7 +32,7 @@ from cxl_reference import reference  # noqa: E402
 from record_pictures import pictures  # noqa: E402
 from rule_pictures import rule_pictures  # noqa: E402
 
-from clinker_spark.config.node_reference import reference as node_reference  # noqa: E402
+from clinker_spark.config.reference.node_reference import reference as node_reference  # noqa: E402
 from clinker_spark.core.diagnostics.registry import Entry, entries  # noqa: E402
 
 CODES = ROOT / "src" / "clinker_spark" / "core" / "diagnostics" / "codes"

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 import clinker_spark
+from clinker_spark.config.node_types import NODE_TYPES
+from clinker_spark.plan.passes.all import PASSES
 
 ROOT = Path(clinker_spark.__file__).parent
 PACKAGE = "clinker_spark"
@@ -152,6 +154,46 @@ def cyclic(graph: dict[str, set[str]]) -> set[str]:
         return seen
 
     return {name for name in graph if name in reached(name)}
+
+
+FILES_OF_A_FOLDER, LINES_OF_A_MODULE = 15, 400
+
+ROWS: dict[str, str] = {
+    "config/model": "node types",
+    "plan/nodes": "node types",
+    "plan/bind": "node types",
+    "spark/operators": "node types",
+    "plan/passes": "passes",
+}
+"""Folders with a file for each row of a table: these files are not counted, as a table may have any number of rows."""
+
+
+LATER = {"dataset"}
+"""Folders that still have to be sorted by subject."""
+
+
+def rows_of(table: str) -> set[str]:
+    """The names of the files that are rows of a table."""
+    if table == "node types":
+        return set(NODE_TYPES)
+    return {function.__module__.rpartition(".")[2] for function in PASSES}
+
+
+def test_a_folder_is_no_heap_of_files() -> None:
+    """Somebody who opens a folder sees at once what there is. More than fifteen files are several subjects."""
+    wrong = {}
+    for folder in sorted({path.parent for path in ROOT.rglob("*.py")}):
+        name = folder.relative_to(ROOT).as_posix()
+        rows = rows_of(ROWS[name]) if name in ROWS else set()
+        count = len([path for path in folder.glob("*.py") if path.stem not in rows])
+        if (count > FILES_OF_A_FOLDER) != (name in LATER):
+            wrong[name] = count
+    assert not wrong, f"too many files, find their subjects: {wrong}"
+
+
+def test_a_module_is_one_room() -> None:
+    lines = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8").count("\n") for _, path in modules()}
+    assert not (long := {name: n for name, n in lines.items() if n > LINES_OF_A_MODULE}), f"too long: {long}"
 
 
 def test_only_spark_imports_pyspark() -> None:

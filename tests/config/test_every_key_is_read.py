@@ -25,19 +25,18 @@ from clinker_spark.config.model import (
     combine,
     composition,
     merge,
-    nodes,
     order,
     output,
-    pipeline,
     query,
     route,
     schema,
     source,
     source_formats,
     transform,
-    workspace,
 )
 from clinker_spark.config.model.base import Model
+from clinker_spark.config.model.documents import files as nodes
+from clinker_spark.config.model.documents import pipeline, workspace
 from clinker_spark.config.model.node import InputNode, NodeModel
 from clinker_spark.config.refused import FOR_PEOPLE, FOR_STREAMS, REFUSED, default_of, refused_keys
 from clinker_spark.core.span import Source
@@ -105,8 +104,8 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     ),
     output.ParquetOutput: ("spark/operators/output.py: *: *config",),
     output.OutputNode: ("plan/bind/output.py: bind_output: node",),
-    pipeline.Memory: ("config/model/pipeline.py: declared_limit: self",),
-    pipeline.VarDecl: ("config/variables.py: *: decl*", "config/model/pipeline.py: value: self"),
+    pipeline.Memory: ("config/model/documents/pipeline.py: declared_limit: self",),
+    pipeline.VarDecl: ("config/variables.py: *: decl*", "config/model/documents/pipeline.py: value: self"),
     pipeline.Concurrency: ("runtime/run/memory.py: *: *.concurrency",),
     pipeline.Metrics: ("runtime/measure/spool.py: *: *.metrics",),
     pipeline.Settings: (
@@ -138,6 +137,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "runtime/discover/sources.py: *: *config",
         "runtime/discover/source_order.py: *: node.config",
         "spark/operators/source*.py: *: node.config",
+        "spark/build/source_columns.py: conventions_of: config",
         "config/model/source.py: source_name: self.config",
         "config/load.py: schema_of: 'key'",
     ),
@@ -152,22 +152,25 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     source_formats.XmlRead: ("spark/scan/xml/source.py: *: options",),
     source_formats.FixedWidthRead: ("spark/scan/fixed/rows.py: *: options",),
     source_formats.ParquetRead: (),
-    transform.AnalyticWindow: ("plan/bind/windows.py: *: spec", "config/model/transform.py: further_inputs_in: 'key'"),
-    transform.Validation: ("plan/bind/validations.py: *: validation",),
+    transform.AnalyticWindow: (
+        "plan/bind/transforms/windows.py: *: spec",
+        "config/model/transform.py: further_inputs_in: 'key'",
+    ),
+    transform.Validation: ("plan/bind/transforms/validations.py: *: validation",),
     transform.Declaration: (
-        "plan/bind/scopes.py: *: declared",
+        "plan/bind/transforms/scopes.py: *: declared",
         "config/model/transform.py: value: self",
         "config/variables.py: variable_types: decl",
     ),
     transform.LogRule: (
         "runtime/run/pipeline.py: *: *rule",
         "spark/operators/record_log.py: *: *.rule",
-        "plan/bind/record_logs.py: *: rule",
+        "plan/bind/transforms/record_logs.py: *: rule",
     ),
     transform.TransformConfig: (
         "plan/bind/transform.py: bind_transform: config",
         "plan/bind/transform.py: bind_transform: 'key'",
-        "plan/bind/validations.py: *: node.config",
+        "plan/bind/transforms/validations.py: *: node.config",
     ),
     transform.TransformNode: ("plan/bind/transform.py: bind_transform: node",),
     workspace.Spill: (),
@@ -178,10 +181,10 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     workspace.Group: (),
     workspace.Resource: (),
     workspace.Catalog: ("config/workspace.py: rules_folder: *.catalog",),
-    workspace.Spark: ("cli/clinker/run_session.py: *: spark",),
+    workspace.Spark: ("cli/clinker/actions/run_session.py: *: spark",),
     workspace.WorkspaceConfig: (
         "runtime/staging/settings.py: *: *.config",
-        "cli/clinker/run_session.py: *: *.config",
+        "cli/clinker/actions/run_session.py: *: *.config",
         "config/workspace.py: rules_folder: *.config",
     ),
 }

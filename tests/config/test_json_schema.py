@@ -15,8 +15,8 @@ import yaml
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from clinker_spark.config.json_schema import DIALECT, field_docs, json_schema, json_schema_text
-from clinker_spark.config.model.pipeline import Memory
+from clinker_spark.config.model.documents.pipeline import Memory
+from clinker_spark.config.reference.json_schema import DIALECT, field_docs, json_schema, json_schema_text
 from clinker_spark.config.tree.scalars import resolve
 from clinker_spark.config.tree.yaml import parse_yaml
 from clinker_spark.core.span import Source

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clinker_spark.config.patterns import glob_problem, regex_problem
-from clinker_spark.config.templates import TemplateError, Token, naming_problem, parse_template
+from clinker_spark.config.paths.patterns import glob_problem, regex_problem
+from clinker_spark.config.paths.templates import TemplateError, Token, naming_problem, parse_template
 
 
 def test_tokens_and_braces() -> None:

@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from clinker_spark.config.errors import ConfigError
-from clinker_spark.config.model.variable import VarDecl
+from clinker_spark.config.model.documents.variable import VarDecl
 from clinker_spark.config.variables import parse_overrides, variable_types, variable_values
 from clinker_spark.core.diagnostics.render import render_text
 

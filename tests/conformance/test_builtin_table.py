@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.core.types import ANY, Kind, Type, parse_type
 from clinker_spark.cxl.builtins import all_builtins
-from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
+from clinker_spark.cxl.builtins.families.collections import HIGHER_ORDER
 from clinker_spark.cxl.builtins.table import Builtin, Overload
-from clinker_spark.cxl.check import overloads
+from clinker_spark.cxl.check.infer import overloads
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.interpret.coerce import coerce_record
 from clinker_spark.cxl.program import Program, compile

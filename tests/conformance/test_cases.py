@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from clinker_spark.cxl.builtins import all_builtins
-from clinker_spark.cxl.builtins.aggregates import AGGREGATES
-from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
-from clinker_spark.cxl.builtins.windows import WINDOWS
+from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.families.collections import HIGHER_ORDER
+from clinker_spark.cxl.builtins.families.windows import WINDOWS
 from clinker_spark.cxl.errors import ErrorKind
 from tests.conformance.cases import Case, read_cases
 from tests.conformance.engines import Failures, run_interpreter, run_spark

@@ -6,8 +6,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from clinker_spark.cxl.builtins.aggregates import AGGREGATES
-from clinker_spark.cxl.builtins.windows import WINDOWS
+from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.families.windows import WINDOWS
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import compile
 from clinker_spark.spark.columns.programs import Window

@@ -14,7 +14,7 @@ import pytest
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
-from clinker_spark.spark.operators.metrics import Metrics
+from clinker_spark.spark.build.metrics import Metrics
 from tests.property.accounting_graphs import FORMATS, Graph, count_file, generated
 
 PLAIN = 8

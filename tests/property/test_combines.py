@@ -30,10 +30,10 @@ from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.options import Options, contexts
-from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.memo import Memo
-from clinker_spark.spark.operators.passes import Find, Pass, RunContext
-from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.memo import Memo
+from clinker_spark.spark.build.passes import Find, Pass, RunContext
+from clinker_spark.spark.build.stream import Stream
 
 COLUMNS = {
     "i": "int",

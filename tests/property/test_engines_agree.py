@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import all_builtins
-from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
+from clinker_spark.cxl.builtins.families.collections import HIGHER_ORDER
 from tests.property import campaign
 
 SEED = int(os.environ.get("CXL_SEED", "20261115"))

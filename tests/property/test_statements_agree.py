@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.builtins.aggregates import AGGREGATES
-from clinker_spark.cxl.builtins.windows import WINDOWS
+from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.families.windows import WINDOWS
 from clinker_spark.cxl.program import Program, compile
 from clinker_spark.spark.columns.programs import Window
 from tests.property import statements as st

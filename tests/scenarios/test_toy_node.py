@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from clinker_spark.config.json_schema import json_schema
-from clinker_spark.config.node_reference import entry, reference
 from clinker_spark.config.node_types import registered
+from clinker_spark.config.reference.json_schema import json_schema
+from clinker_spark.config.reference.node_reference import entry, reference
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain

@@ -6,9 +6,9 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 
 from clinker_spark.config.model.base import Finding
+from clinker_spark.config.model.documents.pipeline import ErrorHandling
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.output import OutputNode
-from clinker_spark.config.model.pipeline import ErrorHandling
 from clinker_spark.config.model.transform import TransformNode
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 

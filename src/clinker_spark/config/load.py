@@ -16,10 +16,10 @@ from clinker_spark.config.files import read_source
 from clinker_spark.config.findings.translate import finding_at, key_name, owner, validate, value_span
 from clinker_spark.config.model.base import Model
 from clinker_spark.config.model.composition import Interface
+from clinker_spark.config.model.documents.files import LATER_NODES, CompositionDocument, PipelineDocument
+from clinker_spark.config.model.documents.pipeline import ErrorHandling, Settings
 from clinker_spark.config.model.node import NodeModel
-from clinker_spark.config.model.nodes import LATER_NODES, CompositionDocument, PipelineDocument
 from clinker_spark.config.model.output import OutputNode
-from clinker_spark.config.model.pipeline import ErrorHandling, Settings
 from clinker_spark.config.model.source import SourceNode
 from clinker_spark.config.model.transform import TransformNode
 from clinker_spark.config.node_types import NODE_TYPES, node_type

@@ -40,7 +40,7 @@ class NodeType:
     plan: str | None
     """The plan class, with its traits. None for what is gone when it is bound."""
     operator: str | None
-    """From the plan class to DataFrames: a function of a `spark.operators.build.Builder` and the plan node."""
+    """From the plan class to DataFrames: a function of a `spark.build.builder.Builder` and the plan node."""
     aliases: tuple[str, ...] = ()
     """Other words for it."""
 

@@ -14,14 +14,14 @@ from clinker_spark.config.model.aggregate import AggregateConfig
 from clinker_spark.config.model.base import Finding, Model, without_effect
 from clinker_spark.config.model.combine import CombineConfig
 from clinker_spark.config.model.composition import Interface, Parameter, Port
+from clinker_spark.config.model.documents.files import CompositionDocument, PipelineDocument
+from clinker_spark.config.model.documents.pipeline import Concurrency, Memory, Settings
+from clinker_spark.config.model.documents.variable import VarDecl
+from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication, Spill
 from clinker_spark.config.model.node import NodeModel
-from clinker_spark.config.model.nodes import CompositionDocument, PipelineDocument
-from clinker_spark.config.model.pipeline import Concurrency, Memory, Settings
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source import Watermark
 from clinker_spark.config.model.transform import TransformConfig
-from clinker_spark.config.model.variable import VarDecl
-from clinker_spark.config.model.workspace import Catalog, Channel, Group, Publication, Spill
 
 _BATCHES = "Spark decides how many records are handled together"
 _CATALOG = "names for files of the workspace"

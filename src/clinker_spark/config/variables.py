@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from clinker_spark.config.errors import ConfigError
+from clinker_spark.config.model.documents.variable import NAME, VarDecl, read_value
 from clinker_spark.config.model.transform import Declaration
-from clinker_spark.config.model.variable import NAME, VarDecl, read_value
 from clinker_spark.config.tree.scalars import Plain
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean

@@ -9,7 +9,7 @@ from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.files import read_source
 from clinker_spark.config.findings.shape import keys
 from clinker_spark.config.findings.translate import validate, value_span
-from clinker_spark.config.model.workspace import WorkspaceConfig
+from clinker_spark.config.model.documents.workspace import WorkspaceConfig
 from clinker_spark.config.tree.toml import parse_toml
 from clinker_spark.config.tree.yaml import Document, KeyPath, Mapping
 from clinker_spark.core.diagnostics import Diagnostic, Severity

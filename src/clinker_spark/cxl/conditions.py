@@ -15,7 +15,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source
 from clinker_spark.core.types import BOOL, INT, Kind
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.check.overloads import narrow, widen
+from clinker_spark.cxl.check.infer.overloads import narrow, widen
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import Program, SchemaLike, compile
 

@@ -8,7 +8,7 @@ from clinker_spark.core.span import NO_SPAN
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.table import Builtin, Overload
-from clinker_spark.cxl.check.overloads import candidates
+from clinker_spark.cxl.check.infer.overloads import candidates
 from clinker_spark.cxl.ir import Slot
 from clinker_spark.query.types import QType, to_core
 

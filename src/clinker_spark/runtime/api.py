@@ -26,8 +26,8 @@ from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.report import RunReport
 from clinker_spark.runtime.run.variables import with_found_values
-from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.passes import RunContext
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.passes import RunContext
 from clinker_spark.spark.session.sessions import SparkSession, session, working_session
 
 

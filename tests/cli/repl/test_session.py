@@ -22,7 +22,7 @@ from clinker_spark.cli.repl.session import Session
 from clinker_spark.cli.repl.terminal import state_file
 from clinker_spark.core.errors import InputError
 from clinker_spark.cxl.builtins import all_builtins
-from clinker_spark.cxl.builtins.collections import HIGHER_ORDER, HigherOrderMethod
+from clinker_spark.cxl.builtins.families.collections import HIGHER_ORDER, HigherOrderMethod
 from clinker_spark.cxl.builtins.table import Builtin
 
 RECORD = '{"price": 2.5, "qty": 4, "tags": ["new", "blue"], "who": {"name": "Ada"}, "note": null}'

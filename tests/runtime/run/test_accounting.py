@@ -22,7 +22,8 @@ from clinker_spark.runtime.run import accounting, state
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.state import RunState
-from clinker_spark.spark.operators import build, metrics
+from clinker_spark.spark.build import builder as build
+from clinker_spark.spark.build import metrics
 from clinker_spark.spark.scan.request import SourceFile
 
 LETTERS = "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"

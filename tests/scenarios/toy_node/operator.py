@@ -6,8 +6,8 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.stream import Stream
 from tests.scenarios.toy_node.plan import MaskPlan
 
 

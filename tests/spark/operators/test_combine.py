@@ -15,7 +15,7 @@ from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.state import RunState
-from clinker_spark.spark.operators.passes import RunContext
+from clinker_spark.spark.build.passes import RunContext
 
 PIPELINE = """
 pipeline: {{ name: demo }}

@@ -15,7 +15,7 @@ from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.query.node import QueryPlan
-from clinker_spark.spark.operators.metrics import Metrics
+from clinker_spark.spark.build.metrics import Metrics
 
 PIPELINE = """\
 pipeline: {{ name: demo }}

@@ -9,7 +9,7 @@ import pytest
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
-from clinker_spark.spark.operators import source_inversions
+from clinker_spark.spark.operators import source_order
 
 PIPELINE = """
 pipeline: {{ name: test }}
@@ -36,7 +36,7 @@ def text(kind: str = "csv", glob: str = "[ab].csv", mode: str = "warn") -> str:
 
 
 def test_files_that_are_not_in_order_are_sorted_each_on_its_own(bench: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(source_inversions, "_BLOCK_BITS", 1)  # so that neighbours are also compared across blocks
+    monkeypatch.setattr(source_order, "_BLOCK_BITS", 1)  # so that neighbours are also compared across blocks
     bench.file("a.csv", "k,day,v\n,,1\nx,,2\nz,oops,0\nx,5,3\ny,1,4\n")
     bench.file("b.csv", "k,day,v\n,2,1\na,9,2\na,9,3\na,,4\nb,1,5\n")
     # `a.csv` has a null before 5 where nulls come last; the record that cannot be read does not count.

@@ -68,6 +68,6 @@ def replay(pipeline: str, file: str, **options: Any) -> int:
     fail again are in <dead letters>-replay.csv, which can be replayed as well: then files are called
     <name>-replay-2.<ext>.
     """
-    from clinker_spark.cli.clinker.replay_session import replay_letters  # pyspark: a second, not for --help
+    from clinker_spark.cli.clinker.actions.replay_session import replay_letters  # pyspark: a second, not for --help
 
     return replay_letters(pipeline, file, options)

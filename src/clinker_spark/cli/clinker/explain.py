@@ -37,7 +37,7 @@ def command(ctx: click.Context, what: str | None, code: str | None, list_all: bo
         _print_page(entry.page)
         return 0
     if what is not None and _is_path(what):
-        from clinker_spark.cli.clinker.planning import show_plan  # half a second, which a page does not need
+        from clinker_spark.cli.clinker.actions.planning import show_plan  # half a second, which a page does not need
 
         show_plan(what)
         return 0

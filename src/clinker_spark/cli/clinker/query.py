@@ -29,6 +29,6 @@ def command(file: str | None, text: str | None, **options: Any) -> int:
     """
     if (file is None) == (text is None):
         raise click.UsageError("give a file or -e TEXT")
-    from clinker_spark.cli.clinker.query_program import run_query  # the language of queries: not for --help
+    from clinker_spark.cli.clinker.actions.query_program import run_query  # the language of queries: not for --help
 
     return run_query(file, text, options)

@@ -77,6 +77,6 @@ def command(pipeline: str, **options: Any) -> int:
     """
     if options["machine"] and (options["explain"] or options["dry_run"]):
         raise click.UsageError("--machine is for real runs: leave out --explain and --dry-run")
-    from clinker_spark.cli.clinker.run_plan import run  # planning: half a second, which --help does not need
+    from clinker_spark.cli.clinker.actions.run_plan import run  # planning: half a second, which --help does not need
 
     return run(pipeline, options)

@@ -25,7 +25,7 @@ def command(document: str) -> int:
     \b
     # yaml-language-server: $schema=pipeline.schema.json
     """
-    from clinker_spark.config.json_schema import json_schema_text  # pydantic: only this command needs it
+    from clinker_spark.config.reference.json_schema import json_schema_text  # pydantic: only this command needs it
 
     click.echo(json_schema_text(document), nl=False)
     return 0

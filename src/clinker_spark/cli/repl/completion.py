@@ -12,8 +12,8 @@ from clinker_spark.cli.repl.help import topics
 from clinker_spark.cli.repl.session import Session
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins import methods
-from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
-from clinker_spark.cxl.builtins.windows import WINDOWS
+from clinker_spark.cxl.builtins.families.collections import HIGHER_ORDER
+from clinker_spark.cxl.builtins.families.windows import WINDOWS
 from clinker_spark.cxl.check.resolve import known_methods
 from clinker_spark.cxl.syntax.lexer import KEYWORDS, Token, tokenize
 from clinker_spark.cxl.system import NAMESPACES, PIPELINE_MEMBERS, SOURCE_MEMBERS

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.core.types import Type
 from clinker_spark.cxl.builtins import methods
-from clinker_spark.cxl.builtins.aggregates import AGGREGATES
-from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
+from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.families.collections import HIGHER_ORDER
+from clinker_spark.cxl.builtins.families.windows import WINDOWS
 from clinker_spark.cxl.builtins.table import Builtin, Overload
-from clinker_spark.cxl.builtins.windows import WINDOWS
 
 STATEMENTS = {
     "let": "let NAME = EXPR: names a value for the statements after it.",

@@ -11,8 +11,8 @@ from pydantic_core import ErrorDetails
 
 from clinker_spark.config.findings.shape import Place, follow, is_model, keys, members
 from clinker_spark.config.model.base import Finding, Model
+from clinker_spark.config.model.documents.files import LATER_FORMATS
 from clinker_spark.config.model.node import NodeModel
-from clinker_spark.config.model.nodes import LATER_FORMATS
 from clinker_spark.config.refused import refused_keys
 from clinker_spark.config.tree.yaml import Document, KeyPath, Mapping, Scalar
 from clinker_spark.config.values import shown

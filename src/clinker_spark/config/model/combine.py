@@ -9,9 +9,9 @@ from pydantic import GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from clinker_spark.config.model.base import Also, Finding, Gone, Model
+from clinker_spark.config.model.documents.pipeline import FanoutPolicy
+from clinker_spark.config.model.documents.variable import NAME
 from clinker_spark.config.model.node import NodeModel
-from clinker_spark.config.model.pipeline import FanoutPolicy
-from clinker_spark.config.model.variable import NAME
 from clinker_spark.config.values import Count, Text, Tolerance, Words, problem, shown
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 

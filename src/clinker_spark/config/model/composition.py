@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import Finding, Gone, Model, without_effect
+from clinker_spark.config.model.documents.variable import NAME, VarType, check_default, check_names, read_value
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.schema import Column, SchemaSpec, check_columns
-from clinker_spark.config.model.variable import NAME, VarType, check_default, check_names, read_value
 from clinker_spark.config.tree.yaml import Mapping
 from clinker_spark.config.values import Anything, Bool, Float, Text, Words
 

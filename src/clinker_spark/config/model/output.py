@@ -8,12 +8,12 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import STRING, Also, Finding, Gone, Model, without_effect
+from clinker_spark.config.model.documents.pipeline import FanoutPolicy
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.model.order import SortOrder
-from clinker_spark.config.model.pipeline import FanoutPolicy
 from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
 from clinker_spark.config.model.source_formats import Character
-from clinker_spark.config.templates import PER_FILE, TemplateError, Token, naming_problem, parse_template
+from clinker_spark.config.paths.templates import PER_FILE, TemplateError, Token, naming_problem, parse_template
 from clinker_spark.config.tree.yaml import Mapping
 from clinker_spark.config.values import Bool, Count, Natural, Size, Text, Words, problem, shown
 

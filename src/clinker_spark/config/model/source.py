@@ -20,8 +20,8 @@ from clinker_spark.config.model.source_formats import (
     check_json_path,
     check_xml_path,
 )
-from clinker_spark.config.patterns import glob_problem, regex_problem
-from clinker_spark.config.values import Bool, Count, Duration, Moment, Size, Words
+from clinker_spark.config.paths.patterns import glob_problem, regex_problem
+from clinker_spark.config.values import Bool, Count, Duration, FlagText, Moment, Size, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind, Type
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MATCHERS = ("path", "glob", "regex", "paths")
 _SEARCH_KEYS = ("exclude", "modified_after", "modified_before", "min_size", "max_size")
+_TEXT_KEYS = ("trim", "null_values")
 _REST = {"rest": "sources that read from a web service are", "{}": "sources that read from a web service are"}
 _DOCUMENTS = {"document": "holding back a whole file for one bad record is"}
 
@@ -111,6 +112,10 @@ class SourceConfig(Model):
     files: Files = Field(default_factory=Files)
     compression: Literal["auto", "none", "gzip", "bz2", "zstd"] = "auto"
     """How the files are compressed; auto goes by the end of their names."""
+    trim: Bool = False
+    """Remove blanks around texts before they are read."""
+    null_values: Annotated[tuple[FlagText, ...], ONE_OR_MORE] = ()
+    """Texts that stand for no value: ["", NA, "-"]."""
     schema_: SchemaSpec = Field(alias="schema")
     """The columns: a list of { name, type }, or the path of a *.schema.yaml file."""
     on_unmapped: Annotated[OnUnmapped, Also(_read_mode, _MODES)] = Field(default_factory=OnUnmapped)
@@ -269,6 +274,7 @@ class ParquetSource(SourceConfig):
     def check(self) -> Iterator[Finding]:
         yield from super().check()
         yield from without_effect(self, ("compression",), "Parquet files say themselves how they are compressed")
+        yield from without_effect(self, _TEXT_KEYS, "the values of a Parquet file have types")
 
 
 class DatasetSource(SourceConfig):
@@ -298,6 +304,7 @@ class DatasetSource(SourceConfig):
     def check(self) -> Iterator[Finding]:
         yield from super().check()
         yield from without_effect(self, ("compression",), "the chunks of a dataset are compressed as they are")
+        yield from without_effect(self, _TEXT_KEYS, "the values of a dataset have types")
         for key in ("glob", "regex", "paths"):
             if getattr(self, key) is not None:
                 help_text = "write path: and the folder of the dataset"

@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import Finding, Gone, Model, without_effect
+from clinker_spark.config.model.documents.variable import VarType, check_default, check_names, read_value
 from clinker_spark.config.model.node import InputNode, text_of
 from clinker_spark.config.model.order import SortOrder
-from clinker_spark.config.model.variable import VarType, check_default, check_names, read_value
 from clinker_spark.config.tree.yaml import Mapping
 from clinker_spark.config.values import Anything, Count, Text, Words
 from clinker_spark.cxl.system import PIPELINE_MEMBERS, RUNNING_TOTALS, SOURCE_MEMBERS

@@ -23,7 +23,7 @@ def operators() -> dict[str, Builtin]:
 def all_builtins() -> tuple[Builtin, ...]:
     """Every row of the table."""
     # Loaded on first use: a part of this package, such as its SQL texts, does not need all the others.
-    from clinker_spark.cxl.builtins import (
+    from clinker_spark.cxl.builtins.families import (
         arithmetic,
         collections,
         conversions,

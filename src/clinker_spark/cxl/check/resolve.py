@@ -12,8 +12,8 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean, nearest
 from clinker_spark.core.span import Source, Span
 from clinker_spark.cxl.builtins import methods
-from clinker_spark.cxl.builtins.aggregates import AGGREGATES
-from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
+from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.families.collections import HIGHER_ORDER
 from clinker_spark.cxl.check.environment import Environment
 from clinker_spark.cxl.check.modules import Module
 from clinker_spark.cxl.syntax import ast

@@ -6,11 +6,11 @@ from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.types import ANY, ARRAY, Kind, Type, unify
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.check.environment import Environment
-from clinker_spark.cxl.check.inference import Inference
-from clinker_spark.cxl.check.names import field
-from clinker_spark.cxl.check.operations import boolean
-from clinker_spark.cxl.check.overloads import narrow, widen
-from clinker_spark.cxl.check.rules import RULES
+from clinker_spark.cxl.check.infer.inference import Inference
+from clinker_spark.cxl.check.infer.names import field
+from clinker_spark.cxl.check.infer.operations import boolean
+from clinker_spark.cxl.check.infer.overloads import narrow, widen
+from clinker_spark.cxl.check.infer.rules import RULES
 from clinker_spark.cxl.syntax import ast
 
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from clinker_spark.core.span import Source, Span
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.builtins.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.calls import run_dynamic, run_overload
+from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.families.windows import WINDOWS, Partition, overflow_message
 from clinker_spark.cxl.builtins.physical import narrow_value, to_dynamic, widen_value
 from clinker_spark.cxl.builtins.table import Builtin, Failure, Overload
-from clinker_spark.cxl.builtins.windows import WINDOWS, Partition, overflow_message
-from clinker_spark.cxl.check.overloads import may_overflow
+from clinker_spark.cxl.check.infer.overloads import may_overflow
 from clinker_spark.cxl.construction import is_limited
 from clinker_spark.cxl.errors import (
     DUPLICATE_KEY,

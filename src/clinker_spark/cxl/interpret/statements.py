@@ -10,7 +10,7 @@ from clinker_spark.core.span import Span
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.keys import bad_key, grouping_key, is_bad_key
 from clinker_spark.cxl.builtins.text import to_text
-from clinker_spark.cxl.check.overloads import shown_as
+from clinker_spark.cxl.check.infer.overloads import shown_as
 from clinker_spark.cxl.errors import NOT_AN_ARRAY, ErrorKind, EvalError, expansion_message
 from clinker_spark.cxl.interpret.frame import Compiler, Evaluator, Frame, failure
 

@@ -9,14 +9,14 @@ from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.span import NO_SPAN
 from clinker_spark.core.types import ANY
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.builtins.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.floatsums import filled
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, GROUP_KEY_PREFIX, PARTIAL_PREFIX
 from clinker_spark.cxl.lower.errors import Named, failing, first_error
+from clinker_spark.cxl.lower.expressions.rules import rule_of
 from clinker_spark.cxl.lower.keys import lower_key
 from clinker_spark.cxl.lower.lowering import Lowering
 from clinker_spark.cxl.lower.plan import LoweredProgram, PlanBuilder, Sql, Step, combine, quote
-from clinker_spark.cxl.lower.rules import rule_of
 from clinker_spark.cxl.system import Context
 
 

@@ -18,7 +18,8 @@ from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.syntax import ast
 from clinker_spark.cxl.syntax.parser import parse
 from clinker_spark.plan.bind.node import Bound, NodeBinder, Streams
-from clinker_spark.plan.conjuncts import (
+from clinker_spark.plan.facts import Estimate
+from clinker_spark.plan.joins.conjuncts import (
     Conjunct,
     Equality,
     Range,
@@ -29,7 +30,6 @@ from clinker_spark.plan.conjuncts import (
     shown_type,
     split,
 )
-from clinker_spark.plan.facts import Estimate
 from clinker_spark.plan.nodes.base import Schema
 from clinker_spark.plan.nodes.combine import CombinePlan, CombineStep
 

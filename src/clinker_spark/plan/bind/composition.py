@@ -8,7 +8,7 @@ from typing import Any
 from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.load import CompositionFile, LoadedFile, load_composition
 from clinker_spark.config.model.composition import CompositionNode
-from clinker_spark.config.model.variable import read_value
+from clinker_spark.config.model.documents.variable import read_value
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Type, parse_type, unify

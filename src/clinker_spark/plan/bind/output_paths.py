@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clinker_spark.config.templates import Token, parse_template
+from clinker_spark.config.paths.templates import Token, parse_template
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.span import Span

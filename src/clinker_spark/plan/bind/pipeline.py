@@ -11,8 +11,8 @@ from clinker_spark.config.node_types import node_type, resolve
 from clinker_spark.core.diagnostics import Severity
 from clinker_spark.plan.bind.node import Binding, Bound, Declared, NodeBinder, Scope, Streams
 from clinker_spark.plan.bind.output_paths import check_paths
-from clinker_spark.plan.bind.record_logs import check_events
-from clinker_spark.plan.bind.scopes import check_scopes
+from clinker_spark.plan.bind.transforms.record_logs import check_events
+from clinker_spark.plan.bind.transforms.scopes import check_scopes
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.graph import Plan
 

@@ -6,9 +6,9 @@ from clinker_spark.config.model.transform import TransformNode
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.bind.node import NodeBinder, Streams
-from clinker_spark.plan.bind.record_logs import bind_logs
-from clinker_spark.plan.bind.validations import bind_checks
-from clinker_spark.plan.bind.windows import bind_window
+from clinker_spark.plan.bind.transforms.record_logs import bind_logs
+from clinker_spark.plan.bind.transforms.validations import bind_checks
+from clinker_spark.plan.bind.transforms.windows import bind_window
 from clinker_spark.plan.nodes.transform import TransformPlan
 
 

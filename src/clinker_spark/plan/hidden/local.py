@@ -51,12 +51,12 @@ INSIDE_NODES = (
     within(RANGE_COLUMN, "the range of sort keys that a record is in", "INT", "spark.operators.source_order"),
     within(GONE_FILE_COLUMN, "`$file` of a retracted record", "INT", "spark.operators.source"),
     within(GONE_ROW_COLUMN, "`$row` of a retracted record", "BIGINT", "spark.operators.source"),
-    within(KEPT_COLUMN, "true for a record that a filter keeps, else null", "BOOLEAN", "spark.operators.counting"),
+    within(KEPT_COLUMN, "true for a record that a filter keeps, else null", "BOOLEAN", "spark.build.counting"),
     HiddenColumn(
         OK_COLUMN,
         "whether a record meets the condition of a validation",
         "BOOLEAN",
-        ("plan.bind.validations",),
+        ("plan.bind.transforms.validations",),
         ("spark.operators.transform",),
     ),
     within(
@@ -66,7 +66,7 @@ INSIDE_NODES = (
         LOG_COLUMN,
         "whether a log rule speaks of the record",
         "BOOLEAN",
-        ("plan.bind.record_logs",),
+        ("plan.bind.transforms.record_logs",),
         ("spark.operators.record_log",),
     ),
     within(
@@ -84,7 +84,9 @@ INSIDE_NODES = (
         "spark.operators.record_log",
         "spark.rejects.correlated",
     ),
-    within(LOOKUP_KEY_PREFIX, "what finds the partition of a lookup", "that of the key", "plan.bind.windows"),
+    within(
+        LOOKUP_KEY_PREFIX, "what finds the partition of a lookup", "that of the key", "plan.bind.transforms.windows"
+    ),
     within(THERE_PREFIX, "the key of a partition that is found", "that of the key", "spark.operators.window_lookup"),
     within(FOUND_COLUMN, "true if a partition was found, else null", "BOOLEAN", "spark.operators.window_lookup"),
     within(LOST_COLUMN, "why a partition has no values", ERROR_TYPE, "spark.operators.window_lookup"),

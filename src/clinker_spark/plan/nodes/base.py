@@ -17,7 +17,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.lower.python_calls import python_reason
+from clinker_spark.cxl.lower.expressions.python_calls import python_reason
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting

@@ -11,8 +11,8 @@ from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.columns import CK_PREFIX
-from clinker_spark.plan.conjuncts import Comparison, Equality, Range, parts
 from clinker_spark.plan.facts import Estimate, Keys, Required
+from clinker_spark.plan.joins.conjuncts import Comparison, Equality, Range, parts
 from clinker_spark.plan.memory import GRACE_HASH, INLINE_HASH, RANGE, SORT, SORT_MERGE, Holder
 from clinker_spark.plan.nodes.base import PlanNode, Schema, StreamRef
 from clinker_spark.plan.nodes.fields import fields_of

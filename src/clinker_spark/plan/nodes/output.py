@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.templates import PER_FILE, Token, parse_template
+from clinker_spark.config.paths.templates import PER_FILE, Token, parse_template
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.plan.facts import Keys, Required

@@ -8,7 +8,7 @@ from clinker_spark.core.span import Span
 from clinker_spark.core.types import BOOL
 from clinker_spark.cxl.builtins import methods
 from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP
-from clinker_spark.cxl.check.overloads import params_for
+from clinker_spark.cxl.check.infer.overloads import params_for
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.check.base import CheckerBase, Types
 from clinker_spark.query.functions import FUNCTIONS, STATEMENT_FUNCTIONS, Function, function

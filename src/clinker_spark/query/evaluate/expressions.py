@@ -11,7 +11,7 @@ from typing import Any
 from clinker_spark.core.span import Span
 from clinker_spark.cxl.builtins.calls import run_dynamic
 from clinker_spark.cxl.builtins.table import PATTERN_HELP
-from clinker_spark.cxl.check.overloads import params_for
+from clinker_spark.cxl.check.infer.overloads import params_for
 from clinker_spark.cxl.errors import Fail
 from clinker_spark.cxl.regex.patterns import RegexError
 from clinker_spark.cxl.syntax import ast as cxl

@@ -6,9 +6,9 @@ from clinker_spark.core.span import Span
 from clinker_spark.core.types import BOOL, INT
 from clinker_spark.cxl.syntax import ast as cxl
 from clinker_spark.query.functions import FUNCTIONS
-from clinker_spark.query.lower.aggregates import aggregate_of, array_aggregate
 from clinker_spark.query.lower.base import Env
-from clinker_spark.query.lower.expressions import ExpressionLowering, over_elements, rest_from
+from clinker_spark.query.lower.expressions.aggregates import aggregate_of, array_aggregate
+from clinker_spark.query.lower.expressions.rules import ExpressionLowering, over_elements, rest_from
 from clinker_spark.query.lower.order import ascending, in_places
 from clinker_spark.query.lower.sets import distinct_relation
 from clinker_spark.query.lower.values import (

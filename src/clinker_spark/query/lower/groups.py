@@ -6,9 +6,9 @@ from clinker_spark.core.span import Span
 from clinker_spark.core.types import BOOL, INT
 from clinker_spark.cxl.hidden import PARTIAL_PREFIX
 from clinker_spark.query.hidden import PREPARED_PREFIX
-from clinker_spark.query.lower.aggregates import aggregate_of, in_parts
 from clinker_spark.query.lower.base import Env
-from clinker_spark.query.lower.conditions import ConditionLowering
+from clinker_spark.query.lower.expressions.aggregates import aggregate_of, in_parts
+from clinker_spark.query.lower.expressions.conditions import ConditionLowering
 from clinker_spark.query.lower.order import ascending, in_places
 from clinker_spark.query.lower.values import Column, GroupRef, OrderTerm, Record, Value, wide
 from clinker_spark.query.scopes import Scope

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.config.patterns import glob_matches
+from clinker_spark.config.paths.patterns import glob_matches
 
 _SPECIAL = set("*?[{")
 _UP = re.compile(r"(?:\\?\.\\?\./)+")

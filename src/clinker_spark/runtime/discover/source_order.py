@@ -11,10 +11,9 @@ from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.stages import sort_words
 from clinker_spark.runtime.errors import DataError
-from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.passes import Pass, RunContext
-from clinker_spark.spark.operators.source_inversions import Inversion, inversions, split_points
-from clinker_spark.spark.operators.source_order import Points
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.passes import Pass, Points, RunContext
+from clinker_spark.spark.operators.source_order import Inversion, inversions, split_points
 
 _SHOWN = 3
 

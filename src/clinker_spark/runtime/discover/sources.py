@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clinker_spark.config.patterns import glob_matches
+from clinker_spark.config.paths.patterns import glob_matches
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.plan.nodes.source import SourcePlan

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 
-from clinker_spark.config.templates import PER_FILE, Token, parse_template
+from clinker_spark.config.paths.templates import PER_FILE, Token, parse_template
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.runtime.errors import IoError, PathError

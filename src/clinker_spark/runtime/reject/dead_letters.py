@@ -22,9 +22,9 @@ from clinker_spark.runtime.run.outputs import Outputs
 from clinker_spark.runtime.run.progress import FINDING
 from clinker_spark.runtime.run.report import LetterReport
 from clinker_spark.runtime.run.state import RunState
+from clinker_spark.spark.build.passes import Find, Pass
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.operators.output import prepare_output
-from clinker_spark.spark.operators.passes import Find, Pass
 from clinker_spark.spark.rejects.letters import LetterCount, letters
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clinker_spark.config.model.source import JsonSource
-from clinker_spark.config.templates import PER_FILE, Token, parse_template
+from clinker_spark.config.paths.templates import PER_FILE, Token, parse_template
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
@@ -49,7 +49,8 @@ def _source(node: SourcePlan) -> SourcePlan:
     common: dict[str, Any] = {} if keys is None else {"correlation_key": list(keys)}
     common |= {"paths": ("replay",), "schema": list(columns), "name": node.config.name}
     config = JsonSource.model_validate({**common, "type": "json", "options": {"format": "ndjson"}})
-    config = config.model_copy(update={"watermark": node.config.watermark})
+    kept = {name: getattr(node.config, name) for name in ("watermark", "trim", "null_values")}
+    config = config.model_copy(update=kept)
     if not node.several_files:
         config = config.model_copy(update={"path": "replay", "paths": None})
     return replace(node, config=config, columns=columns)

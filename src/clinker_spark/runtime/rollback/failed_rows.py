@@ -21,7 +21,7 @@ from clinker_spark.spark.session.sessions import is_local
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.run.state import RunState
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 def can_read_alone(state: RunState, ends: Sequence[str], kept: int) -> bool:

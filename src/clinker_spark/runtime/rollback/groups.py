@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinker_spark.config.model.pipeline import ErrorHandling
+from clinker_spark.config.model.documents.pipeline import ErrorHandling
 from clinker_spark.plan import columns
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, GROUP_PREFIX
 from clinker_spark.plan.graph import Plan
@@ -41,8 +41,8 @@ from clinker_spark.runtime.rollback.retracted import Retracted
 from clinker_spark.runtime.rollback.strata import UNTRACED, failed_totals, strata
 from clinker_spark.runtime.rollback.suspects import Suspects
 from clinker_spark.runtime.run.progress import FINDING
+from clinker_spark.spark.build.passes import Find, Pass, Retraction
 from clinker_spark.spark.operators.output import prepare_output
-from clinker_spark.spark.operators.passes import Find, Pass, Retraction
 from clinker_spark.spark.rejects import correlated as ops
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, dirty_groups, own_groups
 from clinker_spark.spark.rejects.letters import letters
@@ -51,7 +51,7 @@ from clinker_spark.spark.scan.row_filter import Chosen
 if TYPE_CHECKING:
     from clinker_spark.runtime.run.outputs import Outputs
     from clinker_spark.runtime.run.state import RunState
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 MOST_TURNS = 50

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clinker_spark.plan.nodes.source import SourcePlan
-from clinker_spark.spark.operators.passes import Pass, Show
+from clinker_spark.spark.build.passes import Pass, Show
 from clinker_spark.spark.operators.source import watched_size
 from clinker_spark.spark.rejects import correlated as ops
 

@@ -19,9 +19,9 @@ from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.reject.saved_letters import Saved, last_clean_row, save
 from clinker_spark.runtime.reject.source_letters import SourceLetters
 from clinker_spark.runtime.run.progress import FINDING
+from clinker_spark.spark.build.passes import Find, Pass, Retraction
 from clinker_spark.spark.columns.python_calls import arrow_type
 from clinker_spark.spark.operators.output import prepare_output
-from clinker_spark.spark.operators.passes import Find, Pass, Retraction
 from clinker_spark.spark.rejects import correlated as ops
 from clinker_spark.spark.rejects.letters import letters
 from clinker_spark.spark.scan.row_filter import Chosen, save_chosen
@@ -30,7 +30,7 @@ from clinker_spark.spark.session.sessions import is_local
 if TYPE_CHECKING:
     from clinker_spark.runtime.run.outputs import Outputs
     from clinker_spark.runtime.run.state import RunState
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 MOST_LINES = 4_000_000

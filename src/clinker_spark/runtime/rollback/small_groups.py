@@ -23,7 +23,7 @@ from clinker_spark.spark.rejects.traced import run_again, traced
 if TYPE_CHECKING:
     from clinker_spark.runtime.reject.source_letters import SourceLetters
     from clinker_spark.runtime.run.state import RunState
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 MOST_ROWS = 100_000
 """Tables with more rows are not looked at here."""

@@ -12,7 +12,7 @@ from clinker_spark.spark.rejects.collected import SetAside
 if TYPE_CHECKING:
     from clinker_spark.plan.graph import Plan
     from clinker_spark.runtime.run.state import RunState
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 @dataclass(frozen=True)

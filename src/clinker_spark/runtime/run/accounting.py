@@ -21,7 +21,7 @@ from clinker_spark.runtime.errors import AccountingError
 from clinker_spark.runtime.reject.source_letters import kept_by_readers
 from clinker_spark.runtime.run.report import Balance, NodeReport
 from clinker_spark.runtime.run.state import RunState
-from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.build.builder import Builder
 from clinker_spark.spark.scan.scans import final_count, forget_counts
 
 HELP = "this is a defect of clinker, or a file that changed while it was read: run again, and report it if it stays"

@@ -32,6 +32,7 @@ from clinker_spark.runtime.run.parquet_files import SeveralParquet, one_parquet
 from clinker_spark.runtime.run.progress import writing
 from clinker_spark.runtime.run.report import OutputReport
 from clinker_spark.runtime.run.state import RunState
+from clinker_spark.spark.build.passes import Pass, Retraction, Write
 from clinker_spark.spark.operators.output import (
     Prepared,
     prepare_output,
@@ -39,7 +40,6 @@ from clinker_spark.spark.operators.output import (
     write_parts,
     write_parts_together,
 )
-from clinker_spark.spark.operators.passes import Pass, Retraction, Write
 from clinker_spark.spark.scan.row_filter import Chosen
 
 

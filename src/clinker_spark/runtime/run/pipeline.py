@@ -29,8 +29,8 @@ from clinker_spark.runtime.run.variables import find_values
 from clinker_spark.runtime.staging.checks import check_staging
 from clinker_spark.runtime.staging.inputs import StagedInputs
 from clinker_spark.runtime.staging.settings import settings_of
+from clinker_spark.spark.build.passes import Pass, Show
 from clinker_spark.spark.joins.sides import key_sketches
-from clinker_spark.spark.operators.passes import Pass, Show
 from clinker_spark.spark.operators.record_log import record_lines
 from clinker_spark.spark.scan.files import SourceFile
 from clinker_spark.spark.session import small_inputs

@@ -11,9 +11,9 @@ from clinker_spark.runtime.discover.source_order import with_known_order
 from clinker_spark.runtime.run.engine_failures import explained
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.runtime.run.variables import with_found_values
-from clinker_spark.spark.operators.build import Builder
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.passes import Find, Pass, RunContext
 from clinker_spark.spark.operators.output import prepare_output
-from clinker_spark.spark.operators.passes import Find, Pass, RunContext
 from clinker_spark.spark.rejects.letters import first_letters, letters
 from clinker_spark.spark.session.sessions import SparkSession, working_session
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.config.model.pipeline import ErrorHandling
+from clinker_spark.config.model.documents.pipeline import ErrorHandling
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.commit.attempt import Attempt
@@ -20,9 +20,8 @@ from clinker_spark.runtime.run.options import Listener, Options, contexts
 from clinker_spark.runtime.run.progress import FINDING, Passes, Watch, records_read, writing
 from clinker_spark.runtime.run.report import OutputReport, RunIdentity, RunReport
 from clinker_spark.runtime.run.variables import Values, with_values
-from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.passes import Pass, RunContext, Write
-from clinker_spark.spark.operators.source_order import Points
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.passes import Pass, Points, RunContext, Write
 from clinker_spark.spark.remote_files import RemoteFiles
 from clinker_spark.spark.scan.request import SourceFile
 from clinker_spark.spark.session.jvm import while_it_lives

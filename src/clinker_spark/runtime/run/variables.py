@@ -7,8 +7,8 @@ from typing import Any
 
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.graph import Plan
-from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.passes import Pass, RunContext, Show
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.passes import Pass, RunContext, Show
 from clinker_spark.spark.operators.values import last_values
 
 

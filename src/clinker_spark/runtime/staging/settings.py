@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from clinker_spark.config.model.workspace import Staging
-from clinker_spark.config.patterns import glob_matches
+from clinker_spark.config.model.documents.workspace import Staging
+from clinker_spark.config.paths.patterns import glob_matches
 from clinker_spark.config.workspace import Workspace, find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan

@@ -22,7 +22,7 @@ from clinker_spark.spark.joins.axis import BROADCAST_ROWS, axis_of_column, with_
 from clinker_spark.spark.joins.sides import BUILD_RANGE, LEFT_RANGE, Sides
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 MOST_BINS = 256

@@ -1,4 +1,4 @@
-"""Range joins: an equality of bins instead of a comparison of all with all. `plan/bins.py` says how axes are cut.
+"""Range joins: an equality of bins instead of a comparison of all with all. `plan/joins/bins.py` says how axes are cut.
 
 A pair of ranges, `left.x >= build.low` and `left.y <= build.high`, can only hold where the span between the two values
 of the left side meets the span between those of the build. So both spans are written into bins, records that share a
@@ -15,16 +15,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.bins import POINT, LengthClass, choose_classes
 from clinker_spark.plan.columns import JOIN_PREFIX
-from clinker_spark.plan.conjuncts import range_pair, same
+from clinker_spark.plan.joins.bins import POINT, LengthClass, choose_classes
+from clinker_spark.plan.joins.conjuncts import range_pair, same
 from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.spark.joins.axis import BROADCAST_ROWS, axis_of_column, with_hit
 from clinker_spark.spark.joins.one_range import join_one_range
 from clinker_spark.spark.joins.sides import BUILD_RANGE, LEFT_RANGE, Sides
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 FEW_PER_KEY = 16

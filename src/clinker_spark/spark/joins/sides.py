@@ -23,14 +23,14 @@ from clinker_spark.plan.columns import ARRAY_PREFIX, CK_PREFIX, JOIN_PREFIX, MAT
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
 from clinker_spark.plan.run_statistics import MOST_SHOWN, Sketch
+from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.columns.programs import apply, lower, run_steps
 from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.columns.types import read_as
-from clinker_spark.spark.operators.stream import Stream
 
 if TYPE_CHECKING:
     from clinker_spark.cxl.system import Context
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 HIT = f"{JOIN_PREFIX}hit"

@@ -22,14 +22,14 @@ from clinker_spark.plan.columns import (
     WINDOW_COLUMN,
 )
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
+from clinker_spark.spark.build.counting import Tap
+from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.columns.programs import Identity, group
-from clinker_spark.spark.operators.counting import Tap
-from clinker_spark.spark.operators.stream import Stream
 from clinker_spark.spark.operators.time_windows import in_window_order, with_windows
 from clinker_spark.spark.rejects.withheld import without_left_out
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:

@@ -32,6 +32,7 @@ from clinker_spark.plan.columns import (
 )
 from clinker_spark.plan.ledger import Flow, count
 from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
+from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.columns.select import named, select_sql
@@ -49,10 +50,9 @@ from clinker_spark.spark.joins.sides import (
     with_residual,
 )
 from clinker_spark.spark.operators.output import widened_names
-from clinker_spark.spark.operators.stream import Stream
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 PART_BYTES = 16 << 20

@@ -14,12 +14,12 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import WIDENED_COLUMN
 from clinker_spark.plan.ledger import total
 from clinker_spark.plan.nodes.merge import MergePlan
+from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.columns.types import read_as
 from clinker_spark.spark.columns.undeclared import has_types, with_types
-from clinker_spark.spark.operators.stream import Stream
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 def build_merge(builder: Builder, node: MergePlan) -> Stream:

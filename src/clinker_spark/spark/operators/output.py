@@ -31,15 +31,15 @@ from clinker_spark.plan.columns import (
 )
 from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
 from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.spark.build.stream import Stream, direction, failed
 from clinker_spark.spark.columns import undeclared
-from clinker_spark.spark.operators.stream import Stream, direction, failed
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.rejects.collected import Held
 from clinker_spark.spark.rejects.withheld import with_held
 from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 LINE_COLUMN = "value"

@@ -17,13 +17,13 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import LETTER_COLUMN, LETTER_TYPE, ORIGIN_COLUMN, ORIGIN_TYPE
 from clinker_spark.plan.query.node import NodeInput, QueryPlan
-from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.query.frames import scan_frame
 from clinker_spark.spark.query.patterns import register_patterns
 from clinker_spark.sql import tree as sql
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 def build_query(builder: Builder, node: QueryPlan) -> Stream:

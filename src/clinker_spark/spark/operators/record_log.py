@@ -20,11 +20,11 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import LOG_COLUMN, NUMBER_COLUMN, SIZE_COLUMN, START_COLUMN
 from clinker_spark.plan.nodes.base import PlanNode, RecordLog
 from clinker_spark.query.hidden import BLOCK_COLUMN
+from clinker_spark.spark.build.stream import failed
 from clinker_spark.spark.columns.programs import apply
-from clinker_spark.spark.operators.stream import failed
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 MOST_LINES = 1_000

@@ -8,13 +8,13 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import PORT_COLUMN, PORT_PREFIX
 from clinker_spark.plan.ledger import total
 from clinker_spark.plan.nodes.route import RoutePlan
+from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.columns.select import select_sql
-from clinker_spark.spark.operators.stream import Stream
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
-    from clinker_spark.spark.operators.memo import Ports
+    from clinker_spark.spark.build.builder import Builder
+    from clinker_spark.spark.build.memo import Ports
 
 UNREAD = "branch that nothing reads"
 """Why a record goes nowhere. The plan has a warning about it."""

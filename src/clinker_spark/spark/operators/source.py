@@ -31,15 +31,16 @@ from clinker_spark.plan.columns import (
 from clinker_spark.plan.ledger import NONE, WITHHELD_FROM, Flow, count
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
-from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.passes import Retraction
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.passes import Retraction
+from clinker_spark.spark.build.source_columns import conventions_of
+from clinker_spark.spark.build.stream import DOCUMENT_BITS, Stream
 from clinker_spark.spark.operators.source_order import repaired
-from clinker_spark.spark.operators.stream import DOCUMENT_BITS, Stream
 from clinker_spark.spark.operators.time_windows import event_time
 from clinker_spark.spark.rejects.dirty_groups import key_text
 from clinker_spark.spark.scan.formats import read
 from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
-from clinker_spark.spark.scan.request import Conventions, CsvExtras, Readers, ReadRequest, Scan, SourceFile
+from clinker_spark.spark.scan.request import CsvExtras, Readers, ReadRequest, Scan, SourceFile
 from clinker_spark.spark.scan.scans import meter_path, progress_path
 
 LEAST_SAMPLED = 20_000
@@ -104,7 +105,7 @@ def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> Rea
         files=run.files[node.name],
         columns=node.columns,
         options=node.config.options,
-        conventions=Conventions(node.config.compression, node.config.on_unmapped.mode, formats),
+        conventions=conventions_of(node, node.config.on_unmapped.mode, formats),
         wanted=_wanted(builder, node) - set(unread),
         arrival=need.arrival or _counts_groups(builder, node),
         positions=builder.finds or placed or node.name in run.unsorted,

@@ -15,14 +15,14 @@ from clinker_spark.plan.columns import BEFORE_COLUMN, OK_COLUMN
 from clinker_spark.plan.nodes.base import Check
 from clinker_spark.plan.nodes.transform import TransformPlan
 from clinker_spark.plan.variables import SHARED
+from clinker_spark.spark.build.counting import Tap
+from clinker_spark.spark.build.stream import Stream, order_text
 from clinker_spark.spark.columns.programs import Window, apply
-from clinker_spark.spark.operators.counting import Tap
-from clinker_spark.spark.operators.stream import Stream, order_text
 from clinker_spark.spark.operators.window_lookup import with_lookups
 
 if TYPE_CHECKING:
     from clinker_spark.cxl.system import Context
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 def build_transform(builder: Builder, node: TransformPlan) -> Stream:

@@ -11,8 +11,8 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import DOCUMENT_COLUMN
 from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.variables import SHARED
-from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.stream import failed
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.stream import failed
 
 
 def last_values(builder: Builder) -> tuple[dict[str, Any], dict[str, dict[int, Any]]]:

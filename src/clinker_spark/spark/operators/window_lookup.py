@@ -13,11 +13,11 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE, l
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import FOUND_COLUMN, LOST_COLUMN, THERE_PREFIX
 from clinker_spark.plan.nodes.transform import TransformPlan, WindowLookup
+from clinker_spark.spark.build.stream import Stream, order_text
 from clinker_spark.spark.columns.programs import Window, apply
-from clinker_spark.spark.operators.stream import Stream, order_text
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 _OF_NOTHING = {"count": "0L", "any": "FALSE", "exists": "FALSE", "every": "TRUE", "not_exists": "TRUE"}

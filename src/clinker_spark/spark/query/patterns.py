@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.regex.patterns import compile_regex
-from clinker_spark.query.lower.patterns import PatternCall
+from clinker_spark.query.lower.expressions.patterns import PatternCall
 from clinker_spark.spark.columns.regexes import over_texts
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 
 from clinker_spark.plan.nodes.base import PlanNode
-from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.build.stream import Stream
 
 
 @dataclass(frozen=True)

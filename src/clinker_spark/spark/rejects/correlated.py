@@ -28,12 +28,12 @@ from clinker_spark.plan.columns import (
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.spark.build.stream import failed
 from clinker_spark.spark.columns.select import select_sql
-from clinker_spark.spark.operators.stream import failed
 from clinker_spark.spark.rejects.dirty_groups import key_sql, key_text, writes_records_of
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
     from clinker_spark.spark.rejects.collected import SetAside
 
 

@@ -25,8 +25,8 @@ from clinker_spark.plan.columns import (
 )
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.spark.build.builder import Builder
 from clinker_spark.spark.columns.select import named, select_sql
-from clinker_spark.spark.operators.build import Builder
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.rejects.collected import SetAside
 from clinker_spark.spark.rejects.correlated import text_map

@@ -23,7 +23,7 @@ from clinker_spark.spark.rejects.dirty_groups import writes_records_of
 from clinker_spark.spark.rejects.letters import letters
 
 if TYPE_CHECKING:
-    from clinker_spark.spark.operators.build import Builder
+    from clinker_spark.spark.build.builder import Builder
 
 
 WHAT = "what"

@@ -16,8 +16,8 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import WITHHELD_FROM, count
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.plan.nodes.output import OutputPlan
-from clinker_spark.spark.operators.build import Builder
-from clinker_spark.spark.operators.stream import Stream
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, concerned
 
 

@@ -27,6 +27,7 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.plan.facts import CellRun
 from clinker_spark.spark.scan.files import SourceFile as SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
+from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Conventions:
     compression: str = "auto"
     on_unmapped: str = "auto_widen"
     date_formats: tuple[str, ...] = ()
+    cleaning: Cleaning = NO_CLEANING
 
 
 @dataclass(frozen=True)

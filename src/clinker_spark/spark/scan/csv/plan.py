@@ -8,6 +8,7 @@ from typing import Any
 from clinker_spark.spark.scan.csv.dialect import CsvDialect
 from clinker_spark.spark.scan.csv.header import CsvFile
 from clinker_spark.spark.scan.request import CsvExtras
+from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
 from clinker_spark.spark.scan.text.values import TextColumn
 
 
@@ -43,6 +44,7 @@ class CsvPlan:
     row_offsets: tuple[int, ...] = ()
     """With positions: the records of the files before each file."""
     extras: CsvExtras = field(default_factory=CsvExtras)
+    cleaning: Cleaning = NO_CLEANING
 
     def key(self, split: CsvSplit) -> tuple[Any, ...]:
         """What a split is, for passes that may cut files in other places."""

@@ -21,13 +21,14 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
     names = dict.fromkeys(name for file in files for name, _ in file.undeclared)
     plan = CsvPlan(
         files,
-        text_columns(request.columns, request.conventions.date_formats),
+        text_columns(request.columns, request.conventions.date_formats, request.conventions.cleaning),
         frozenset(column.name for column in request.selected),
         dialect,
         widened=tuple(names),
         positions=request.positions,
         record=request.record,
         extras=request.csv,
+        cleaning=request.conventions.cleaning,
     )
     splits: list[CsvSplit] = []
     for i, file in enumerate(files):

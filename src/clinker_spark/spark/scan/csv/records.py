@@ -22,6 +22,7 @@ from clinker_spark.spark.scan.group_sizes import GroupSizes
 from clinker_spark.spark.scan.kept_rejects import LetterKeeper
 from clinker_spark.spark.scan.row_filter import Chosen
 from clinker_spark.spark.scan.text.cells import joined_cells
+from clinker_spark.spark.scan.text.cleaning import Cleaning
 from clinker_spark.spark.scan.text.streams import MARK, REPLACEMENT
 from clinker_spark.spark.scan.text.values import TextColumn
 
@@ -157,7 +158,7 @@ def _batch(
         )
     if plan.widened:
         names.append(WIDENED_COLUMN)
-        arrays.append(_widened(file, block))
+        arrays.append(_widened(file, block, plan.cleaning))
     if plan.positions:
         names += [FILE_COLUMN, ROW_COLUMN]
         arrays.append(pa.array(np.full(block.rows, file_index, dtype=np.int32)))
@@ -187,7 +188,7 @@ def _cells(plan: CsvPlan, file: CsvFile, block: Block, typed: dict[str, pa.Array
     for name in run.columns:
         column, place = columns[name]
         chosen.append(column if place is not None else TextColumn(name, STRING))
-        texts.append(nothing if place is None else block.columns[place])
+        texts.append(nothing if place is None else column.cleaning.clean(block.columns[place])[0])
         values.append(typed.get(name, nothing))
     return joined_cells(chosen, texts, values, run.delimiter)
 
@@ -239,12 +240,15 @@ def _without_marks(plan: CsvPlan, file: CsvFile, block: Block, errors: dict[int,
     return replace(block, columns=columns, marked=False)
 
 
-def _widened(file: CsvFile, block: Block) -> pa.Array:
+def _widened(file: CsvFile, block: Block, cleaning: Cleaning) -> pa.Array:
     """The cells of undeclared columns as one map per record; none for ragged rows."""
     rows, width = block.rows, len(file.undeclared)
     if not width:
         return pa.nulls(rows, _WIDENED)
     cells = pa.concat_arrays([block.columns[place] for _, place in file.undeclared])
+    if cleaning:
+        cells, words = cleaning.clean(cells)
+        cells = cells if words is None else pc.if_else(words, pa.scalar(None, pa.string()), cells)
     # Cell j of row i stands at j * rows + i; a map wants the cells of a row side by side.
     order = (np.arange(rows)[:, None] + np.arange(width)[None, :] * rows).ravel()
     keys = pa.array([name for name, _ in file.undeclared]).take(pa.array(np.tile(np.arange(width), rows)))

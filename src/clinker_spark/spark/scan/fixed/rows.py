@@ -18,6 +18,7 @@ from clinker_spark.config.model.schema import Column, layout
 from clinker_spark.core.types import Kind
 from clinker_spark.spark.scan.record_batches import Error, Rows, structural
 from clinker_spark.spark.scan.record_plan import BOM, PIECE, RecordFile, RecordPlan, RecordSplit, line_pieces
+from clinker_spark.spark.scan.request import Conventions
 from clinker_spark.spark.scan.text.values import TextColumn
 
 SEPARATORS = {"lf": b"\n", "crlf": b"\r\n", "none": b""}
@@ -37,8 +38,11 @@ class FixedColumn:
     trim: bool
 
     @classmethod
-    def of(cls, column: Column, place: tuple[int, int], date_formats: Sequence[str]) -> FixedColumn:
-        text = TextColumn.of(column, date_formats)
+    def of(cls, column: Column, place: tuple[int, int], conventions: Conventions) -> FixedColumn:
+        cleaning = conventions.cleaning
+        if column.trim is False:  # what the column says of itself counts
+            cleaning = replace(cleaning, trim=False)
+        text = TextColumn.of(column, conventions.date_formats, cleaning)
         kind = text.type.kind
         if kind in _COMPACT and not text.only_formats:
             # What a fixed-width output writes for a date; the place for dashes is saved there.
@@ -71,9 +75,9 @@ class FixedReader:
     piece: int = PIECE
 
     @classmethod
-    def of(cls, columns: Sequence[Column], options: Any, date_formats: Sequence[str], piece: int) -> FixedReader:
+    def of(cls, columns: Sequence[Column], options: Any, conventions: Conventions, piece: int) -> FixedReader:
         places = layout(columns)
-        found = [FixedColumn.of(column, place, date_formats) for column, place in zip(columns, places, strict=True)]
+        found = [FixedColumn.of(column, place, conventions) for column, place in zip(columns, places, strict=True)]
         separator = SEPARATORS[options.line_separator]
         width = max(end for _, end in places)
         return cls(tuple(found), width, separator, options.encoding, piece)

@@ -45,7 +45,7 @@ def fixed_plan(
     if problems:
         raise InputError(problems)
     files = local_files(request, "fixed-width")
-    reader = FixedReader.of(request.columns, request.options, request.conventions.date_formats, piece)
+    reader = FixedReader.of(request.columns, request.options, request.conventions, piece)
     plan = RecordPlan(
         files,
         tuple(column.name for column in request.columns),

@@ -34,6 +34,7 @@ from clinker_spark.spark.scan.record_plan import (
 )
 from clinker_spark.spark.scan.record_source import parallelism_of, scan_of
 from clinker_spark.spark.scan.request import ReadRequest, Scan
+from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
 from clinker_spark.spark.scan.text.streams import MARK
 
 _TOGETHER = 4096
@@ -56,6 +57,7 @@ class JsonReader:
     exact: bool = False
     """Are the digits of numbers with a fraction needed?"""
     piece: int = PIECE
+    cleaning: Cleaning = NO_CLEANING
 
     def rows(self, plan: RecordPlan, split: RecordSplit) -> Iterator[Rows]:
         file = plan.files[split.file]
@@ -112,11 +114,11 @@ class JsonReader:
                 rows.texts[column.name] = string_array([json_cell(value) for value in values])
         if plan.widened:
             declared, carried = frozenset(self.places), frozenset(plan.widened)
+            extras = [undeclared(record, declared) for record in found]
+            if self.cleaning:
+                extras = [self.cleaning.clean_value(extra) for extra in extras]
             rows.widened = widened_array(
-                [
-                    {name: json_text(value) for name, value in undeclared(record, declared).items() if name in carried}
-                    for record in found
-                ],
+                [{name: json_text(value) for name, value in extra.items() if name in carried} for extra in extras],
                 typed=True,
             )
         return rows
@@ -129,13 +131,17 @@ def json_plan(
     path = tuple(request.options.record_path.split(".")) if request.options.record_path else ()
     # With a path the document is an object, whatever stands at its end: an array of records, or one of them.
     shape = "object" if path else request.options.format
-    files = local_files(request, "JSON")
+    files, conventions = local_files(request, "JSON"), request.conventions
     reader = JsonReader(
         tuple(shape or shape_of(file.open) for file in files),
         path,
-        tuple(JsonColumn.of(column, request.conventions.date_formats) for column in request.columns),
+        tuple(
+            JsonColumn.of(column, request.conventions.date_formats, request.conventions.cleaning)
+            for column in request.columns
+        ),
         tuple(file_name(column) for column in request.columns),
         piece=piece,
+        cleaning=conventions.cleaning,
     )
     widened, counts = _undeclared(request, files, reader)
     decimals = any(_has_decimal(column.type) for column in reader.columns)

@@ -24,6 +24,7 @@ from clinker_spark.core.types import ANY, INT, Kind, Type
 from clinker_spark.cxl.values import I64_MAX, I64_MIN
 from clinker_spark.spark.columns.python_calls import arrow_type, to_arrow
 from clinker_spark.spark.scan.record_batches import Error, missing, shown
+from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
 from clinker_spark.spark.scan.text.readers import reader_of
 from clinker_spark.spark.scan.text.values import TextColumn
 
@@ -71,11 +72,12 @@ class JsonColumn:
     digits: int | None = None
     formats: tuple[str, ...] = ()
     only_formats: bool = False
+    cleaning: Cleaning = NO_CLEANING
 
     @classmethod
-    def of(cls, column: Column, date_formats: Sequence[str] = ()) -> JsonColumn:
+    def of(cls, column: Column, date_formats: Sequence[str] = (), cleaning: Cleaning = NO_CLEANING) -> JsonColumn:
         text = TextColumn.of(column, date_formats)
-        return cls(text.name, text.type, text.digits, text.formats, text.only_formats)
+        return cls(text.name, text.type, text.digits, text.formats, text.only_formats, cleaning)
 
     @property
     def arrow(self) -> pa.DataType:
@@ -83,6 +85,8 @@ class JsonColumn:
 
     def convert(self, values: Sequence[Any]) -> JsonValues:
         """The typed column of parsed values; ABSENT stands for a field that is not there."""
+        if self.cleaning:
+            values = [self.cleaning.clean_value(value) for value in values]
         whole = self._whole(values)
         if whole is not None:
             return JsonValues(whole)

@@ -1,8 +1,9 @@
 """Columns of text as typed Arrow columns, by the rules that hold for every text format.
 
-No blank is trimmed and no word means null. An empty text is "" in a string column, null in a nullable column and a
-missing value elsewhere. A column is first cast as a whole; only where that fails, or where Arrow is more generous
-than the rules, are the usual spellings told from the rest by a pattern and the rest read one by one.
+No blank is trimmed and no word means null, unless the source asks for it (`cleaning`). An empty text is "" in a string
+column, null in a nullable column and a missing value elsewhere. A column is first cast as a whole; only where that
+fails, or where Arrow is more generous than the rules, are the usual spellings told from the rest by a pattern and the
+rest read one by one.
 
 >>> found = TextColumn("qty", INT).convert(pa.array(["7", "+8", "0x1F", ""]))
 >>> found.values.to_pylist(), found.failed.to_pylist()
@@ -28,6 +29,7 @@ from clinker_spark.cxl.values import DECIMAL_DIGITS
 from clinker_spark.spark.columns.python_calls import arrow_type
 from clinker_spark.spark.columns.variants import encode
 from clinker_spark.spark.scan.text.bytes import TextBytes, byte_table, mentions
+from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
 from clinker_spark.spark.scan.text.readers import Reader, reader_of
 
 __all__ = ["INT", "Converted", "TextColumn", "text_columns"]
@@ -67,15 +69,16 @@ class TextColumn:
     formats: tuple[str, ...] = ()
     """The formats of dates besides, or with `only_formats` instead of, the ISO form."""
     only_formats: bool = False
+    cleaning: Cleaning = NO_CLEANING
 
     @classmethod
-    def of(cls, column: Column, date_formats: Sequence[str] = ()) -> TextColumn:
+    def of(cls, column: Column, date_formats: Sequence[str] = (), cleaning: Cleaning = NO_CLEANING) -> TextColumn:
         kind = column.data_type.kind
         formats: tuple[str, ...] = ()
         if kind in (Kind.DATE, Kind.DATETIME):
             # A format with the time of day says nothing about a date column, and is passed over there.
             formats = (column.format,) if column.format else tuple(f for f in date_formats if not check_format(f, kind))
-        return cls(column.name, column.data_type, column.digits, formats, column.format is not None)
+        return cls(column.name, column.data_type, column.digits, formats, column.format is not None, cleaning)
 
     @property
     def arrow(self) -> pa.DataType:
@@ -84,15 +87,24 @@ class TextColumn:
     @property
     def checked(self) -> bool:
         """Can a text fail to be a value of this column?"""
-        return self.type.kind is not Kind.STRING and not self.type.is_dynamic
+        if self.type.is_dynamic:
+            return False
+        return self.type.kind is not Kind.STRING or (bool(self.cleaning.null_words) and not self.type.nullable)
 
     def convert(self, text: pa.Array) -> Converted:
         """The typed column of a text column. Where there is no text at all, there is no value and no failure."""
+        words = None
+        if self.cleaning:
+            text, words = self.cleaning.clean(text)
+        if self.type.kind is Kind.STRING and not self.type.nullable:
+            return Converted(text) if words is None else Converted(_nulled(text, words), pc.fill_null(words, False))
+        if self.type.is_dynamic and words is not None:
+            text = _nulled(text, words)
         empty = _empty(text) if self.checked or self.type.nullable else None
         if not self.checked:
-            nulled = text if empty is None else pc.if_else(empty, pa.scalar(None, pa.string()), text)
+            nulled = text if empty is None else _nulled(text, empty)
             return Converted(_variants(nulled) if self.type.is_dynamic else nulled)
-        present = text if empty is None else pc.if_else(empty, pa.scalar(None, pa.string()), text)
+        present = text if empty is None else _nulled(text, empty)
         whole = None if self.only_formats else self._cast_whole(present)
         found = Converted(whole) if whole is not None else self._cast_most(present) or self._convert_strictly(present)
         if empty is None or self.type.nullable:
@@ -101,10 +113,14 @@ class TextColumn:
 
     def error(self, text: str) -> dict[str, str | None]:
         """The `$error` of a text that this column cannot hold."""
-        if not text:
+        shown = text if len(text) <= 200 else text[:200] + "…"
+        cleaned = self.cleaning.clean_text(text)
+        if cleaned is None and text:
+            message = f"'{self.name}' is '{shown}', which means null, and its type {self.type} is not nullable"
+            return {"kind": "missing_required_field", "field": self.name, "value": shown, "message": message}
+        if not cleaned:
             message = f"'{self.name}' is empty, and its type {self.type} is not nullable"
             return {"kind": "missing_required_field", "field": self.name, "value": "", "message": message}
-        shown = text if len(text) <= 200 else text[:200] + "…"
         message = f"cannot convert '{shown}' to {self.type.unwrap()}"
         return {"kind": "type_coercion_failure", "field": self.name, "value": shown, "message": message}
 
@@ -152,7 +168,7 @@ class TextColumn:
         chosen = np.zeros(len(text), dtype=bool)
         chosen[doubtful] = True
         mask = pa.array(chosen)
-        whole = self._cast_whole(pc.if_else(mask, pa.scalar(None, pa.string()), text))
+        whole = self._cast_whole(_nulled(text, mask))
         if whole is None:
             return None
         read = _read_each(pc.filter(text, mask), self._reader())
@@ -227,8 +243,14 @@ _NOT_IN_VALUES = {
 }
 
 
-def text_columns(columns: Sequence[Column], date_formats: Sequence[str] = ()) -> tuple[TextColumn, ...]:
-    return tuple(TextColumn.of(column, date_formats) for column in columns)
+def text_columns(
+    columns: Sequence[Column], date_formats: Sequence[str] = (), cleaning: Cleaning = NO_CLEANING
+) -> tuple[TextColumn, ...]:
+    return tuple(TextColumn.of(column, date_formats, cleaning) for column in columns)
+
+
+def _nulled(text: pa.Array, where: pa.Array) -> pa.Array:
+    return pc.if_else(where, pa.scalar(None, pa.string()), text)
 
 
 def _empty(text: pa.Array) -> pa.Array | None:

@@ -25,7 +25,8 @@ from clinker_spark.spark.scan.record_plan import (
     with_splits,
 )
 from clinker_spark.spark.scan.record_source import scan_of
-from clinker_spark.spark.scan.request import ReadRequest, Scan
+from clinker_spark.spark.scan.request import Conventions, ReadRequest, Scan
+from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
 from clinker_spark.spark.scan.text.values import TextColumn
 from clinker_spark.spark.scan.xml.records import CHUNK, Cell, Record, XmlShape, xml_records
 
@@ -48,8 +49,9 @@ class XmlColumn:
     required: bool
 
     @classmethod
-    def of(cls, column: Column, date_formats: Sequence[str]) -> XmlColumn:
-        text = TextColumn.of(column, date_formats)
+    def of(cls, column: Column, conventions: Conventions) -> XmlColumn:
+        date_formats = conventions.date_formats
+        text = TextColumn.of(column, date_formats, conventions.cleaning)
         t = column.data_type
         required = not t.nullable and not t.is_dynamic
         if t.kind is not Kind.ARRAY or t.is_dynamic:
@@ -97,6 +99,7 @@ class XmlReader:
     shape: XmlShape
     columns: tuple[XmlColumn, ...]
     chunk: int = CHUNK
+    cleaning: Cleaning = NO_CLEANING
 
     def rows(self, plan: RecordPlan, split: RecordSplit) -> Iterator[Rows]:
         held: list[Record] = []
@@ -119,9 +122,15 @@ class XmlReader:
                 rows.texts[column.name] = string_array([_text(cell) for cell in found])
         if plan.widened:
             rows.widened = widened_array(
-                [{name: _text(record[name]) for name in plan.widened if name in record} for record in records]
+                [
+                    {name: self._cleaned(_text(record[name])) for name in plan.widened if name in record}
+                    for record in records
+                ]
             )
         return rows
+
+    def _cleaned(self, text: str | None) -> str | None:
+        return self.cleaning.clean_text(text) if self.cleaning and text is not None else text
 
     def _repeated(self, plan: RecordPlan, records: list[Record]) -> dict[int, Error]:
         """The records with an element several times that a column or the output can hold once."""
@@ -152,8 +161,9 @@ def xml_plan(request: ReadRequest, *, chunk: int = CHUNK) -> RecordPlan:
     path = tuple(options.record_path.strip("/").split("/")) if options.record_path else ()
     reader = XmlReader(
         XmlShape(path, options.attribute_prefix, options.namespace_handling == "strip"),
-        tuple(XmlColumn.of(column, request.conventions.date_formats) for column in request.columns),
+        tuple(XmlColumn.of(column, request.conventions) for column in request.columns),
         chunk,
+        request.conventions.cleaning,
     )
     widened, counts = _undeclared(request, files, reader)
     plan = RecordPlan(

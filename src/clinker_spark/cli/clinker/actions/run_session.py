@@ -1,0 +1,112 @@
+"""A run on Spark. Its session: the command line, then clinker.toml, then the embedded default."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import signal
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clinker_spark.cli.clinker.actions.planning import plan_of, show_warnings
+from clinker_spark.cli.clinker.spark_settings import spark_settings
+from clinker_spark.config.workspace import find_workspace
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import ClinkerError, InputError
+from clinker_spark.plan.graph import Plan
+from clinker_spark.report.page.run_page import write_page
+from clinker_spark.report.progress import reporter
+from clinker_spark.runtime.commit.small_files import replace_file
+from clinker_spark.runtime.discover.sources import discover
+from clinker_spark.runtime.run.memory import few_arenas, session_memory
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.runtime.run.preview import preview
+from clinker_spark.spark.session.class_archive import archive_options
+from clinker_spark.spark.session.sessions import SparkSession, session
+
+_SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Without the JVM's optimising compiler, but with the room for compiled code that it has with it: else that is a fifth
+of it, which the plan of a large pipeline fills however few its records are."""
+_SHORT_BYTES = 8 << 20
+"""Input that is read in less time than it takes to compile Spark twice (compressed files grow by a few times)."""
+
+
+def run_on_spark(pipeline: str, plan: Plan | None, run_options: Options, options: dict[str, Any]) -> int:
+    """A run, or a preview. Without a plan, planning is part of what the events tell."""
+    stop_on_sigterm()
+    with reporter(pipeline, run_options, machine=options["machine"], quiet=options["quiet"]) as listener:
+        if plan is None:
+            plan = plan_of(pipeline, options)
+            warnings = [{"code": found.code, "message": found.message} for found in plan.warnings]
+            outputs = [node.name for node in plan.outputs]
+            listener("planned", {"nodes": len(plan.nodes), "outputs": outputs, "warnings": warnings})
+        spark = open_session(plan, pipeline, options)
+        if options["dry_run"]:
+            _put(preview(plan, spark, run_options, options["preview"]), options["dry_run_output"])
+            return 0
+        report = run(plan, spark, run_options, listener)
+        listener("finished", {"report": report})
+    show_warnings(report.warnings)
+    if options["report"] is not None:
+        write_page(Path(options["report"]), plan, report)
+    return report.exit_code
+
+
+def _put(text: str, path: str | None) -> None:
+    if path is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        replace_file(Path(path), text.encode())
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError([Diagnostic("E401", f"cannot write '{path}': {reason}", help="check the path")]) from None
+
+
+def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSession:
+    """A session as the options ask for it. Raises `ClinkerError` when Spark cannot start."""
+    spark = find_workspace(pipeline).config.spark
+    conf = {**spark.conf, **spark_settings(options["conf"], ClinkerError)}
+    start = [_SHORT_RUN] if _is_short(plan, options) else []
+    if "Archive" not in conf.get("spark.driver.extraJavaOptions", ""):  # the user has an archive of their own
+        start.append(archive_options())
+    remote = options["remote"] or (None if options["master"] else spark.remote)
+    master = options["master"] or spark.master
+    if remote is None:
+        memory = session_memory(plan, master, conf)
+        master, conf = memory.master, {**memory.conf, **conf}
+        start.append(memory.java_options)
+        few_arenas()
+    if not options["verbose"]:
+        logging.disable(logging.CRITICAL)  # Py4J would tell of every call that a lost JVM does not answer
+    return session(
+        master or "local[*]",
+        app_name=f"clinker: {plan.file.settings.name}",
+        conf=conf,
+        verbose=options["verbose"],
+        remote=remote,
+        java_options=" ".join(start),
+    )
+
+
+def _is_short(plan: Plan, options: dict[str, Any]) -> bool:
+    """Is there so little to read that the JVM's optimising compiler would cost more than it saves?"""
+    base = Path(options.get("base_dir") or plan.file.folder)
+    now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    try:
+        files = [file for source in plan.sources for file in discover(source, base, now).files]
+    except (ClinkerError, OSError):  # the run will say what is wrong
+        return False
+    return all("://" not in file.path for file in files) and sum(file.size for file in files) <= _SHORT_BYTES
+
+
+def stop_on_sigterm() -> None:
+    """A polite request to end is handled like Ctrl-C: jobs are cancelled, attempts removed, exit 130."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)

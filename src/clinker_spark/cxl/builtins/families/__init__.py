@@ -1,0 +1,1 @@
+"""The rows of the builtin table, one file for each family."""

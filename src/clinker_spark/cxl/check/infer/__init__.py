@@ -1,0 +1,1 @@
+"""The typing rules: every kind of expression gets its type."""

@@ -1,0 +1,1 @@
+"""Lowering expressions: every kind of typed expression becomes SQL with its error channel."""

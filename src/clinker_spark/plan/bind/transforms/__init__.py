@@ -1,0 +1,1 @@
+"""What transforms have besides their program: logs, checks, windows, variables."""

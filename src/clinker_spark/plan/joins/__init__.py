@@ -1,0 +1,1 @@
+"""How the inputs of a combine meet: its condition taken apart, and the bins of ranges."""

@@ -1,0 +1,41 @@
+"""A few columns of a source, read for themselves: nothing that the plan does with the records."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.spark.scan.formats import read
+from clinker_spark.spark.scan.request import Conventions, ReadRequest, SourceFile
+from clinker_spark.spark.scan.text.cleaning import Cleaning
+
+
+def conventions_of(node: SourcePlan, on_unmapped: str, date_formats: tuple[str, ...]) -> Conventions:
+    """How the files of a source are to be understood."""
+    config = node.config
+    return Conventions(config.compression, on_unmapped, date_formats, Cleaning(config.trim, tuple(config.null_values)))
+
+
+def read_columns(
+    spark: SparkSession,
+    plan: Plan,
+    node: SourcePlan,
+    files: tuple[SourceFile, ...],
+    wanted: frozenset[str],
+    *,
+    positions: bool = False,
+    limit: int | None = None,
+) -> DataFrame:
+    """The wanted columns of all records, good or bad; no columns at all are enough to count them."""
+    request = ReadRequest(
+        source=node.name,
+        files=files,
+        columns=node.columns,
+        options=node.config.options,
+        conventions=conventions_of(node, "drop", tuple(plan.file.settings.date_formats)),
+        wanted=wanted,
+        positions=positions,
+        limit=limit,
+    )
+    return read(spark, node.config.type, request).frame
