@@ -17,7 +17,7 @@ from clinker_spark.cxl.builtins.collections import HIGHER_ORDER
 from clinker_spark.cxl.check.environment import Environment
 from clinker_spark.cxl.check.modules import Module
 from clinker_spark.cxl.syntax import ast
-from clinker_spark.cxl.system import NAMESPACES, PIPELINE_MEMBERS, RUNNING_TOTALS, SCOPES, SOURCE_MEMBERS
+from clinker_spark.cxl.system import META_MEMBERS, NAMESPACES, PIPELINE_MEMBERS, RUNNING_TOTALS, SCOPES, SOURCE_MEMBERS
 
 
 def resolve(program: ast.ProgramSyntax, env: Environment) -> list[Diagnostic]:
@@ -289,6 +289,12 @@ class _Resolver:
                 self.error(f"'{full}' is only known inside a composition", e.span, "use $vars for pipeline variables")
             elif first not in self.env.config:
                 self.error(f"unknown config key '{first}'", e.span, did_you_mean(first, self.env.config))
+        elif namespace == "meta":
+            if first not in META_MEMBERS or len(path) > 1:
+                listed = ", ".join(f"$meta.{name}" for name in META_MEMBERS)
+                self.error(
+                    f"unknown member '{full}'", e.span, did_you_mean(first, META_MEMBERS) or f"there is {listed}"
+                )
         elif namespace != "doc":
             found = nearest(namespace, NAMESPACES)
             help_text = (

@@ -26,6 +26,10 @@ def check_scopes(plan: Plan) -> Iterator[Diagnostic]:
                 continue
             told.add((ref.namespace, *ref.path))
             scope, name = ref.namespace, ref.path[-1]
+            if scope == "meta" and not any(before.audits for before in plan.upstream(node.name)):
+                message = f"nothing before '{node.name}' writes $meta.{name}"
+                yield _at(node, ref, "E171", message, "read it after a reshape")
+                continue
             if scope == "source" and (found := _check_source(plan, node, ref)) is not None:
                 yield found
                 continue
@@ -111,6 +115,9 @@ def _texts(node: PlanNode) -> Iterator[tuple[str | int, ...]]:
         found = node.file.document.node((*config, section))
         count = len(found.data()) if found is not None and isinstance(found.data(), list) else 0
         yield from ((*config, section, i, key) for i in range(count))
+    rules = node.file.document.node((*config, "rules"))
+    for i in range(len(rules.data()) if rules is not None and isinstance(rules.data(), list) else 0):
+        yield from ((*config, "rules", i, key) for key in ("when", "drop_group_when"))
     branches = node.file.document.node((*config, "conditions"))
     names = branches.data() if branches is not None and isinstance(branches.data(), dict) else {}
     yield from ((*config, "conditions", name) for name in names)

@@ -68,14 +68,8 @@ def _keys(binder: NodeBinder, spec: AnalyticWindow, schema: Schema) -> list[ir.T
         if not binder.known(schema, spec.group_by, *_AT, "group_by"):
             return None
         return [ir.Field(NO_SPAN, schema[name], False, name) for name in spec.group_by]
-    program = binder.compile(*_AT, "on", schema=schema)
-    if program is None:
-        return None
-    statements = program.typed.statements
-    if len(statements) != 1 or not isinstance(statements[0], ir.TBare):
-        binder.problem("E202", "'on' is one expression", *_AT, "on", help="write a column, such as product_id")
-        return None
-    return [statements[0].value]
+    key = binder.compile(*_AT, "on", schema=schema, value=True)
+    return None if key is None else [key.value]
 
 
 def _shared(a: Type, b: Type) -> Type | None:

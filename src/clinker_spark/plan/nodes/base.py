@@ -90,6 +90,8 @@ class PlanNode:
     """May it stop to read an input before its end, or not begin?"""
     chains: ClassVar[bool] = False
     """Does it only add steps to the plan of its first input?"""
+    audits: ClassVar[bool] = False
+    """Does it say in `$meta` what it did with each record?"""
     uses_statistics: ClassVar[bool] = False
     """Is it planned by how many records its inputs have?"""
 
