@@ -18,7 +18,7 @@ from clinker_spark.dataset.flow.budget import PipelineBudget, Reservation
 from clinker_spark.dataset.flow.worker import Message, Worker
 from clinker_spark.dataset.query import run
 from clinker_spark.dataset.rows.horizon import EVERYTHING, Expected
-from clinker_spark.dataset.rows.pieces import Loaded, Piece
+from clinker_spark.dataset.rows.pieces import Loaded, Moments, Piece
 from clinker_spark.dataset.selection import Query, Selection, select
 from clinker_spark.runtime.dataset import writer
 from tests.dataset.model import Event, answer, recorded
@@ -156,7 +156,7 @@ def test_hazard_e_an_error_in_the_worker_refunds_everything(dataset: Dataset, mo
     def broken(*args: Any) -> Any:
         raise RuntimeError("no rows today")
 
-    monkeypatch.setattr("clinker_spark.dataset.rows.segment_store.assemble", broken)
+    monkeypatch.setattr("clinker_spark.dataset.rows.segment_store.Window", broken)
     budget = PipelineBudget(64 * MIB)
     with pytest.raises(RuntimeError, match="no rows today"):
         rows(dataset, budget)
