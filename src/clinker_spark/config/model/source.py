@@ -135,6 +135,8 @@ class SourceConfig(Model):
 
     stream_only: ClassVar[bool] = False
     """Has it no end, so that only `clinker stream` can read it?"""
+    finite_only: ClassVar[bool] = False
+    """Has it an end, so that only `clinker run` can read it?"""
     gone: ClassVar[dict[str, Gone]] = {
         "array_paths": Gone(
             "'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"
@@ -286,6 +288,7 @@ class ParquetSource(SourceConfig):
 class DatasetSource(SourceConfig):
     """A dataset, a recording of many entities over time: the state of everything at each moment."""
 
+    finite_only: ClassVar[bool] = True
     type: Literal["dataset"]
     """The file format."""
     index: Words | None = None
