@@ -401,7 +401,9 @@ def test_models_say_nothing_of_themselves_by_default() -> None:
 
 
 def test_the_guide_names_every_key() -> None:
-    guide = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("pipelines.md", "correlation.md", "streams.md"))
+    guide = "".join(
+        (DOCS / name).read_text(encoding="utf-8") for name in ("pipelines.md", "correlation.md", "streams.md")
+    )
     words = set(re.findall(r"[A-Za-z_]+", guide))
     # Of storage, channels and groups the guide names the tables alone.
     tables = {name for model in models(Model) if model.__module__.endswith(".workspace") for name in own_keys(model)}
