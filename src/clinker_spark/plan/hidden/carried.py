@@ -78,6 +78,7 @@ OF_PROGRAMS = (
             "spark.query.csv_frames",
             "spark.rejects.correlated",
             "spark.rejects.letters",
+            "spark.streaming.files",
         ),
     ),
     HiddenColumn(
@@ -91,6 +92,7 @@ OF_PROGRAMS = (
             "spark.operators.merge",
             "spark.operators.query",
             "spark.operators.source_order",
+            "spark.operators.stream_join",
             "spark.operators.time_windows",
             "spark.scan.csv.source",
             "spark.scan.parquet.columns",
@@ -203,7 +205,7 @@ BETWEEN_NODES = (
         "in streams: the time of a record, with the watermark of its source",
         "TIMESTAMP_LTZ",
         ("spark.streaming.watermark", "spark.operators.stream_join"),
-        ("spark.streaming.watermark", "spark.operators.stream_join"),
+        ("spark.streaming.watermark", "spark.streaming.waiting", "spark.operators.stream_join"),
     ),
     HiddenColumn(
         BEAT_COLUMN,
@@ -230,10 +232,12 @@ BETWEEN_NODES = (
         ORIGIN_COLUMN,
         "where a record was read, null if it was made of others; only when dead letters are collected",
         ORIGIN_TYPE,
-        ("spark.operators.aggregate", "spark.operators.query", "spark.operators.source"),
+        ("spark.columns.made_letters", "spark.operators.source"),
         (
             "spark.joins.sides",
+            "spark.operators.aggregate",
             "spark.operators.combine",
+            "spark.operators.stream_join",
             "spark.rejects.correlated",
             "spark.rejects.letters",
             "spark.rejects.traced",
@@ -243,7 +247,7 @@ BETWEEN_NODES = (
         LETTER_COLUMN,
         "the record as it was read; only when dead letters are collected",
         LETTER_TYPE,
-        ("spark.operators.aggregate", "spark.operators.query", "spark.operators.source"),
+        ("spark.columns.made_letters", "spark.operators.source"),
         ("spark.rejects.correlated", "spark.rejects.letters", "spark.rejects.traced"),
     ),
     HiddenColumn(
@@ -305,7 +309,7 @@ BETWEEN_NODES = (
         BUILT_COLUMN,
         "where the records were read that a combine matched; only when groups are withheld",
         BUILT_TYPE,
-        ("spark.operators.combine",),
+        ("spark.operators.combine", "spark.operators.stream_join"),
         ("spark.operators.combine", "spark.rejects.letters"),
     ),
     HiddenColumn(
@@ -353,7 +357,7 @@ OF_READERS = (
         "true for a record that failed, where nobody asks why",
         "BOOLEAN",
         ("spark.operators.output", "spark.scan.csv.records"),
-        ("spark.operators.output", "spark.scan.csv.source"),
+        ("spark.operators.output", "spark.scan.csv.source", "spark.streaming.files"),
     ),
     HiddenColumn(
         RECORD_COLUMN,
