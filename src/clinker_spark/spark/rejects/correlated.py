@@ -41,6 +41,7 @@ CORRELATED = "correlated"
 OVERSIZE = "group_size_exceeded"
 TAKEN_MESSAGE = "correlated with failure in group: retracted with a record of '{}'"
 HELD_MESSAGE = "correlated with failure in group {}"
+OVERSIZE_MESSAGE = "group {} has {} records, more than {}"
 
 
 def contributions(builder: Builder, totals: Mapping[str, Sequence[str] | DataFrame]) -> DataFrame | None:
@@ -119,9 +120,11 @@ def held_message() -> Column:
     return _said(HELD_MESSAGE, group_text(F.col("keys")))
 
 
-def _said(message: str, what: Column) -> Column:
-    before, after = message.split("{}")
-    return F.concat(F.lit(before), what, F.lit(after))
+def _said(message: str, *what: Column) -> Column:
+    first, *rest = message.split("{}")
+    return F.concat(
+        F.lit(first), *[part for said, then in zip(what, rest, strict=True) for part in (said, F.lit(then))]
+    )
 
 
 def correlated_letters(frame: DataFrame, message: Column, category: str = CORRELATED) -> DataFrame:
@@ -285,15 +288,13 @@ def oversize_letters(builder: Builder, most: int) -> DataFrame | None:
         (F.col(NUMBER_COLUMN) == 1).alias("trigger"),
         F.col(SIZE_COLUMN).alias("size"),
     )
-    group = group_text(F.col("keys"))
-    size = F.concat(
-        F.lit("group "), group, F.lit(" has "), F.col("size").cast("string"), F.lit(f" records, more than {most}")
-    )
+    size = _said(OVERSIZE_MESSAGE, group_text(F.col("keys")), F.col("size").cast("string"), F.lit(str(most)))
     return correlated_letters(found, F.when(F.col("trigger"), size).otherwise(held_message()), OVERSIZE)
 
 
 def _ends(builder: Builder) -> Iterator[tuple[DataFrame, PlanNode]]:
-    """Where records end: at outputs, and in totals."""
+    """Where records end: at outputs, and in totals, or before totals that are made without them."""
+    yield from builder.rejects.left_out
     for output in builder.plan.outputs:
         yield builder.stream(output.inputs[0]).frame, output
     for node in builder.plan.nodes:
