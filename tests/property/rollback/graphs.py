@@ -75,7 +75,7 @@ class Generator:
 
     def sample(self, ref: str) -> list[Record]:
         plan = streams_of(self.graph)
-        return Evaluation(self.graph, plan, frozenset(), frozenset()).run().streams[ref]
+        return Evaluation(self.graph, plan, frozenset(), frozenset(), lambda _: False).run().streams[ref]
 
     def limit(self, stream: Open, column: str) -> tuple[str, int]:
         """A test that a few records do not pass, or would not without those that fail."""

@@ -114,13 +114,20 @@ class Evidence:
     def held(self, dirty: DirtyGroups) -> pa.Table:
         """The records that are withheld at outputs, or that totals were made without: see `correlated.held_records`."""
         reached = Reached(self.plan, self.rows(REACHED), dirty)
-        behind = self.behind(reached.totals())
         left_out = self.rows(LEFT_OUT)
-        gone = [i for i, origin in enumerate(origins(left_out)) if origin[0] is not None]
-        written = reached.written()
+        places, written = origins(left_out), reached.written()
+        # One that was written itself, because a policy spares it, is no dead letter: a replay would write it again.
+        gone = [i for i, place in enumerate(places) if place[0] is not None and place not in written]
+        totals = reached.totals()
+        for name, group in (
+            pair
+            for place, groups in zip(places, left_out["groups"].to_pylist(), strict=True)
+            for pair in (groups if place[0] is None else ())
+        ):
+            totals.setdefault(name, set()).add(group)
+        behind = self.behind(totals)
         found = (
-            # One that was written itself, because a policy spares it, is no dead letter: a replay would write it again.
-            _take(left_out, [i for i in gone if origins(left_out)[i] not in written] if gone else []),
+            _take(left_out, gone),
             _take(
                 reached.rows, [i for i, held in enumerate(reached.held) if held and reached.origins[i][0] is not None]
             ),

@@ -148,15 +148,14 @@ def correlated_letters(frame: DataFrame, message: Column, category: str = CORREL
 
 
 def held_records(builder: Builder) -> DataFrame | None:
-    """What is held back at outputs, as the source records it was made of."""
+    """What is held back at outputs, or left out of totals, as the source records it was made of."""
     found: list[DataFrame] = []
     groups: list[DataFrame] = []
     names: set[str] = set()
     if builder.rejects.left_out:
         found.append(_left_out(builder))
-    for held in builder.rejects.held:
-        frame = held.frame
-        found.append(source_records(frame, builder.plan.nodes.index(held.node)))
+    found += [source_records(held.frame, builder.plan.nodes.index(held.node)) for held in builder.rejects.held]
+    for frame in (*(held.frame for held in builder.rejects.held), *(frame for frame, _ in builder.rejects.left_out)):
         made = frame.where(F.col(quote(ORIGIN_COLUMN))["source"].isNull())
         groups.append(made.selectExpr(f"{text_map(frame, GROUP_PREFIX)} AS groups"))
         names |= {name.removeprefix(GROUP_PREFIX) for name in frame.columns if name.startswith(GROUP_PREFIX)}
