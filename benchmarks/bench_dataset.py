@@ -32,7 +32,7 @@ print(json.dumps({"rows": rows, "seconds": round(seconds, 2), "cpu": cpu, "peak_
 """
 QUERY = """
 import sys, time
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.query import query
 from clinker_spark.dataset.selection import Query
 start, rows = time.perf_counter(), 0
@@ -123,7 +123,7 @@ def main() -> None:
             found = measured(sys.executable, QUERY, place, "fill", CLINKER_DATASET_BUDGET_MIN=least)
             print(f"min {least:>6}", found, flush=True)
         if not options.no_scan:
-            from clinker_spark.dataset.manifest import Dataset
+            from clinker_spark.dataset.files.manifest import Dataset
             from clinker_spark.dataset.query import query
             from clinker_spark.dataset.selection import Query, layout_of
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.query import query
 from clinker_spark.dataset.selection import Query, entity_matches
 from clinker_spark.runtime.commit.seam import PosixFiles

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import clinker_spark
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.selection import Query, select, split
 from clinker_spark.runtime.dataset import writer
 from clinker_spark.spark.dataset import partitions
@@ -36,7 +36,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Event], str]:
 @pytest.mark.parametrize("pieces", [1, 2, 7, 50])
 @pytest.mark.parametrize("asked", [Query("frame", fill=True), Query("frame", range=(100, 300), fill=True)])
 def test_parts_of_segments_make_the_same_rows(long: tuple[list[Event], str], asked: Query, pieces: int) -> None:
-    from clinker_spark.dataset.budget import PipelineBudget
+    from clinker_spark.dataset.flow.budget import PipelineBudget
     from clinker_spark.dataset.query import run
 
     events, place = long

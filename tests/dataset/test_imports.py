@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from clinker_spark.cli.clinker.dataset import command
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.dataset.manifest import CATALOGUE, Dataset
+from clinker_spark.dataset.files.manifest import CATALOGUE, Dataset
 from clinker_spark.dataset.selection import Query
 from clinker_spark.runtime.dataset.imports import compact, import_events
 from clinker_spark.runtime.dataset.verify import verify

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.selection import Query
 from clinker_spark.runtime.dataset import writer
 from clinker_spark.runtime.dataset.imports import compact

@@ -46,8 +46,8 @@ def import_(dataset: str, files: tuple[str, ...], indexes: tuple[str, ...], form
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(dataset: str, as_json: bool) -> int:
     """Show segments, entities, components, ranges of indexes and bytes."""
+    from clinker_spark.dataset.files.manifest import Dataset
     from clinker_spark.dataset.indexes import shown
-    from clinker_spark.dataset.manifest import Dataset
 
     known = Dataset.open(dataset).catalogue
     ranges = {
@@ -86,7 +86,7 @@ def info(dataset: str, as_json: bool) -> int:
 def verify(dataset: str) -> int:
     """Read everything, and compare it with the checksums and manifests."""
     from clinker_spark.dataset.errors import DatasetDamaged
-    from clinker_spark.dataset.manifest import Dataset
+    from clinker_spark.dataset.files.manifest import Dataset
     from clinker_spark.runtime.dataset.verify import verify as problems
 
     opened = Dataset.open(dataset)
@@ -137,7 +137,7 @@ def query(dataset: str, output: str, form: str | None, force: bool, **options: A
     clinker dataset query robots/ --index frame --entities "/arm/**" --segments run1 --range 30:50 --values 30,35,40
     """
     from clinker_spark.core.diagnostics.render import render_all
-    from clinker_spark.dataset.manifest import Dataset
+    from clinker_spark.dataset.files.manifest import Dataset
     from clinker_spark.dataset.query import query as rows_of
     from clinker_spark.dataset.selection import layout_of
     from clinker_spark.runtime.dataset.results import write_result

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clinker_spark.dataset.chunk_bytes import check, decode
 from clinker_spark.dataset.errors import DatasetError
+from clinker_spark.dataset.files.chunk_bytes import check, decode
+from clinker_spark.dataset.files.manifest import Catalogue, read_manifest
+from clinker_spark.dataset.files.store import FolderStore
 from clinker_spark.dataset.indexes import NUMBER
-from clinker_spark.dataset.manifest import Catalogue, read_manifest
-from clinker_spark.dataset.store import FolderStore
 from clinker_spark.runtime.commit.seam import SYSTEM, Files
 from clinker_spark.runtime.dataset.events import ENTITY, SEGMENT, Reading, read_events
 from clinker_spark.runtime.dataset.writer import DatasetWriter, load_catalogue, locked, strays

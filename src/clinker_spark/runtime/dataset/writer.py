@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.dataset.chunk_bytes import Rows, encode
 from clinker_spark.dataset.errors import DatasetError
-from clinker_spark.dataset.manifest import (
+from clinker_spark.dataset.files.chunk_bytes import Rows, encode, id_array
+from clinker_spark.dataset.files.manifest import (
     CATALOGUE,
     MANIFESTS,
     PACKS,
@@ -29,7 +29,7 @@ from clinker_spark.dataset.manifest import (
     encode_manifest,
     read_manifest,
 )
-from clinker_spark.dataset.store import FolderStore
+from clinker_spark.dataset.files.store import FolderStore
 from clinker_spark.runtime.commit.locks import Locks
 from clinker_spark.runtime.commit.seam import SYSTEM, Files
 from clinker_spark.runtime.commit.signals import undisturbed
@@ -240,7 +240,7 @@ def _together(blocks: list[Rows], types: dict[str, dict[str, pa.DataType]]) -> R
         ]
         components[name] = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
     indexes = {name: np.concatenate([block.indexes[name] for block in blocks]) for name in first.indexes}
-    return Rows(first.entity, np.concatenate([block.ids for block in blocks]), indexes, components)
+    return Rows(first.entity, np.concatenate([id_array(block.ids) for block in blocks]), indexes, components)
 
 
 def strays(folder: Path, catalogue: Catalogue | None, files: Files = SYSTEM) -> list[Path]:

@@ -12,12 +12,12 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.dataset.budget import PipelineBudget
 from clinker_spark.dataset.constants import MIB, budget_bytes
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
+from clinker_spark.dataset.files.store import Store
+from clinker_spark.dataset.flow.budget import PipelineBudget
 from clinker_spark.dataset.query import run
 from clinker_spark.dataset.selection import Layout, Part, Query, select, split
-from clinker_spark.dataset.store import Store
 
 BATCH_ROWS = 1 << 14
 """Rows of a batch on its way to the JVM. Each costs about a third of a millisecond, whatever its size."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.selection import Query
 from clinker_spark.spark.dataset.partitions import Partitions
 from clinker_spark.spark.scan.record_source import parallelism_of

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.selection import Query, layout_of
 from clinker_spark.spark.dataset.partitions import Partitions
 from clinker_spark.spark.scan.csv.header import file_name
