@@ -18,7 +18,7 @@ def command() -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--index", "indexes", multiple=True, metavar="FIELD", help="A field that orders events in time.")
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="By default, the files' endings."
+    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "rrd"]), help="By default, the files' endings."
 )
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def import_(dataset: str, files: tuple[str, ...], indexes: tuple[str, ...], form: str | None, quiet: bool) -> int:
@@ -28,11 +28,14 @@ def import_(dataset: str, files: tuple[str, ...], indexes: tuple[str, ...], form
     clinker dataset import robots/ events.jsonl --index frame --index log_time
 
     An event has a `segment` (the recording), an `entity` (a path such as /arm/left), values of indexes, and other
-    fields, its components. All events are added, or none.
+    fields, its components. Recordings of Rerun (.rrd) bring their timelines as indexes. All events are added, or none.
     """
+    from clinker_spark.core.diagnostics.render import render_all
     from clinker_spark.runtime.dataset.imports import import_events  # pyarrow: not for --help
 
     done = import_events(dataset, files, indexes, form)
+    if done.notes:
+        click.echo(render_all(list(done.notes), False), err=True)
     if not quiet:
         click.echo(
             f"{dataset}: {_count(done.events, 'event')} in {_count(done.chunks, 'chunk')} of "

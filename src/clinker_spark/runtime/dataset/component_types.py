@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from clinker_spark.dataset.errors import DatasetError
+
 _SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.int64()}
 
 
@@ -32,6 +34,40 @@ def kept(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(f.name, kept(f.type)) for f in kind])
     return kind
+
+
+def as_kept(values: pa.Array, what: str) -> pa.Array:
+    """Values in the type in which they are kept. Raises DatasetError, with what they are, if there is none."""
+    kind = kept(values.type)
+    if not _is_known(kind):
+        message = f"{what} has values of type {values.type}, which cannot be kept"
+        raise DatasetError("E853", message, "make them numbers, texts, times, lists or structs of these")
+    if values.type == kind:
+        return values
+    try:
+        return values.cast(kind)
+    except pa.ArrowException as error:
+        message = f"{what} has values that do not fit into {kind}: {str(error).splitlines()[0]}"
+        raise DatasetError("E853", message) from None
+
+
+def _is_known(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind):
+        return _is_known(kind.value_type)
+    if pa.types.is_struct(kind):
+        return all(_is_known(f.type) for f in kind)
+    tests = (
+        pa.types.is_null,
+        pa.types.is_boolean,
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_decimal128,
+        pa.types.is_string,
+        pa.types.is_binary,
+        pa.types.is_date32,
+        pa.types.is_timestamp,
+    )
+    return any(test(kind) for test in tests)
 
 
 def common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:

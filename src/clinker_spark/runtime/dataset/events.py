@@ -1,26 +1,23 @@
-"""Events: records with a segment, an entity, index values and components, read from files in blocks."""
+"""Events: records with a segment, an entity, index values and components, in blocks of lines or of rows of tables."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.dataset.errors import DatasetError
 from clinker_spark.dataset.indexes import FIRST, LAST, NUMBER, TIME, number_of
-from clinker_spark.runtime.dataset.component_types import kept
+from clinker_spark.runtime.dataset.component_types import as_kept
 
 SEGMENT, ENTITY = "segment", "entity"
-FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 _BLOCK_LINES = 100_000
 _BLOCK_BYTES = 32 << 20
 
@@ -45,6 +42,8 @@ class Reading:
     names: tuple[str, ...]
     known: dict[str, str] = field(default_factory=dict)
     counted: Counter[tuple[str, str]] = field(default_factory=Counter)
+    notes: list[Diagnostic] = field(default_factory=list)
+    """What the user should know, though it is no error."""
 
     def check(self, name: str, kind: str, where: str) -> None:
         before = self.known.setdefault(name, kind)
@@ -52,34 +51,6 @@ class Reading:
             words = {NUMBER: "whole numbers", TIME: "times"}
             message = f"{where}: the values of index '{name}' are {words[kind]} here, and {words[before]} elsewhere"
             raise DatasetError("E852", message, "an index has values of one type")
-
-
-def read_events(path: str, reading: Reading, form: str | None = None) -> Iterator[Block]:
-    """The events of a file. Raises DatasetError, with the place of what is wrong."""
-    name = Path(path).name.removesuffix(".gz").removesuffix(".bz2")
-    form = form or FORMATS.get(Path(name).suffix.lower())
-    try:
-        if form == "jsonl":
-            with _open(path) as file:
-                yield from _json_events(file, path, reading)
-        elif form == "csv":
-            with _open(path) as file:
-                yield from _csv_events(file, path, reading)
-        elif form == "parquet":
-            yield from _parquet_events(path, reading)
-        else:
-            help_text = "events are read from .jsonl, .csv and .parquet files; or say --format"
-            raise DatasetError("E852", f"'{path}': it is not known how to read this file", help_text)
-    except OSError as error:
-        raise DatasetError("E852", f"cannot read '{path}': {(error.strerror or str(error)).lower()}") from None
-    except (pa.ArrowException, UnicodeDecodeError, EOFError) as error:
-        raise DatasetError("E852", f"cannot read '{path}': {str(error).splitlines()[0]}") from None
-
-
-def _open(path: str) -> IO[bytes]:
-    if path.endswith(".gz"):
-        return cast("IO[bytes]", gzip.open(path, "rb"))
-    return bz2.open(path, "rb") if path.endswith(".bz2") else open(path, "rb")
 
 
 def entity_path(text: str) -> str:
@@ -110,7 +81,7 @@ class _Group:
         self.numbers.append(number)
 
 
-def _json_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]:
+def json_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]:
     groups: dict[tuple[Any, ...], _Group] = {}
     read = 0
     for number, line in enumerate(file, 1):
@@ -172,7 +143,7 @@ def _blocks(groups: dict[tuple[Any, ...], _Group], path: str) -> Iterator[Block]
             except (pa.ArrowException, OverflowError) as error:
                 message = f"{path}: values of '{entity}:{name}' have no common type: {str(error).splitlines()[0]}"
                 raise DatasetError("E853", message, _ONE_TYPE) from None
-            components[name] = array if array.type == (kind := kept(array.type)) else array.cast(kind)
+            components[name] = as_kept(array, f"{path}: '{entity}:{name}'")
         indexes = {name: np.array(values, dtype=np.int64) for name, values in group.indexes.items()}
         yield Block(segment, entity, np.array(group.numbers, dtype=np.int64), indexes, components)
 
@@ -184,7 +155,7 @@ _ONE_TYPE = "a component has values of one type; whole numbers and others may be
 # ----------------------------------------------------------------------- tables
 
 
-def _csv_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]:
+def csv_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]:
     from pyarrow import csv
 
     convert = csv.ConvertOptions(
@@ -197,7 +168,7 @@ def _csv_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]
         row += batch.num_rows
 
 
-def _parquet_events(path: str, reading: Reading) -> Iterator[Block]:
+def parquet_events(path: str, reading: Reading) -> Iterator[Block]:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
@@ -245,7 +216,7 @@ def table_events(batch: pa.RecordBatch, reading: Reading, path: str, first_row: 
             for name in components:
                 array = batch.column(name).take(picked)
                 if array.null_count < len(array):
-                    values[name] = array if array.type == (kind := kept(array.type)) else array.cast(kind)
+                    values[name] = as_kept(array, f"{path}: '{entity}:{name}'")
             indexes = {name: found[places] for name, (found, there) in given.items() if there[places[0]]}
             yield Block(segment, entity, numbers, indexes, values)
 
