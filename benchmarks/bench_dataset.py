@@ -212,7 +212,7 @@ def under_spark(place: str, folder: Path, entities: int) -> None:
             while not ended.wait(0.05):
                 for child in me.children(recursive=True):
                     try:
-                        if "pyspark" in " ".join(child.cmdline()):
+                        if "pyspark" in " ".join(child.cmdline()) and "java" not in child.name():
                             lines = Path(f"/proc/{child.pid}/status").read_text().splitlines()
                             peaks[child.pid] = next(int(x.split()[1]) >> 10 for x in lines if x.startswith("VmHWM"))
                     except (psutil.Error, OSError, StopIteration):

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clinker_spark.dataset.either import cast
 from clinker_spark.dataset.files.chunk_bytes import Ids, Rows, decode, id_array
 from clinker_spark.dataset.indexes import NOTHING
 from clinker_spark.dataset.selection import ChunkNeed, Layout
@@ -110,7 +111,7 @@ def load(content: bytes | memoryview, need: ChunkNeed, layout: Layout) -> Loaded
                 logged = pc.is_valid(values).to_numpy(zero_copy_only=False)
                 moments = whole.take(np.flatnonzero(logged))
                 values = values.drop_null()
-            values = (values if values.type == column.type else values.cast(column.type)) if column.shown else None
+            values = cast(values, column.type) if column.shown else None
         pieces[layout.by_name[chunk.entity, name]] = Piece(moments, values)
     first = min(int(piece.times[0]) for piece in pieces.values())
     last = max(int(piece.times[-1]) for piece in pieces.values())
@@ -129,9 +130,7 @@ def _static(rows: Rows, need: ChunkNeed, layout: Layout) -> Loaded:
     for name, values in rows.components.items():
         column = layout.by_name[rows.entity, name]
         logged = np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
-        kind = layout.columns[column].type
-        values = values.drop_null()
-        values = values if values.type == kind else values.cast(kind)
+        values = cast(values.drop_null(), layout.columns[column].type)
         none = np.full(len(logged), NOTHING, dtype=np.int64)
         pieces[column] = Piece(Moments(none, ids[logged], {}), values)
         size += values.nbytes

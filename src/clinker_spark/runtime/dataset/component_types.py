@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from clinker_spark.dataset.either import either, is_either
 from clinker_spark.dataset.errors import DatasetError
 
 _SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.int64()}
@@ -77,7 +78,24 @@ def common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     ('double', None)
     >>> str(common(pa.list_(pa.null()), pa.list_(pa.int64())).value_type)
     'int64'
+    >>> common(pa.int64(), pa.list_(pa.null())) == either(pa.int64())
+    True
     """
+    if pa.types.is_null(a) or pa.types.is_null(b):
+        return b if pa.types.is_null(a) else a
+    if is_either(a) or is_either(b) or pa.types.is_list(a) != pa.types.is_list(b):
+        inner = _common(_inner(a), _inner(b))
+        return None if inner is None else either(inner)
+    return _common(a, b)
+
+
+def _inner(kind: pa.DataType) -> pa.DataType:
+    if is_either(kind):
+        return kind.field(0).type
+    return kind.value_type if pa.types.is_list(kind) else kind
+
+
+def _common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     if a == b or pa.types.is_null(b):
         return a
     if pa.types.is_null(a):
@@ -88,12 +106,12 @@ def common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         single = {a, b} == {pa.float32()} or (pa.float32() in (a, b) and min(a.bit_width, b.bit_width) <= 16)
         return pa.float32() if single else pa.float64()
     if pa.types.is_list(a) and pa.types.is_list(b):
-        inner = common(a.value_type, b.value_type)
+        inner = _common(a.value_type, b.value_type)
         return None if inner is None else pa.list_(inner)
     if pa.types.is_struct(a) and pa.types.is_struct(b):
         fields = {f.name: f.type for f in a}
         for f in b:
-            inner = common(fields.get(f.name, pa.null()), f.type)
+            inner = _common(fields.get(f.name, pa.null()), f.type)
             if inner is None:
                 return None
             fields[f.name] = inner

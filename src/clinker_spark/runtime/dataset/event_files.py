@@ -11,8 +11,10 @@ from typing import IO, cast
 import pyarrow as pa
 
 from clinker_spark.dataset.errors import DatasetError
-from clinker_spark.runtime.dataset.events import Block, Reading, csv_events, json_events, parquet_events
+from clinker_spark.runtime.dataset.events import Block, Reading
+from clinker_spark.runtime.dataset.json_lines import json_events
 from clinker_spark.runtime.dataset.recordings import read_recording, timelines_of
+from clinker_spark.runtime.dataset.tables import csv_events, parquet_events
 
 FORMATS = {
     ".jsonl": "jsonl",

@@ -49,6 +49,7 @@ def import_events(
         for stray in left:
             files.unlink(stray)
         writer = DatasetWriter(folder, replace(known or Catalogue(), indexes=dict.fromkeys(names, NUMBER)), files)
+        reading.types = writer.components
         events = 0
         try:
             for path in paths:
