@@ -28,7 +28,7 @@ from clinker_spark.runtime.run.report import RunReport
 from clinker_spark.runtime.run.variables import with_found_values
 from clinker_spark.spark.build.builder import Builder
 from clinker_spark.spark.build.passes import RunContext
-from clinker_spark.spark.session.sessions import SparkSession, session, working_session
+from clinker_spark.spark.session.sessions import SparkSession, active_session, session, working_session
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,9 @@ class Pipeline:
 
     def _session(self) -> SparkSession:
         """The active session, or one as clinker.toml and the pipeline ask for it."""
+        active = active_session()
+        if active is not None:
+            return active
         settings = find_workspace(self.plan.file.path).config.spark
         if settings.remote is not None:
             return session(conf=settings.conf, remote=settings.remote)

@@ -15,6 +15,7 @@ from clinker_spark.cli.clinker.spark_settings import spark_settings
 from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError, InputError
+from clinker_spark.plan.budget import LARGE
 from clinker_spark.plan.graph import Plan
 from clinker_spark.report.page.run_page import write_page
 from clinker_spark.report.progress import reporter
@@ -72,7 +73,7 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
     conf = {**spark.conf, **spark_settings(options["conf"], ClinkerError)}
     start = [_SHORT_RUN] if _is_short(plan, options) else []
     if "Archive" not in conf.get("spark.driver.extraJavaOptions", ""):  # the user has an archive of their own
-        start.append(archive_options())
+        start.append(archive_options(make=(plan.memory_limit or LARGE) >= LARGE))
     remote = options["remote"] or (None if options["master"] else spark.remote)
     master = options["master"] or spark.master
     if remote is None:
