@@ -21,7 +21,7 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discover.remote_copies import found_files
 from clinker_spark.runtime.discover.source_order import with_known_order
 from clinker_spark.runtime.run.engine_failures import explained
-from clinker_spark.runtime.run.memory import few_arenas, session_memory
+from clinker_spark.runtime.run.memory import few_arenas, session_memory, with_spill_folder
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.report import RunReport
@@ -70,7 +70,8 @@ class Pipeline:
             return session(conf=settings.conf, remote=settings.remote)
         memory = session_memory(self.plan, settings.master, settings.conf)
         few_arenas()
-        return session(memory.master, conf={**memory.conf, **settings.conf}, java_options=memory.java_options)
+        conf = with_spill_folder({**memory.conf, **settings.conf})
+        return session(memory.master, conf=conf, java_options=memory.java_options)
 
     def _stream(self, text: str) -> StreamRef:
         name, _, port = text.partition(".")

@@ -19,7 +19,7 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.arbitrate import spill_settings
 from clinker_spark.runtime.arbitrate.spill_folder import PREFIX, own_folder, purge
 from clinker_spark.runtime.arbitrate.spill_settings import check_spill, spill_warnings
-from clinker_spark.runtime.run.memory import session_memory
+from clinker_spark.runtime.run.memory import session_memory, with_spill_folder
 
 PIPELINE = """
 pipeline: { name: spills }
@@ -52,14 +52,17 @@ def codes(plan: Plan) -> list[str]:
 
 def test_spark_is_told(tmp_path: Path) -> None:
     (tmp_path / "spill").mkdir()
-    conf = session_memory(workspace(tmp_path, dir="spill", compress="off"), "local[1]", {}).conf
+    wanted = session_memory(workspace(tmp_path, dir="spill", compress="off"), "local[1]", {}).conf
+    assert "spark.local.dir" not in wanted and not list((tmp_path / "spill").iterdir())  # it may not be started at all
+    conf = with_spill_folder(wanted)
     folder = Path(conf["spark.local.dir"])
     assert folder.parent == tmp_path / "spill" and folder.name.startswith(PREFIX)
     assert conf["spark.shuffle.compress"] == conf["spark.shuffle.spill.compress"] == "false"
     on = session_memory(workspace(tmp_path, compress="on"), "local[1]", {}).conf
-    assert on["spark.shuffle.compress"] == "true" and "spark.local.dir" not in on
-    own = session_memory(workspace(tmp_path, dir="spill"), "local[1]", {"spark.local.dir": "/x"}).conf
-    assert "spark.local.dir" not in own and "spark.shuffle.compress" not in own
+    assert on["spark.shuffle.compress"] == "true" and with_spill_folder(on) == on
+    own = {"spark.local.dir": "/x"}
+    found = session_memory(workspace(tmp_path, dir="spill"), "local[1]", own).conf
+    assert with_spill_folder({**found, **own})["spark.local.dir"] == "/x" and "spark.shuffle.compress" not in found
 
 
 def test_folders_that_cannot_be_used(tmp_path: Path) -> None:

@@ -30,8 +30,13 @@ def own_folder(root: Path, files: Files = SYSTEM) -> Path:
     lock = files.lock(folder / _LOCK)
     assert lock is not None  # nobody else knows its name
     _held.append(lock)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(_remove, folder, os.getpid())
     return folder
+
+
+def _remove(folder: Path, owner: int) -> None:
+    if os.getpid() == owner:  # a fork ends before its parent
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def purge(root: Path, files: Files = SYSTEM, grace: float = GRACE) -> list[str]:

@@ -18,6 +18,8 @@ FIND_EVERY = 2.0
 """Seconds after which processes are looked for again: that goes through all of the machine."""
 EXACT_EVERY = 4.0
 """Seconds after which shared pages are counted again."""
+root: int | None = None
+"""The process whose children the JVM and the workers are, if that is not this one."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -82,9 +84,8 @@ class ProcessTree:
         return Sample(at, **sizes)
 
     def _find(self) -> None:
-        here = psutil.Process()
-        there = {here.pid: False}
-        for child in here.children(recursive=True):
+        there = {os.getpid(): False}
+        for child in psutil.Process(root).children(recursive=True):
             with contextlib.suppress(psutil.Error, OSError):
                 there[child.pid] = child.name().startswith("java")
         self._members = {

@@ -6,10 +6,12 @@ Python workers and overhead are part of it.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
@@ -21,6 +23,8 @@ from clinker_spark.runtime.arbitrate.spill_settings import check_spill
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
 _LOCAL_DIR = "spark.local.dir"
+_SPILL_ROOT = "spark.clinker.spillRoot"
+"""The folder in which a session has one of its own to spill to. Sessions that could be one have the same settings."""
 _COLLECTOR = "-XX:+UseSerialGC"
 """It has no tables and threads of its own."""
 _GIVES_BACK = "-XX:MinHeapFreeRatio=15 -XX:MaxHeapFreeRatio=30 -XX:-ShrinkHeapInSteps"
@@ -56,6 +60,11 @@ class SessionMemory:
     java_options: str = ""
 
 
+def settings_key(settings: SessionMemory) -> str:
+    """A short name for sessions that are started in the same way."""
+    return hashlib.sha256(json.dumps(asdict(settings), sort_keys=True).encode()).hexdigest()[:8]
+
+
 def session_memory(plan: Plan, master: str | None, conf: Mapping[str, str]) -> SessionMemory:
     """The session for a pipeline; `master` is None if nobody chose one. A `spark.driver.memory` in `conf` wins. Raises
     `ClinkerError` for a limit below what Spark needs."""
@@ -85,10 +94,18 @@ def _of_spill(plan: Plan, conf: Mapping[str, str]) -> dict[str, str]:
     settings = check_spill(plan)
     if settings.folder is None or _LOCAL_DIR in conf:
         return settings.compression
-    folder = str(own_folder(settings.folder))
+    return {**settings.compression, _SPILL_ROOT: str(settings.folder)}
+
+
+def with_spill_folder(conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a session that starts now: it spills to a folder of its own in the one that was named."""
+    root = conf.get(_SPILL_ROOT)
+    if root is None or _LOCAL_DIR in conf:
+        return dict(conf)
+    folder = str(own_folder(Path(root)))
     if "SPARK_LOCAL_DIRS" in os.environ:  # Spark would take that instead
         os.environ["SPARK_LOCAL_DIRS"] = folder
-    return {**settings.compression, _LOCAL_DIR: folder}
+    return {**conf, _LOCAL_DIR: folder}
 
 
 def check_limit(plan: Plan) -> None:
