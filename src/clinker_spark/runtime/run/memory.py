@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
