@@ -133,6 +133,8 @@ class SourceConfig(Model):
     dlq_granularity: Annotated[Literal["record"], not_yet(_DOCUMENTS)] = "record"
     """What one bad record sends to the dead letters: itself."""
 
+    stream_only: ClassVar[bool] = False
+    """Has it no end, so that only `clinker stream` can read it?"""
     gone: ClassVar[dict[str, Gone]] = {
         "array_paths": Gone(
             "'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"

@@ -18,6 +18,7 @@ from clinker_spark.cxl.hidden import (
     VARIABLE_PREFIX,
 )
 from clinker_spark.plan.columns import (
+    BEAT_COLUMN,
     BUILT_COLUMN,
     BUILT_TYPE,
     CELLS_PREFIX,
@@ -36,6 +37,7 @@ from clinker_spark.plan.columns import (
     ORIGIN_TYPE,
     RECORD_COLUMN,
     STAGE_COLUMN,
+    TIME_COLUMN,
     WIDENED_COLUMN,
 )
 from clinker_spark.plan.hidden.column import ARRIVAL_TYPE, HiddenColumn, within
@@ -195,6 +197,20 @@ BETWEEN_NODES = (
         "BIGINT",
         ("spark.operators.source",),
         ("spark.operators.time_windows",),
+    ),
+    HiddenColumn(
+        TIME_COLUMN,
+        "in streams: the time of a record, with the watermark of its source",
+        "TIMESTAMP_LTZ",
+        ("spark.streaming.watermark", "spark.operators.stream_join"),
+        ("spark.streaming.watermark", "spark.operators.stream_join"),
+    ),
+    HiddenColumn(
+        BEAT_COLUMN,
+        "in streams: the time of what is no record, but says that nothing older comes; null for records",
+        "TIMESTAMP_LTZ",
+        ("spark.streaming.reader", "spark.streaming.files"),
+        ("spark.streaming.watermark",),
     ),
     HiddenColumn(
         WIDENED_COLUMN,

@@ -23,6 +23,7 @@ from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import HASH_AGGREGATE, NOTHING, Holder
 from clinker_spark.plan.nodes.fields import program_fields
+from clinker_spark.plan.nodes.record_rules import Check, RecordLog
 
 Schema = Mapping[str, Type]
 
@@ -36,29 +37,6 @@ class StreamRef:
 
     def __str__(self) -> str:
         return self.node if self.port is None else f"{self.node}.{self.port}"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Check:
-    """A validation: a condition (as one `$ok` column) that every record must meet."""
-
-    name: str
-    field: str | None
-    program: Program
-    severity: str
-    message: str
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RecordLog:
-    """A log rule for records, and its condition (as one `$log` column)."""
-
-    rule: LogRule
-    condition: Program | None
-
-    @property
-    def programs(self) -> tuple[Program, ...]:
-        return () if self.condition is None else (self.condition,)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -92,6 +70,8 @@ class PlanNode:
     """Does it only add steps to the plan of its first input?"""
     uses_statistics: ClassVar[bool] = False
     """Is it planned by how many records its inputs have?"""
+    stateful: ClassVar[bool] = False
+    """Can it go on over records that never end by holding those that wait for others?"""
 
     name: str
     inputs: tuple[StreamRef, ...]
@@ -261,6 +241,10 @@ class PlanNode:
     def keys(self, before: Sequence[Keys]) -> Keys:
         """The correlation columns of its records, given those of its inputs."""
         return Keys(order=tuple(self.schema))
+
+    def event_column(self, before: Sequence[str | None]) -> str | None:
+        """The column with the time of its records, given those of its inputs; None where there is none."""
+        return None
 
     @property
     def rewritten(self) -> frozenset[str]:

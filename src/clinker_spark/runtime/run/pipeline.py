@@ -10,6 +10,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write
+from clinker_spark.plan.streams import check_finite
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.bad_files import without_bad
 from clinker_spark.runtime.discover.input_changes import changes_explained, check_inputs
@@ -40,6 +41,7 @@ from clinker_spark.spark.session.sessions import SparkSession, is_local, working
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
     """Run a pipeline. Raises `ClinkerError`; nothing is published then."""
+    check_finite(plan)
     used, given = working_session(spark), options or Options()
     given.measure = given.measure or spool_folder(plan, given) is not None
     with spooled(plan, given) as keep:

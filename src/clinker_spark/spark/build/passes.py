@@ -5,7 +5,7 @@ A stage of a run says what it wants as a `Pass`, and a `Builder` builds it over 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.graph import Plan
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups
-from clinker_spark.spark.scan.request import SourceFile
+from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
 
 Points = tuple[tuple[str | None, ...], ...]
@@ -43,6 +43,8 @@ class RunContext:
     """Do readers run on this machine? Elsewhere they cannot write there: records are counted after the reader then."""
     measured: dict[str, Any] = field(default_factory=dict)
     """What was found out about the data by one pass, for the next ones."""
+    opened: Mapping[str, Callable[[ReadRequest], Scan]] = field(default_factory=dict)
+    """By source: who opens it, where that is not the reader of its format."""
     forced_join: str | None = None
     """Join all inputs in this way, whatever the plan says: for tests and benchmarks."""
 

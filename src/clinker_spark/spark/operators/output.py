@@ -86,6 +86,21 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     return Prepared(node, _finish(builder, node, stream, columns_sql), rendering, keyed)
 
 
+def plain_rendering(node: OutputPlan) -> Rendering | None:
+    """How the lines of an output become a file, if its records have no columns but those of the plan."""
+    if node.config.type == "parquet":
+        return None
+    columns = tuple(OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns)
+    return _writable(render(node.config, columns, node.declared))
+
+
+def records_of(builder: Builder, node: OutputPlan) -> DataFrame:
+    """The records of an output with its columns, for what is no file; failures set aside and counted."""
+    [stream] = builder.inputs(node)
+    columns = [F.col(quote(source)).alias(name) for name, source in node.columns]
+    return _finish(builder, node, stream, columns)
+
+
 def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Column]) -> DataFrame:
     """Only `columns`, without failures, in the order that the output promises; counted on the way.
 

@@ -11,6 +11,7 @@ import click
 from clinker_spark.cli.clinker.actions.planning import plan_of, show_warnings
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.streams import check_finite
 from clinker_spark.report.explain import explain
 from clinker_spark.report.explain_staging import staging_plan
 from clinker_spark.runtime.paths.checks import check_paths, listed_files
@@ -38,6 +39,7 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
     )
     if plan is not None and options["dry_run"]:
         check_limit(plan)
+        check_finite(plan)
         show_warnings(_checked_paths(plan, run_options))
         if options["preview"] is None:
             click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")
