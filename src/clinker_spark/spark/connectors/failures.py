@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import os
-from collections.abc import Mapping
+import re
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
@@ -30,15 +29,10 @@ def package(name: str, extra: str) -> Any:
         raise failure("E520", message, f"pip install 'clinker-spark[{extra}]'") from None
 
 
-def resolved(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with what `{env: NAME}` stands for. Only the driver calls it: tasks get what it found."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, Mapping):
-            variable = str(value["env"])
-            if variable not in os.environ:
-                message = f"the environment has no variable '{variable}', which '{name}' is to be read from"
-                raise failure("E522", message, f"set it before the stream is started: export {variable}=...")
-            value = os.environ[variable]
-        found[name] = value
-    return found
+_CARRIED = re.compile(r"InputError: (E\d{3}): (.+)")
+
+
+def carried(error: Exception) -> Exception:
+    """The coded error that a task died of; the error itself, if it was another one."""
+    found = _CARRIED.search(str(error))
+    return error if found is None else failure(found[1], found[2].strip())

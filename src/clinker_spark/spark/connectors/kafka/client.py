@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.connectors.failures import failure, package
 
+Answer = TypeVar("Answer")
 PATIENCE = 20.0
 """So many seconds may pass before a broker that does not answer counts as gone."""
 
@@ -70,6 +72,29 @@ def partitions_of(client: Any, brokers: str, topic: str) -> list[int]:
     if found.error is not None:
         raise explained_code(found.error, f"asking for topic '{topic}'", brokers)
     return sorted(found.partitions)
+
+
+def patiently(question: Callable[[], Answer]) -> Answer:
+    """The answer of a cluster that may be electing leaders or moving its coordinators: asked again for a while."""
+    known = package("confluent_kafka", "kafka").KafkaError
+    passing = {
+        known.NOT_COORDINATOR,
+        known.COORDINATOR_LOAD_IN_PROGRESS,
+        known.COORDINATOR_NOT_AVAILABLE,
+        known.NOT_LEADER_FOR_PARTITION,
+        known.LEADER_NOT_AVAILABLE,
+        known.REPLICA_NOT_AVAILABLE,
+    }
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return question()
+        except Exception as error:
+            cause: Any = error.args[0] if error.args else None
+            code = cause.code() if hasattr(cause, "code") else None
+            if code not in passing or time.monotonic() > until:
+                raise
+            time.sleep(0.1)
 
 
 def refused(error: Exception) -> InputError:

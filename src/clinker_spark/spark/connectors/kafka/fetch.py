@@ -26,12 +26,15 @@ class Range:
     def size(self) -> int:
         return self.end - self.start
 
+    def __repr__(self) -> str:
+        return f"Range({self.partition}, {self.start}, {self.end})"
+
 
 def cut(ranges: list[Range], tasks: int, smallest: int = 50_000) -> list[Range]:
     """The ranges in about as many parts as there are tasks, none much smaller than `smallest`.
 
     >>> cut([Range(0, 0, 100_000), Range(1, 5, 9)], 4)
-    [Range(partition=0, start=0, end=50000), Range(partition=0, start=50000, end=100000), Range(partition=1, start=5, end=9)]
+    [Range(0, 0, 50000), Range(0, 50000, 100000), Range(1, 5, 9)]
     """
     most = max(smallest, -(-sum(each.size for each in ranges) // max(tasks, 1)))
     found = []
@@ -67,9 +70,8 @@ def fetch(cluster: Cluster, topic: str, wanted: Range, together: int) -> Iterato
                     found.append(message)
                 elif error.code() == kafka.KafkaError._PARTITION_EOF:
                     done = done or message.offset() >= wanted.end
-                elif error.fatal() or not error.retriable():
-                    if error.code() not in _PASSING:
-                        raise explained_code(error, doing, cluster.brokers)
+                elif error.code() not in _PASSING and (error.fatal() or not error.retriable()):
+                    raise explained_code(error, doing, cluster.brokers)
             if found:
                 heard = time.monotonic()
                 at = found[-1].offset() + 1

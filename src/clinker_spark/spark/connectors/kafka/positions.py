@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from clinker_spark.spark.connectors.failures import failure, package
-from clinker_spark.spark.connectors.kafka.client import PATIENCE, Cluster, explained
+from clinker_spark.spark.connectors.kafka.client import PATIENCE, Cluster, explained, patiently
 
 Position = dict[str, Any]
 
@@ -61,7 +61,7 @@ class Topic:
 
     def _ask(self, doing: str, question: Callable[[Any], Any]) -> Any:
         try:
-            return question(self._client())
+            return patiently(lambda: question(self._client()))
         except Exception as error:
             raise explained(error, f"{doing} of topic '{self.name}'", self.cluster.brokers) from None
 
@@ -74,22 +74,21 @@ class Topic:
         if found.error is not None:
             raise explained(kafka.KafkaException(found.error), f"reading topic '{self.name}'", self.cluster.brokers)
         places = [kafka.TopicPartition(self.name, p) for p in sorted(found.partitions)]
-        answers = []
-        for spec in (admin_module.OffsetSpec.earliest(), admin_module.OffsetSpec.latest()):
-            asked = dict.fromkeys(places, spec)
-            futures = self._ask(
-                "asking for the offsets",
-                lambda c, asked=asked: c.list_offsets(
-                    asked, isolation_level=kafka.IsolationLevel.READ_COMMITTED, request_timeout=PATIENCE
-                ),
-            )
-            answers.append(
-                {
-                    place.partition: self._ask("asking for the offsets", lambda _, f=future: f.result(PATIENCE)).offset
-                    for place, future in futures.items()
-                }
-            )
+        specs = (admin_module.OffsetSpec.earliest(), admin_module.OffsetSpec.latest())
+        answers = [self._offsets(kafka, dict.fromkeys(places, spec)) for spec in specs]
         return answers[0], answers[1]
+
+    def _offsets(self, kafka: Any, asked: dict[Any, Any]) -> dict[int, int]:
+        """By partition: the offset that is asked for."""
+        doing = "asking for the offsets"
+        level = kafka.IsolationLevel.READ_COMMITTED
+
+        def ask(client: Any) -> dict[int, int]:
+            futures = client.list_offsets(asked, isolation_level=level, request_timeout=PATIENCE)
+            return {place.partition: future.result(PATIENCE).offset for place, future in futures.items()}
+
+        found: dict[int, int] = self._ask(doing, ask)
+        return found
 
     def _identity(self) -> str:
         kafka = package("confluent_kafka", "kafka")
