@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.errors import PlanError
@@ -23,6 +24,18 @@ INSTEAD = {
     "query": "a query needs all of its records: write what the stream puts out to files, and query these",
     "transform": "windows, look-ups and shared variables need all records: leave them to a run over the results",
     "merge": "write mode: concat; taking turns needs all records",
+}
+
+_SOURCE_KEYS = {
+    "correlation_key": "the records of a group may still be to come",
+    "sort_order": "records are taken as they come",
+}
+_OUTPUT_KEYS: dict[str, tuple[Any, str]] = {
+    "split": (None, "each batch is a file already"),
+    "sort_order": ((), "records are written as they come"),
+    "write_meta": (False, "the checkpoint says what was read"),
+    "if_exists": ("overwrite", "the checkpoint says which files are the stream's own"),
+    "include_correlation_keys": (False, "a stream has no correlation groups"),
 }
 
 
@@ -42,7 +55,16 @@ class StreamQuery:
     @property
     def lag(self) -> dt.timedelta:
         """How much further than the delays of sources its watermark stays behind."""
-        return max((getattr(node, "lag", dt.timedelta(0)) for node in self.stateful), default=dt.timedelta(0))
+        return max((node.lag for node in self.stateful), default=dt.timedelta(0))
+
+    def delay(self, source: SourcePlan) -> dt.timedelta:
+        """How far behind the newest record of a source its watermark stays."""
+        mark = source.config.watermark
+        return self.lag + (dt.timedelta(0) if mark is None or mark.delay is None else mark.delay)
+
+    def first_stateful(self, plan: Plan) -> tuple[PlanNode, ...]:
+        """The nodes at which records are held for the first time."""
+        return tuple(node for node in self.stateful if not any(n.stateful for n in plan.upstream(node.name)))
 
 
 def check_finite(plan: Plan) -> None:
@@ -64,7 +86,7 @@ def check_finite(plan: Plan) -> None:
 
 def queries(plan: Plan) -> tuple[StreamQuery, ...]:
     """The queries of a plan. Raises `PlanError` when it cannot be a stream."""
-    found = [*_finite(plan), *_between(plan)]
+    found = [*_finite(plan), *_between(plan), *_settings(plan)]
     if found:
         raise PlanError(found)
     roots: dict[str, list[OutputPlan]] = {}
@@ -91,10 +113,45 @@ def _finite(plan: Plan) -> Iterator[Diagnostic]:
     for node in plan.nodes:
         shared = [d for d in node.declares if d.scope != "record"]
         alone = node.takes_each_alone and not shared and (node.unites or len(node.inputs) < 2)
+        if read := sorted(node.source_members - {"name", "batch", "ingestion_timestamp"}):
+            message = f"'$source.{read[0]}' cannot be read in a stream: its records do not carry it"
+            yield node.diagnostic("E503", message, "config", help="remove it from the program")
+        if node.log:
+            message = "'log' cannot be used in a stream: rules are about the end of a run, or all of its records"
+            yield node.diagnostic("E503", message, "config", "log", help="remove the key")
         if node.stateful or alone:
             continue
         message = f"'{node.name}' cannot be part of a stream: a {node.kind} like this needs all records"
         yield node.diagnostic("E503", message, "type", help=INSTEAD.get(node.kind))
+
+
+def _settings(plan: Plan) -> Iterator[Diagnostic]:
+    """Keys that speak of all records, or of the one file that a run writes."""
+    for source in plan.sources:
+        if source.config.finite_only:
+            message = f"a {source.config.type} cannot be the source of a stream: it is not watched"
+            yield source.diagnostic(
+                "E503", message, "config", "type", help="read files of another type, or use clinker run"
+            )
+        for key, why in _SOURCE_KEYS.items():
+            if getattr(source.config, key, None):
+                message = f"'{key}' cannot be used in a stream: {why}"
+                yield source.diagnostic("E503", message, "config", key, help="remove the key, or use clinker run")
+    for output in plan.outputs:
+        for key, (usual, why) in _OUTPUT_KEYS.items():
+            if getattr(output.config, key, usual) != usual:
+                message = f"'{key}' cannot be used in a stream: {why}"
+                yield output.diagnostic("E503", message, "config", key, help="remove the key, or use clinker run")
+        if "{" in str(getattr(output.config, "path", "")):
+            message = "the path of a stream's output has no tokens: each batch has a file with its number"
+            yield output.diagnostic("E503", message, "config", "path", help="write a path without { }")
+    handling = plan.file.error_handling
+    limits = {("type_error_threshold",): handling.type_error_threshold, ("dlq", "max_rate"): handling.dlq.max_rate}
+    limits |= {("dlq", "per_source", name, "max_rate"): own.max_rate for name, own in handling.dlq.per_source.items()}
+    for path, value in limits.items():
+        if value is not None:
+            message = f"'{path[-1]}' cannot be used in a stream: a share of all records is known when all were read"
+            yield plan.file.diagnostic("E503", message, ("error_handling", *path), "remove the key")
 
 
 def _between(plan: Plan) -> Iterator[Diagnostic]:

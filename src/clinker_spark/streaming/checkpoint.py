@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.streams import StreamQuery
+from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.commit.small_files import replace_file
+from clinker_spark.runtime.errors import IoError
 
 VERSION = 1
 
@@ -48,12 +53,27 @@ class Checkpoint:
             replace_file(self.about, json.dumps(found, indent=1).encode() + b"\n")
         return found
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else goes on from this checkpoint meanwhile."""
+        lock = SYSTEM.lock(self.folder / "lock")
+        if lock is None:
+            message = f"another stream runs with the checkpoint '{self.folder}'"
+            raise IoError([Diagnostic("E510", message, help="wait for it or stop it, or use another checkpoint")])
+        try:
+            yield
+        finally:
+            SYSTEM.unlock(lock, remove=False)
+
     def query(self, query: StreamQuery) -> Path:
         return self.folder / query.name.replace("/", "~")
 
     def spark(self, query: StreamQuery) -> Path:
         """Spark's own checkpoint of a query."""
-        return self.query(query) / "spark"
+        return self.spark_of(query.name)
+
+    def spark_of(self, name: str) -> Path:
+        return self.folder / name.replace("/", "~") / "spark"
 
     def source(self, query: StreamQuery, source: str) -> Path:
         return self.query(query) / "sources" / source.replace("/", "~")
@@ -72,8 +92,11 @@ class Checkpoint:
 
     def committed(self, query: StreamQuery) -> int:
         """The number of the last batch that was finished; -1 for none."""
+        return self.committed_of(query.name)
+
+    def committed_of(self, name: str) -> int:
         try:
-            names = os.listdir(self.spark(query) / "commits")
+            names = os.listdir(self.spark_of(name) / "commits")
         except OSError:
             return -1
         return max((int(name) for name in names if name.isdigit()), default=-1)

@@ -72,10 +72,12 @@ class StreamSource(Protocol):
     def again(
         self, spark: SparkSession, request: ReadRequest, start: Any, end: Any
     ) -> tuple[Scan, tuple[SourceFile, ...]]:
-        """The same records once more, from position to position, as a DataFrame that ends: for the dead letters of a
-        batch in which some failed. Besides the columns of `open` (without `$beat`) it has what the request asks for:
-        `$file` (a position in the second result: what a letter names as the record's file), `$row`, `$record` (a struct
-        of the texts of all declared columns) and `$line` (null, or as `spark.scan.lines` writes it)."""
+        """The same records once more, from position to position (None: where a stream without a checkpoint began, which
+        the source has to remember in its folder if that is not always the same), as a DataFrame that ends: for the
+        dead letters of a batch in which some failed. Besides the columns of `open` (without `$beat`) it has what the
+        request asks for: `$file` (a position in the second result: what a letter names as the record's file), `$row`,
+        `$record` (a struct of the texts of all declared columns) and `$line` (null, or as `spark.scan.lines` writes
+        it)."""
 
 
 class StreamSink(Protocol):

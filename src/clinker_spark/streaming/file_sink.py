@@ -7,15 +7,15 @@ there already, the batch was finished before a crash: nothing is written again. 
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.runtime.commit.seam import SYSTEM, Files
+from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.errors import IoError
 
 if TYPE_CHECKING:
@@ -28,8 +28,9 @@ DIGITS = 6
 class FileSink:
     """See `ends.StreamSink`."""
 
-    def __init__(self, node: OutputPlan, base: Path) -> None:
+    def __init__(self, node: OutputPlan, base: Path, files: Files = SYSTEM) -> None:
         self.node = node
+        self.files = files
         path = str(node.config.path)
         place = base / path
         suffix = SUFFIXES[node.config.type]
@@ -45,29 +46,30 @@ class FileSink:
     def check(self, pipeline_id: str) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if self.mark.exists():
-                owner = json.loads(self.mark.read_text())["pipeline_id"]
-                if owner != pipeline_id and any(self.folder.glob(f"{self.stem}-[0-9]*{self.suffix}")):
-                    message = f"'{self.place(0)}' and others were written by a stream with another checkpoint"
-                    help_text = "go on with that checkpoint, write to another place, or remove these files"
-                    raise IoError([self.node.diagnostic("E508", message, "config", "path", help=help_text)])
-            elif self.place(0).exists():
-                message = f"'{self.place(0)}' is there, and this stream did not write it"
-                help_text = "write to another place, or remove the file"
+            others = [path for path in self.folder.glob(f"{self.stem}-*{self.suffix}") if self._is_batch(path)]
+            owner = json.loads(self.mark.read_text())["pipeline_id"] if self.mark.exists() else None
+            if others and owner != pipeline_id:
+                by = "a stream with another checkpoint wrote it" if owner else "this stream did not write it"
+                message = f"'{min(others)}' is there, and {by}"
+                help_text = "go on with the checkpoint it belongs to, write to another place, or remove such files"
                 raise IoError([self.node.diagnostic("E508", message, "config", "path", help=help_text)])
-            self.mark.write_text(json.dumps({"pipeline_id": pipeline_id}) + "\n")
+            replace_file(self.mark, json.dumps({"pipeline_id": pipeline_id}).encode() + b"\n")
+            self._clean()
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise IoError(
-                [Diagnostic("E401", f"cannot write '{self.folder}': {reason}", help="check the path")]
-            ) from None
+            message = f"cannot write '{self.folder}': {reason}"
+            raise IoError([Diagnostic("E401", message, help="check the path")]) from None
+
+    def _is_batch(self, path: Path) -> bool:
+        number = path.name.removeprefix(f"{self.stem}-").removesuffix(self.suffix)
+        return number.isdigit() and len(number) >= DIGITS
 
     def write(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> None:
         from clinker_spark.runtime.run.assemble import one_file, part_files
         from clinker_spark.spark.operators.output import Prepared, plain_rendering, write_parts
 
         place = self.place(batch_id)
-        if place.exists():
+        if self.files.stat(place) is not None:
             return
         attempt = self.folder / f".{place.name}.{pipeline_id[:8]}"
         shutil.rmtree(attempt, ignore_errors=True)
@@ -75,30 +77,24 @@ class FileSink:
         write_parts(Prepared(self.node, batch, rendering, False), str(attempt / "parts"))
         parts = part_files(attempt / "parts")
         if parts:
+            made = attempt / "parts"
             if rendering is None:
-                for path in (attempt / "parts").iterdir():
-                    if path not in parts:
+                for path in made.iterdir():
+                    if path in parts:
+                        self.files.sync(path)
+                    else:
                         path.unlink()
-                made = attempt / "parts"
             else:
                 made = one_file(parts, rendering, attempt / "whole").path
-            _sync(made)
-            os.rename(made, place)
-            _sync(self.folder)
+            self.files.sync(made)
+            self.files.rename(made, place)
+            self.files.sync(self.folder)
         shutil.rmtree(attempt, ignore_errors=True)
 
     def close(self) -> None:
+        self._clean()
+
+    def _clean(self) -> None:
+        """Attempts that nobody finished."""
         for left in self.folder.glob(f".{self.stem}-[0-9]*{self.suffix}.*"):
             shutil.rmtree(left, ignore_errors=True)
-
-
-def _sync(path: Path) -> None:
-    """What is renamed next must be on the disk, and so must the rename."""
-    paths = [*path.iterdir(), path] if path.is_dir() and path.name == "parts" else [path]
-    for each in paths:
-        with contextlib.suppress(OSError):
-            handle = os.open(each, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)

@@ -61,11 +61,11 @@ class FileSource:
         return open_files_stream(spark, feed)
 
     def again(
-        self, spark: SparkSession, request: ReadRequest, start: int, end: int
+        self, spark: SparkSession, request: ReadRequest, start: int | None, end: int
     ) -> tuple[Scan, tuple[SourceFile, ...]]:
         from clinker_spark.spark.scan.formats import read
 
-        files = tuple(taken.file for taken in FileLog(self.log).files[start:end])
+        files = tuple(taken.file for taken in FileLog(self.log).files[start or 0 : end])
         return read(spark, self.node.config.type, replace(_constant(request), files=files)), files
 
 

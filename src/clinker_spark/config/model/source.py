@@ -137,12 +137,8 @@ class SourceConfig(Model):
 
     stream_only: ClassVar[bool] = False
     """Has it no end, so that only `clinker stream` can read it?"""
-
-    @property
-    def place(self) -> str:
-        """What is read, for people."""
-        return str(self.path or self.glob or self.regex or ", ".join(self.paths or ()))
-
+    finite_only: ClassVar[bool] = False
+    """Has it an end, so that only `clinker run` can read it?"""
     gone: ClassVar[dict[str, Gone]] = {
         "array_paths": Gone(
             "'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"
@@ -155,6 +151,11 @@ class SourceConfig(Model):
         "split_values": "splitting a column into values",
         "resource": "resources of compositions",
     }
+
+    @property
+    def place(self) -> str:
+        """What is read, for people."""
+        return str(self.path or self.glob or self.regex or ", ".join(self.paths or ()))
 
     def check(self) -> Iterator[Finding]:
         yield from self._check_matchers()
@@ -294,6 +295,7 @@ class ParquetSource(SourceConfig):
 class DatasetSource(SourceConfig):
     """A dataset, a recording of many entities over time: the state of everything at each moment."""
 
+    finite_only: ClassVar[bool] = True
     type: Literal["dataset"]
     """The file format."""
     index: Words | None = None
@@ -357,6 +359,7 @@ class KafkaSource(TopicRead, SourceConfig):
     """The kind of source."""
 
     stream_only: ClassVar[bool] = True
+    later: ClassVar[dict[str, str]] = {**SourceConfig.later, "connector": "another client than confluent-kafka"}
 
     def check(self) -> Iterator[Finding]:
         for key in _OF_FILES:

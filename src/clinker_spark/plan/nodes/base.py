@@ -6,6 +6,7 @@ says nothing promises nothing: its records are new ones, in no order, of which n
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -58,6 +59,8 @@ class PlanNode:
     """The key of the node that a failure is shown at."""
     totals: ClassVar[bool] = False
     """Is each of its records the total of a group?"""
+    made: ClassVar[bool] = False
+    """Is each of its records made of several, so that its dead letter shows the record itself?"""
     unites: ClassVar[bool] = False
     """Do its inputs become one stream, so that their correlation groups are one?"""
     traceable: ClassVar[bool] = True
@@ -241,6 +244,16 @@ class PlanNode:
     def keys(self, before: Sequence[Keys]) -> Keys:
         """The correlation columns of its records, given those of its inputs."""
         return Keys(order=tuple(self.schema))
+
+    @property
+    def lag(self) -> dt.timedelta:
+        """In streams: how much further than the delays of its sources the watermark stays behind for its sake."""
+        return dt.timedelta(0)
+
+    @property
+    def reach(self) -> dt.timedelta:
+        """In streams: for how long after its time it holds a record."""
+        return dt.timedelta(0)
 
     def event_column(self, before: Sequence[str | None]) -> str | None:
         """The column with the time of its records, given those of its inputs; None where there is none."""

@@ -35,6 +35,7 @@ class StreamJoinPlan(PlanNode):
     mark = "└──<"
     verb = "joined"
     stateful = True
+    made = True
 
     config: StreamJoinConfig
     schemas: tuple[Schema, Schema]
@@ -52,6 +53,10 @@ class StreamJoinPlan(PlanNode):
         """How much further than the delays of its sources the watermark stays behind, for the sake of late records."""
         late = self.config.allowed_lateness or dt.timedelta(0)
         return late + (self.config.time_window.width if self.config.late_rule == "window" else dt.timedelta(0))
+
+    @property
+    def reach(self) -> dt.timedelta:
+        return self.config.time_window.width
 
     @property
     def input_names(self) -> tuple[str, ...]:

@@ -67,6 +67,8 @@ class Write:
     """Do readers that can do so keep bad records in files of their own, instead of passing them on?"""
     materialized: tuple[str, ...] = ()
     """The nodes whose records are kept when they are read for the first time."""
+    strict: bool = False
+    """Does the first record that fails end the job? Streams with `fail_fast`: nothing of that batch is written."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,10 @@ class Pass:
     def texts(self) -> bool:
         """Do records that fail say what they were, and why?"""
         return self.task.texts if isinstance(self.task, Find) else not self.writes
+
+    @property
+    def strict(self) -> bool:
+        return isinstance(self.task, Write) and self.task.strict
 
     @property
     def sets_aside(self) -> bool:

@@ -31,7 +31,7 @@ from clinker_spark.plan.columns import (
 )
 from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
 from clinker_spark.plan.nodes.output import OutputPlan
-from clinker_spark.spark.build.stream import Stream, direction, failed
+from clinker_spark.spark.build.stream import Stream, direction, failed, not_failed
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.connectors.shapes import shape_of
 from clinker_spark.spark.parts import part_writer
@@ -128,7 +128,7 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     kept = frame.columns[: len(columns)]
     frame = builder.metrics.count(node.name, frame, **metrics)
     if GOOD_COLUMN in flags:
-        frame = frame.where(F.col(quote(GOOD_COLUMN)).isNotNull())
+        frame = frame.where(not_failed(builder.asked.strict, f"({quote(GOOD_COLUMN)} IS NULL)"))
     if order:
         items = {f"{SORT_PREFIX}{i}": item for i, item in enumerate(node.config.sort_order)}
         frame = frame.orderBy(

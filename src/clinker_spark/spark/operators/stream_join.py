@@ -20,16 +20,14 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
     BUILT_COLUMN,
     JOIN_PREFIX,
-    LETTER_COLUMN,
-    LETTER_TYPE,
     OK_COLUMN,
     ORIGIN_COLUMN,
-    ORIGIN_TYPE,
     TIME_COLUMN,
 )
 from clinker_spark.plan.ledger import count
 from clinker_spark.plan.nodes.stream_join import StreamJoinPlan
 from clinker_spark.spark.build.stream import Stream
+from clinker_spark.spark.columns.made_letters import made_letter
 from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.joins.sides import inlined_condition
 
@@ -49,6 +47,8 @@ def build_stream_join(builder: Builder, node: StreamJoinPlan) -> Stream:
     joined = left.join(right, F.expr(_condition(builder, node, left, right)), _KINDS[node.config.kind])
     rows = count(f"{node.name}: rows")
     result = select_sql(joined, [*_columns(node, joined), *_hidden(builder, node, joined)])
+    if builder.finds:
+        result = result.withColumns(made_letter({n: t for n, t in node.schema.items() if n in result.columns}))
     if builder.writes:
         result = builder.metrics.count(node.name, result, rows=F.count(F.lit(1)))
     return Stream(result, False, flow=rows)
@@ -108,8 +108,6 @@ def _hidden(builder: Builder, node: StreamJoinPlan, joined: DataFrame) -> list[s
         parts = [f"array(CAST({quote(arrivals[0])} IS NULL AS BIGINT))", *(_array(joined, name) for name in arrivals)]
         columns.append(named(f"concat({', '.join(parts)})", ARRIVAL_COLUMN))
     if builder.finds:
-        columns.append(named(f"CAST(NULL AS {ORIGIN_TYPE})", ORIGIN_COLUMN))
-        columns.append(named(f"CAST(NULL AS {LETTER_TYPE})", LETTER_COLUMN))
         origins = [quote(name) for i in range(2) if (name := _own(i, ORIGIN_COLUMN)) in joined.columns]
         if origins:
             built = f"filter(array({', '.join(origins)}), origin -> origin.source IS NOT NULL)"

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 __all__ = ["DataFrame", "RunningQuery"]
 
+_NO_WORKER = "Python worker failed to connect back"
 Each = Callable[[DataFrame, int], None]
 
 
@@ -21,9 +22,11 @@ class RunningQuery:
     """A query that was started."""
 
     def __init__(self, frame: DataFrame, name: str, checkpoint: Path, each: Each, *, once: bool, every: float) -> None:
+        self.name = name
         self.failure: BaseException | None = None
         self._each = each
         self._seen = -1
+        self._batches = 0
         writer = (
             frame.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint)).queryName(name)
         )
@@ -33,9 +36,15 @@ class RunningQuery:
     def _batch(self, batch: DataFrame, number: int) -> None:
         try:
             self._each(batch, number)
+            self._batches += 1
         except BaseException as error:  # Spark makes a text of it
             self.failure = error
             raise
+
+    @property
+    def begins(self) -> bool:
+        """Has it not come to its first batch yet?"""
+        return self.active and "nitializing" in str(self.query.status["message"])
 
     @property
     def active(self) -> bool:
@@ -57,10 +66,16 @@ class RunningQuery:
         failed = self.query.exception()
         return self.failure or failed if failed is not None else None
 
+    def did_not_start(self) -> bool:
+        """Did it fail because a process of Python was not there after the ten seconds that Spark waits for it?"""
+        return not self.active and self._batches == 0 and _NO_WORKER in str(self.query.exception() or "")
+
     def stop(self, patience: float) -> None:
         """Let the batch that is running come to its end, if that does not take too long; then stop."""
-        until = time.monotonic() + patience
-        while self.active and self.query.status["isTriggerActive"] and time.monotonic() < until:
+        until, running = time.monotonic() + patience, self._batches
+        while self.active and self.query.status["isTriggerActive"] and self._batches == running:
+            if time.monotonic() > until:
+                break
             time.sleep(0.05)
         with contextlib.suppress(StreamingQueryException):
             self.query.stop()

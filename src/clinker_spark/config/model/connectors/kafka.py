@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from clinker_spark.config.model.base import Finding, Model, not_yet, without_effect
+from clinker_spark.config.model.base import Finding, Model, without_effect
 from clinker_spark.config.model.connectors.settings import Settings, check_settings
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.source_formats import Character
@@ -26,7 +26,6 @@ _OWN = (
     "enable.idempotence",
     "allow.auto.create.topics",
 )
-_JVM = {"jvm": "Spark's own connector for Kafka is"}
 ABOUT = {
     "key": Kind.STRING,
     "headers": Kind.MAP,
@@ -112,8 +111,6 @@ class TopicRead(Model):
     """Where a stream begins that has no checkpoint: earliest, latest, or { partition: offset }."""
     max_messages: Count = 500_000
     """About the most messages that one batch reads."""
-    connector: Annotated[Literal["auto", "python"], not_yet(_JVM)] = "auto"
-    """Which client is used: the Python package confluent-kafka."""
     client: Settings = Field(default_factory=dict)
     """Settings of the client by its own names, such as security.protocol; secrets as { env: NAME }."""
 
