@@ -52,7 +52,7 @@ def problems(folder: Path, text: str) -> list[tuple[str, str]]:
         (plan_text().replace("left_keys: k,", "left_keys: [],"), "E007", "left_keys"),
         (plan_text().replace("time_window: 5s", "time_window: { min: 5s, max: 1s }"), "E500", "above 'max'"),
         (plan_text().replace("right: b", "rigth: b"), "E500", "no side 'rigth'"),
-        (plan_text().replace(", watermark: { column: at, delay: 1s }", "", 1), "E501", "have no time"),
+        (plan_text().replace("watermark: { column: at, delay: 1s },", "", 1), "E501", "have no time"),
         (plan_text().replace("at: date_time", "at: nullable(date_time)", 1), "E501", "may be null"),
         (plan_text(a=", correlation_key: k"), "E503", "'correlation_key'"),
         (plan_text(more=", sort_order: [left_k]"), "E503", "'sort_order'"),

@@ -42,7 +42,7 @@ nodes:
   - type: output
     name: out
     input: rest
-    config: {{ type: csv, path: out/, mapping: [left_id, left_part, right_id, rate] }}
+    config: {{ type: csv, path: out/, include_unmapped: false, mapping: [left_id, left_part, right_id, rate] }}
 """
 LETTERS = "continue, dlq: { path: dead.csv }"
 
