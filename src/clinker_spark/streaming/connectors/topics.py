@@ -13,7 +13,7 @@ from clinker_spark.spark.connectors.kafka.messages import Envelope
 from clinker_spark.spark.connectors.kafka.positions import Position, Topic
 from clinker_spark.spark.connectors.kafka.sink import TopicSink
 from clinker_spark.spark.connectors.kafka.source import Feed, open_topic, read_topic
-from clinker_spark.streaming.connected import placed, resolved
+from clinker_spark.streaming.connectors.places import placed, resolved
 from clinker_spark.streaming.ends import SourceOptions
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from clinker_spark.runtime.errors import IoError
 from clinker_spark.spark.connectors.postgres.database import Database, password_of
 from clinker_spark.spark.connectors.postgres.sink import Table, TableSink
 from clinker_spark.spark.connectors.postgres.tables import Name
-from clinker_spark.streaming.connected import placed, resolved
+from clinker_spark.streaming.connectors.places import placed, resolved
 
 if TYPE_CHECKING:
     from clinker_spark.spark.streaming.query import DataFrame
