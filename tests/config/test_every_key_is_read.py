@@ -81,6 +81,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     nodes.PipelineDocument: ("config/load.py: parse_pipeline: 'key'", "config/load.py: nodes: 'key'"),
     nodes.CompositionDocument: ("config/load.py: parse_composition: 'key'", "config/load.py: nodes: 'key'"),
     order.SortField: ("spark/operators/*.py: *: item",),
+    kafka.LetterTopic: ("streaming/connectors/letters.py: *: given",),
     kafka.MessageText: ("streaming/connectors/topics.py: *: config.options",),
     kafka.MessageLine: ("spark/connectors/shapes.py: *: config.options",),
     kafka.Metadata: ("config/model/connectors/kafka.py: *: 'key'",),

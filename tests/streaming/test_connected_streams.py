@@ -3,7 +3,6 @@ written twice."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import random
@@ -28,7 +27,7 @@ PASSWORD = "CLINKER_TESTS_PASSWORD"
 PIPELINE = """\
 pipeline: {{ name: paid }}
 stream: {{ partitions: 1, trigger: 100ms }}
-error_handling: {{ strategy: continue, dlq: {{ path: dead.csv }} }}
+error_handling: {{ strategy: continue, dlq: {{ topic: {{ brokers: "{brokers}", topic: {topic}-dead }} }} }}
 nodes:
   - type: source
     name: orders
@@ -61,7 +60,7 @@ class Shop:
 
     def __init__(self, folder: Path, kafka: Kafka, postgres: Postgres, name: str, most: int = 1000) -> None:
         self.folder, self.kafka, self.postgres, self.name = folder, kafka, postgres, name
-        for what in ("orders", "payments", "paid"):
+        for what in ("orders", "payments", "paid", "dead"):
             kafka.create(f"{name}-{what}", 2)
         given = {"brokers": kafka.brokers, "url": postgres.url, "password": PASSWORD, "table": name, "topic": name}
         (folder / "p.yaml").write_text(PIPELINE.format(most=most, **given))
@@ -106,10 +105,9 @@ def test_from_topics_to_a_table_and_a_topic(
     assert (shop.table(), shop.topic()) == (expected, expected)
     messages = kafka.read("shop-paid")
     assert all(message.key() == json.loads(message.value())["id"].encode() for message in messages)
-    [dead] = tmp_path.glob("dead-*.csv")
-    with open(dead, newline="") as file:
-        [letter] = csv.DictReader(file)
+    [letter] = [json.loads(message.value()) for message in kafka.read("shop-dead")]
     assert (letter["_cxl_dlq_source_file"], letter["_cxl_dlq_source_row"]) == ("shop-orders/1", "5"), letter
+    assert letter["_cxl_dlq_error_category"] == "structural_validation"
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert postgres.password.encode() not in kept
     monkeypatch.delenv(PASSWORD)

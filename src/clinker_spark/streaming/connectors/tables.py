@@ -10,7 +10,7 @@ from clinker_spark.runtime.errors import IoError
 from clinker_spark.spark.connectors.postgres.database import Database, password_of
 from clinker_spark.spark.connectors.postgres.sink import Table, TableSink
 from clinker_spark.spark.connectors.postgres.tables import Name
-from clinker_spark.streaming.connectors.places import placed, resolved
+from clinker_spark.streaming.connectors.places import of_node, placed, resolved
 
 if TYPE_CHECKING:
     from clinker_spark.spark.streaming.query import DataFrame
@@ -22,9 +22,9 @@ class TableOutput:
     def __init__(self, node: OutputPlan, base: Path) -> None:
         self.node = node
         config = node.config
-        settings = resolved(node, "settings", config.settings)
+        settings = resolved(of_node(node), "settings", config.settings)
         if config.password is not None:
-            settings |= resolved(node, "password", {"password": config.password})
+            settings |= resolved(of_node(node), "password", {"password": config.password})
         elif (password := password_of()) is not None:
             settings["password"] = password
         columns = {name: node.schema[source] for name, source in node.columns}
@@ -36,13 +36,13 @@ class TableOutput:
         return TableSink(self.table, pipeline_id, self.node.name)
 
     def check(self, pipeline_id: str) -> None:
-        with placed(self.node, "url"):
+        with placed(of_node(self.node), "url"):
             found = self._sink(pipeline_id).prepare(self.node.config.if_missing == "create")
         if found:
             raise IoError([self.node.diagnostic("E531", p.message, "config", "table", help=p.help) for p in found])
 
     def write(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> None:
-        with placed(self.node, "table"):
+        with placed(of_node(self.node), "table"):
             self._sink(pipeline_id).write(batch, batch_id)
 
     def close(self) -> None:

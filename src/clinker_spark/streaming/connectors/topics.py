@@ -13,7 +13,7 @@ from clinker_spark.spark.connectors.kafka.messages import Envelope
 from clinker_spark.spark.connectors.kafka.positions import Position, Topic
 from clinker_spark.spark.connectors.kafka.sink import TopicSink
 from clinker_spark.spark.connectors.kafka.source import Feed, open_topic, read_topic
-from clinker_spark.streaming.connectors.places import placed, resolved
+from clinker_spark.streaming.connectors.places import of_node, placed, resolved
 from clinker_spark.streaming.ends import SourceOptions
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class TopicSource:
 
     def __init__(self, node: SourcePlan, options: SourceOptions) -> None:
         config = node.config
-        cluster = Cluster(config.brokers, resolved(node, "client", config.client))
-        with placed(node, "topic"):
+        cluster = Cluster(config.brokers, resolved(of_node(node), "client", config.client))
+        with placed(of_node(node), "topic"):
             Topic(cluster, config.topic).lows()
         self.feed = Feed(
             source=node.name,
@@ -63,7 +63,7 @@ class TopicOutput:
 
     def __init__(self, node: OutputPlan, base: Path) -> None:
         self.node = node
-        self.cluster = Cluster(node.config.brokers, resolved(node, "client", node.config.client))
+        self.cluster = Cluster(node.config.brokers, resolved(of_node(node), "client", node.config.client))
 
     def _sink(self, pipeline_id: str) -> TopicSink:
         config = self.node.config
@@ -71,11 +71,11 @@ class TopicOutput:
         return TopicSink(self.cluster, config.topic, pipeline_id, self.node.name, forgotten)
 
     def check(self, pipeline_id: str) -> None:
-        with placed(self.node, "topic"):
+        with placed(of_node(self.node), "topic"):
             self._sink(pipeline_id).prepare()
 
     def write(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> None:
-        with placed(self.node, "topic"):
+        with placed(of_node(self.node), "topic"):
             self._sink(pipeline_id).write(batch, batch_id)
 
     def close(self) -> None:

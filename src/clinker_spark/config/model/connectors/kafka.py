@@ -38,6 +38,20 @@ ABOUT = {
 _WORDS = {Kind.STRING: "string", Kind.MAP: "map(string)", Kind.INT: "int", Kind.DATETIME: "date_time"}
 
 
+class LetterTopic(Model):
+    """The topic that dead letters of a stream go to, one object of JSON each."""
+
+    brokers: Words
+    """Where the cluster is reached: host:port, or several with commas between them."""
+    topic: Words
+    """The topic to write. It must be there."""
+    client: Settings = Field(default_factory=dict)
+    """Settings of the client by its own names; secrets as { env: NAME }."""
+
+    def check(self) -> Iterator[Finding]:
+        yield from check_settings("client", self.client, _OWN)
+
+
 class MessageText(Model):
     """How a line of CSV is written, if messages are such lines."""
 

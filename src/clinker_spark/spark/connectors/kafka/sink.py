@@ -30,6 +30,7 @@ _PRODUCING = {
     "queue.buffering.max.kbytes": 262_144,
 }
 _COMMITTING = 120.0
+_RECENT = 300
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class TopicSink:
     stream: str
     output: str
     write_forgotten: bool = False
+    any_order: bool = False
+    """Batches may come in another order than that of their numbers, somewhat: the last of them are known by number."""
 
     @property
     def name(self) -> str:
@@ -68,14 +71,16 @@ class TopicSink:
         producer = self.cluster.producer(**_PRODUCING, **{"transactional.id": self.name})
         try:
             producer.init_transactions(_COMMITTING)
-            if self._last(number) >= number:
+            last, recent = self._last(number)
+            if number in recent if self.any_order else last >= number:
                 return 0
             producer.begin_transaction()
             sent = sum(self._produce(producer, batch, number) for batch in batches)
             # Outside of a poll the consumer is no member of its group: the offset is that of nobody's reading.
             reader = self.cluster.consumer(**{"group.id": self.name})
             kafka = package("confluent_kafka", "kafka")
-            mark = kafka.TopicPartition(self.topic, 0, number + 1)
+            recent = [*recent, number][-_RECENT:] if self.any_order else []
+            mark = kafka.TopicPartition(self.topic, 0, max(last, number) + 1, " ".join(map(str, recent)))
             producer.send_offsets_to_transaction([mark], reader.consumer_group_metadata(), _COMMITTING)
             producer.commit_transaction(_COMMITTING)
             reader.close()
@@ -85,8 +90,8 @@ class TopicSink:
                 producer.abort_transaction(PATIENCE)
             raise explained(error, doing, self.cluster.brokers) from None
 
-    def _last(self, number: int) -> int:
-        """The number of the last batch that is in the topic; -1 for none."""
+    def _last(self, number: int) -> tuple[int, list[int]]:
+        """The number of the last batch that is in the topic, -1 for none; and those of some before it."""
         kafka = package("confluent_kafka", "kafka")
         reader = self.cluster.consumer(**{"group.id": self.name})
         try:
@@ -99,12 +104,12 @@ class TopicSink:
         if found.error is not None:
             raise explained(kafka.KafkaException(found.error), "asking for the last batch", self.cluster.brokers)
         if found.offset >= 0:
-            return int(found.offset) - 1
+            return int(found.offset) - 1, [int(word) for word in (found.metadata or "").split()]
         if number > 0 and not self.write_forgotten:
             message = f"the cluster does not know which batches of '{self.output}' it has; {number} is not the first"
             help_text = f"if the topic '{self.topic}' does not have that batch, write on_forgotten: write for one start"
             raise failure("E526", message, help_text)
-        return -1
+        return -1, []
 
     def _produce(self, producer: Any, batch: pa.RecordBatch, number: int) -> int:
         names = batch.schema.names
