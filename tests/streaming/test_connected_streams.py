@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.plan.streams import queries
 from clinker_spark.streaming.run import StreamOptions, run_stream
 from tests.support.services import Kafka, Postgres
 
@@ -177,3 +178,24 @@ def _until_a_batch_begins(folder: Path, process: subprocess.Popen[bytes]) -> Non
         assert process.poll() is None, (folder / "log").read_text()[-3000:]
         assert time.monotonic() < until, "the stream does not start"
         time.sleep(0.05)
+
+
+def test_the_example(
+    tmp_path: Path, kafka: Kafka, postgres: Postgres, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = Path(__file__).parents[2] / "examples" / "61-orders-from-kafka" / "stream.yaml"
+    [query] = queries(prepare(example))
+    assert {source.name for source in query.sources} == {"orders", "payments"}
+    if not ALL:
+        return
+    text = example.read_text().replace("localhost:9092", kafka.brokers)
+    (tmp_path / "p.yaml").write_text(text.replace("postgresql://shop@localhost:5432/shop", postgres.url))
+    for topic in ("orders", "payments", "dead-letters"):
+        kafka.create(topic, 2)
+    kafka.send("orders", b'{"order_id":"A-1","at":"2026-01-05T09:00:00","amount":120.0}', b"{")
+    kafka.send("payments", b"P-7,A-1,2026-01-05T09:01:00,120.0", b"P-7,A-1,2026-01-05T09:01:00,120.0", b"x")
+    monkeypatch.setenv("SHOP_PASSWORD", postgres.password)
+    spark = request.getfixturevalue("started")
+    run_stream(prepare(tmp_path / "p.yaml"), spark, StreamOptions(once=True), lambda event, details: None)
+    assert postgres.run("SELECT payment, order_id, paid FROM payments_of_orders") == [("P-7", "A-1", 120.0)]
+    assert len(kafka.read("dead-letters")) == 2
