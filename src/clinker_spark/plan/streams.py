@@ -22,7 +22,7 @@ from clinker_spark.plan.nodes.source import SourcePlan
 
 INSTEAD = {
     "combine": "join streams with 'type: stream_join'; look-ups in files belong into a run over files",
-    "aggregate": "a stream has totals only of windows of time: add 'time_window', behind a source with a watermark",
+    "aggregate": "totals need all records: write what the stream puts out to files, and total these with clinker run",
     "query": "a query needs all of its records: write what the stream puts out to files, and query these",
     "transform": "windows, look-ups and shared variables need all records: leave them to a run over the results",
     "merge": "write mode: concat; taking turns needs all records",
@@ -129,7 +129,7 @@ def _finite(plan: Plan) -> Iterator[Diagnostic]:
             yield node.diagnostic("E503", message, "config", "log", help="remove the key")
         if node.stateful or alone:
             continue
-        message = f"'{node.name}' cannot be part of a stream: a {node.kind} like this needs all records"
+        message = f"'{node.name}' cannot be part of a stream: a node of type {node.kind} needs all records here"
         yield node.diagnostic("E503", message, "type", help=INSTEAD.get(node.kind))
 
 

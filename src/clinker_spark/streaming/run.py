@@ -63,8 +63,7 @@ class StreamOptions:
 
 def run_stream(plan: Plan, spark: SparkSession, options: StreamOptions, tell: Listener) -> StreamReport:
     """Run a pipeline as a stream. Raises `ClinkerError`; what was written is complete up to a batch then."""
-    with explained(plan):
-        return StreamRun(plan, spark, options, tell).run()
+    return StreamRun(plan, spark, options, tell).run()
 
 
 class StreamRun:
@@ -98,8 +97,8 @@ class StreamRun:
         self.hot = HotKeys(plan, self.checkpoint, settings.hot_key)
 
     def run(self) -> StreamReport:
-        """All of it, from the lock to the last letter."""
-        with self.checkpoint.locked(), self._stoppable():
+        """All of it, from the lock to the last letter. Raises `ClinkerError`."""
+        with explained(self.plan), self.checkpoint.locked(), self._stoppable():
             for sink in self.sinks.values():
                 sink.check(self.about["id"])
             check_letters(self.plan)

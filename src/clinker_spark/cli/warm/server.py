@@ -87,7 +87,8 @@ class Server:
                     with contextlib.suppress(OSError):
                         os.kill(self._child, signal.SIGTERM)
                         os.waitpid(self._child, 0)
-        self._spark.stop()
+                with jvm.while_it_lives():
+                    self._spark.stop()
 
     def _answer(self, listener: socket.socket) -> None:
         last = time.monotonic()
@@ -160,6 +161,7 @@ def _is_our_user(connection: socket.socket) -> bool:
 def main() -> None:
     """Started by a command, in the background: the settings come on standard input; a line says when it is ready."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command that runs in front
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     told = json.load(sys.stdin)
     folder = place.made_folder()
     if folder is None:
