@@ -20,7 +20,6 @@ from clinker_spark.config.model.documents.variable import VarDecl
 from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source import Watermark
 from clinker_spark.config.model.transform import TransformConfig
 
 _BATCHES = "Spark decides how many records are handled together"
@@ -44,7 +43,6 @@ REFUSED: dict[type[Model], dict[str, str]] = {
 
 FOR_STREAMS: dict[type[Model], dict[str, str]] = {
     AggregateConfig: {"allowed_lateness": "a run reads all records, so none of them is late"},
-    Watermark: {"idle_timeout": "a run reads all files to their end"},
 }
 """By model: the keys that say how long to wait for records, and why a run over files never waits."""
 

@@ -44,7 +44,7 @@ class Pipeline:
 
     def run(self, spark: SparkSession | None = None, **options: Any) -> RunReport:
         """Run it, in the given session, the active one, or an embedded one. `options` are those of `Options`."""
-        return run(self.plan, spark or self._session(), Options(**options))
+        return run(self.plan, spark or self.session(), Options(**options))
 
     def dataframe(self, node: str, spark: SparkSession | None = None) -> Any:
         """The records that leave a node (`node` or `node.port`), without those that fail, as a DataFrame."""
@@ -52,7 +52,7 @@ class Pipeline:
         options = Options()
         base = self.plan.file.folder
         with explained(self.plan):
-            used = working_session(spark or self._session())
+            used = working_session(spark or self.session())
             plan = _showing(self.plan, ref)
             files = found_files(used, plan, base, options.now)
             context = with_known_order(RunContext(used, plan, contexts(plan, options), files))
@@ -60,7 +60,7 @@ class Pipeline:
             stream = builder.settle(plan[ref.node], builder.stream(ref))
         return stream.frame.select(*[quote(name) for name in plan[ref.node].schema])
 
-    def _session(self) -> SparkSession:
+    def session(self) -> SparkSession:
         """The active session, or one as clinker.toml and the pipeline ask for it."""
         active = active_session()
         if active is not None:

@@ -59,7 +59,7 @@ def attempt(do):
 
 hungry, plain = clinker_spark.load("hungry.yaml"), clinker_spark.load("pipeline.yaml")
 attempt(hungry.run)
-attempt(lambda: run(plain.plan, plain._session(), listener=kill))
+attempt(lambda: run(plain.plan, plain.session(), listener=kill))
 attempt(plain.run)
 """
 

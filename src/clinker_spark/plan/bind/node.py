@@ -89,6 +89,8 @@ class Binding:
         self.keys: dict[str, Keys] = {}
         self.sorting: dict[str, Sorting] = {}
         self.estimates: dict[str, Estimate | None] = {}
+        self.events: dict[str, str | None] = {}
+        """By node: the column with the time of its records."""
 
     def add(self, node: PlanNode) -> None:
         self.nodes.append(node)
@@ -96,6 +98,7 @@ class Binding:
         self.keys[node.name] = keys_of(node, self.keys)
         self.sorting[node.name] = sorting_of(node, self.sorting)
         self.estimates[node.name] = estimate_of(node, self.estimates, self.sizes)
+        self.events[node.name] = node.event_column([self.events[ref.node] for ref in node.inputs])
 
 
 class NodeBinder:

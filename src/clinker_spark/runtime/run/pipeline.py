@@ -11,6 +11,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write
+from clinker_spark.plan.streams import check_finite
 from clinker_spark.runtime.arbitrate.session import watched
 from clinker_spark.runtime.arbitrate.spill_settings import spill_warnings
 from clinker_spark.runtime.commit.small_files import replace_file
@@ -44,6 +45,7 @@ from clinker_spark.spark.session.sessions import SparkSession, is_local, working
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
     """Run a pipeline. Raises `ClinkerError`; nothing is published then."""
+    check_finite(plan)
     used, given = working_session(spark), options or Options()
     given.measure = given.measure or spool_folder(plan, given) is not None
     with spooled(plan, given) as keep:

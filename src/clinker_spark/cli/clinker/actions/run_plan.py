@@ -13,6 +13,7 @@ from clinker_spark.cli.warm.fitting import wanted
 from clinker_spark.cli.warm.start import handed_over
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.streams import check_finite
 from clinker_spark.report.explain import explain
 from clinker_spark.report.explain_staging import staging_plan
 from clinker_spark.runtime.arbitrate.spill_settings import check_spill, spill_warnings
@@ -44,6 +45,7 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
     )
     if plan is not None and options["dry_run"]:
         check_limit(plan)
+        check_finite(plan)
         check_spill(plan)
         show_warnings(_checked_paths(plan, run_options))
         if options["preview"] is None:

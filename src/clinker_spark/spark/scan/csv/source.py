@@ -39,7 +39,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int | None = 
         request.readers,
     )
     if plan.extras.only_flags and plan.extras.aside is None:
-        frame = _with_short_errors(frame)
+        frame = with_short_errors(frame)
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
         frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
@@ -59,7 +59,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int | None = 
     )
 
 
-def _with_short_errors(frame: DataFrame) -> DataFrame:
+def with_short_errors(frame: DataFrame) -> DataFrame:
     """The flag as an error without texts: one bit of a batch instead of four columns."""
     columns = []
     for name in frame.columns:
