@@ -77,6 +77,15 @@ def test_given_values_and_a_range(bench: Workbench) -> None:
     assert [json.loads(line)["frame"] for line in bench.text("out.jsonl").splitlines()] == [33, 45]
 
 
+def test_a_steady_pace_and_columns_that_nobody_declared(bench: Workbench) -> None:
+    """Without `on_unmapped: drop` all columns go to the output; a step is a key as well."""
+    recorded(bench.folder, RECORDING, INDEXES)
+    bench.run(pipeline("every: 10\n      origin_time: true").replace("on_unmapped: drop", "row_ids: true"))
+    rows = [json.loads(line) for line in bench.text("out.jsonl").splitlines()]
+    assert [row["frame"] for row in rows] == [30, 40, 50]
+    assert (rows[1]["/a:v@origin_time"], rows[1]["/a:v@row_id"], rows[1]["/a:w"]) == (30, 2, 9)
+
+
 def test_what_does_not_fit_is_said_with_its_place(bench: Workbench) -> None:
     with pytest.raises(ClinkerError, match="is no dataset: there is no"):
         bench.run(pipeline())

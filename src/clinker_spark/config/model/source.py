@@ -296,6 +296,8 @@ class DatasetSource(SourceConfig):
     """The first and the last index value, both included; null is open: [30, null]."""
     values: Annotated[tuple[Any, ...], Field(min_length=1)] | None = None
     """Rows at exactly these index values."""
+    every: FlagText | None = None
+    """Rows at a steady pace: 10, or 100ms where the index is a time."""
     fill_latest_at: Bool = False
     """Fill cells with the newest value up to their row."""
     origin_time: Bool = False
@@ -314,7 +316,11 @@ class DatasetSource(SourceConfig):
                 help_text = "write path: and the folder of the dataset"
                 yield Finding("E210", f"a dataset is one folder, and has no '{key}'", (key,), help_text, on_key=True)
         if self.index is None:
-            yield from without_effect(self, ("range", "values", "origin_time"), "there is no 'index'")
+            yield from without_effect(self, ("range", "values", "every", "origin_time"), "there is no 'index'")
+        elif self.values is not None and self.every is not None:
+            see = (("values",), "and here the values themselves")
+            message = "'values' and 'every' cannot both be given"
+            yield Finding("E218", message, ("every",), "keep one of them", on_key=True, see=see)
 
     @property
     def options(self) -> DatasetSource:
@@ -332,6 +338,7 @@ class DatasetSource(SourceConfig):
             self.segments,
             span,
             self.values if self.index is not None else None,
+            self.every if self.index is not None else None,
             self.fill_latest_at,
             columns,
             self.origin_time,
