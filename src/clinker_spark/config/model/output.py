@@ -175,6 +175,8 @@ class OutputConfig(Model):
     write_meta: Bool = False
     """Write a .meta.json file beside the output."""
 
+    stream_only: ClassVar[bool] = False
+    """Can only `clinker stream` write it?"""
     later: ClassVar[dict[str, str]] = {
         "reconstruct_envelope": "envelopes",
         "join_values": "joining several values into one",

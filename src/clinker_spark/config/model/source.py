@@ -133,6 +133,10 @@ class SourceConfig(Model):
     dlq_granularity: Annotated[Literal["record"], not_yet(_DOCUMENTS)] = "record"
     """What one bad record sends to the dead letters: itself."""
 
+    stream_only: ClassVar[bool] = False
+    """Has it no end, so that only `clinker stream` can read it?"""
+    finite_only: ClassVar[bool] = False
+    """Has it an end, so that only `clinker run` can read it?"""
     gone: ClassVar[dict[str, Gone]] = {
         "array_paths": Gone(
             "'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"
@@ -284,6 +288,7 @@ class ParquetSource(SourceConfig):
 class DatasetSource(SourceConfig):
     """A dataset, a recording of many entities over time: the state of everything at each moment."""
 
+    finite_only: ClassVar[bool] = True
     type: Literal["dataset"]
     """The file format."""
     index: Words | None = None

@@ -119,6 +119,9 @@ class SourcePlan(PlanNode):
         columns = {CK_PREFIX + name: self.schema[name] for name in self.config.correlation_key or ()}
         return Keys(columns, (self.name,) if columns else (), True, (*self.schema, *columns))
 
+    def event_column(self, before: Sequence[str | None]) -> str | None:
+        return None if self.config.watermark is None else str(self.config.watermark.column)
+
     def several_documents(self, before: Sequence[bool]) -> bool:
         return self.several_files
 

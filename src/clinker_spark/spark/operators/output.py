@@ -31,7 +31,7 @@ from clinker_spark.plan.columns import (
 )
 from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
 from clinker_spark.plan.nodes.output import OutputPlan
-from clinker_spark.spark.build.stream import Stream, direction, failed
+from clinker_spark.spark.build.stream import Stream, direction, failed, not_failed
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.rejects.collected import Held
@@ -86,6 +86,21 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     return Prepared(node, _finish(builder, node, stream, columns_sql), rendering, keyed)
 
 
+def plain_rendering(node: OutputPlan) -> Rendering | None:
+    """How the lines of an output become a file, if its records have no columns but those of the plan."""
+    if node.config.type == "parquet":
+        return None
+    columns = tuple(OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns)
+    return _writable(render(node.config, columns, node.declared))
+
+
+def records_of(builder: Builder, node: OutputPlan) -> DataFrame:
+    """The records of an output with its columns, for what is no file; failures set aside and counted."""
+    [stream] = builder.inputs(node)
+    columns = [F.col(quote(source)).alias(name) for name, source in node.columns]
+    return _finish(builder, node, stream, columns)
+
+
 def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Column]) -> DataFrame:
     """Only `columns`, without failures, in the order that the output promises; counted on the way.
 
@@ -104,7 +119,7 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     kept = frame.columns[: len(columns)]
     frame = builder.metrics.count(node.name, frame, **metrics)
     if GOOD_COLUMN in flags:
-        frame = frame.where(F.col(quote(GOOD_COLUMN)).isNotNull())
+        frame = frame.where(not_failed(builder.asked.strict, f"({quote(GOOD_COLUMN)} IS NULL)"))
     if order:
         items = {f"{SORT_PREFIX}{i}": item for i, item in enumerate(node.config.sort_order)}
         frame = frame.orderBy(

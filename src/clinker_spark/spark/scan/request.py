@@ -54,6 +54,11 @@ class Readers:
     """Is the input so small that this process reads it, before the first job?"""
     bounds: tuple[Bound, ...] = ()
     """Records that are not within these may be left out."""
+    batch_size: int | None = None
+    """The most records that are handed on together; None: as many as suit the format."""
+
+
+NOTHING_TOLD = Readers()
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ class ReadRequest:
     positions: bool = False
     record: bool = False
     limit: int | None = None
-    readers: Readers = Readers()
+    readers: Readers = NOTHING_TOLD
     csv: CsvExtras = CsvExtras()
 
     @property
