@@ -36,6 +36,7 @@ from clinker_spark.config.model import (
     transform,
 )
 from clinker_spark.config.model.base import Model
+from clinker_spark.config.model.connectors import kafka, postgres, settings
 from clinker_spark.config.model.documents import files as nodes
 from clinker_spark.config.model.documents import pipeline, stream, workspace
 from clinker_spark.config.model.node import InputNode, NodeModel
@@ -80,6 +81,21 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     nodes.PipelineDocument: ("config/load.py: parse_pipeline: 'key'", "config/load.py: nodes: 'key'"),
     nodes.CompositionDocument: ("config/load.py: parse_composition: 'key'", "config/load.py: nodes: 'key'"),
     order.SortField: ("spark/operators/*.py: *: item",),
+    kafka.LetterTopic: ("streaming/connectors/letters.py: *: given",),
+    kafka.MessageText: ("streaming/connectors/topics.py: *: config.options",),
+    kafka.MessageLine: ("spark/connectors/shapes.py: *: config.options",),
+    kafka.Metadata: ("config/model/connectors/kafka.py: *: 'key'",),
+    kafka.TopicRead: ("streaming/connectors/topics.py: *: config", "config/model/connectors/*.py: check_topic: self"),
+    kafka.TopicWrite: (
+        "streaming/connectors/topics.py: *: *config",
+        "spark/connectors/shapes.py: *: config",
+        "config/model/connectors/kafka.py: check_columns: self",
+    ),
+    postgres.TableWrite: ("streaming/connectors/tables.py: *: *config",),
+    settings.FromEnvironment: ("streaming/connectors/places.py: resolved: value",),
+    output.KafkaOutput: (),
+    output.PostgresOutput: (),
+    source.KafkaSource: (),
     output.Mapped: ("plan/output_columns.py: *: item",),
     output.Split: ("spark/operators/output.py: *: *split", "runtime/*.py: *: *split"),
     output.CsvWrite: ("spark/render/csv_lines.py: *: config.options",),
@@ -405,7 +421,8 @@ def test_models_say_nothing_of_themselves_by_default() -> None:
 
 def test_the_guide_names_every_key() -> None:
     guide = "".join(
-        (DOCS / name).read_text(encoding="utf-8") for name in ("pipelines.md", "correlation.md", "streams.md")
+        (DOCS / name).read_text(encoding="utf-8")
+        for name in ("pipelines.md", "correlation.md", "streams.md", "connectors.md")
     )
     words = set(re.findall(r"[A-Za-z_]+", guide))
     # Of storage, channels and groups the guide names the tables alone.

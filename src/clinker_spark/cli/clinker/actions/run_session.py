@@ -91,8 +91,8 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
 
 def _is_short(plan: Plan, options: dict[str, Any]) -> bool:
     """Is there so little to read that the JVM's optimising compiler would cost more than it saves?"""
-    if options.get("once") is False:  # a stream that goes on
-        return False
+    if options.get("once") is False or any(source.config.stream_only for source in plan.sources):
+        return False  # a stream that goes on, or of which nobody knows how much there is
     base = Path(options.get("base_dir") or plan.file.folder)
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
     try:

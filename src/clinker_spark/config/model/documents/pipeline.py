@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import Also, Finding, Gone, Model, without_effect
+from clinker_spark.config.model.connectors.kafka import LetterTopic
 from clinker_spark.config.model.documents.variable import VarDecl, check_names
 from clinker_spark.config.values import Bool, Count, Float, Fraction, Natural, Rate, Size, Text, Words
 from clinker_spark.cxl.dates.formats import check_format
@@ -125,6 +126,8 @@ class Dlq(Model):
 
     path: Words | None = None
     """The CSV file for dead letters. Without it they are only counted."""
+    topic: LetterTopic | None = None
+    """Streams: the topic of Kafka for dead letters, instead of files."""
     include_reason: Bool = True
     """Write the category and the message of the error."""
     include_source_row: Bool = True
@@ -137,6 +140,12 @@ class Dlq(Model):
     """The number of records before the rate counts."""
     per_source: dict[str, SourceDlq] = Field(default_factory=dict)
     """Settings for single sources, by the name of the node."""
+
+    def check(self) -> Iterator[Finding]:
+        if self.path is not None and self.topic is not None:
+            see = (("path",), "and here a file")
+            message = "dead letters go to a file or to a topic, not to both"
+            yield Finding("E007", message, ("topic",), "keep one of them", on_key=True, see=see)
 
 
 def _strategy(value: Any) -> Any:
