@@ -321,38 +321,37 @@ class DatasetSource(SourceConfig):
 
     def check(self) -> Iterator[Finding]:
         yield from super().check()
-        yield from without_effect(self, ("compression",), "the chunks of a dataset are compressed as they are")
-        yield from without_effect(self, _TEXT_KEYS, "the values of a dataset have types")
+        yield from without_effect(self, ("compression", *_TEXT_KEYS), "the values of a dataset have types of their own")
         for key in ("glob", "regex", "paths"):
             if getattr(self, key) is not None:
-                help_text = "write path: and the folder of the dataset"
-                yield Finding("E210", f"a dataset is one folder, and has no '{key}'", (key,), help_text, on_key=True)
+                message = f"a dataset is one folder, and has no '{key}'"
+                yield Finding("E210", message, (key,), "write path: and the folder of the dataset", on_key=True)
         if self.index is None:
             yield from without_effect(self, ("range", "values", "every", "origin_time"), "there is no 'index'")
         elif self.values is not None and self.every is not None:
-            see = (("values",), "and here the values themselves")
-            message = "'values' and 'every' cannot both be given"
-            yield Finding("E218", message, ("every",), "keep one of them", on_key=True, see=see)
+            yield Finding(
+                "E218", "'values' and 'every' exclude each other", ("every",), "keep one of them", on_key=True
+            )
 
     @property
     def options(self) -> DatasetSource:
         """What the reader is asked for stands beside the other keys."""
         return self
 
-    def query(self, columns: tuple[str, ...] | None = None) -> Query:
+    def query(self) -> Query:
         """What is asked of the dataset."""
         from clinker_spark.dataset.selection import Query  # NumPy and Arrow: not for reading a file
 
-        span = None if self.range is None or self.index is None else (self.range[0], self.range[1])
+        there = self.index is not None  # the keys that need one are refused without it
         return Query(
             self.index,
             self.entities,
             self.segments,
-            span,
-            self.values if self.index is not None else None,
-            self.every if self.index is not None else None,
+            (self.range[0], self.range[1]) if self.range is not None and there else None,
+            self.values if there else None,
+            self.every if there else None,
             self.fill_latest_at,
-            columns,
+            None,
             self.origin_time,
             self.row_ids,
             self.all_values,
