@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,9 +25,6 @@ from clinker_spark.config.paths.patterns import glob_problem, regex_problem
 from clinker_spark.config.values import Bool, Count, Duration, FlagText, Moment, Size, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind, Type
-
-if TYPE_CHECKING:
-    from clinker_spark.dataset.selection import Query
 
 MATCHERS = ("path", "glob", "regex", "paths")
 _SEARCH_KEYS = ("exclude", "modified_after", "modified_before", "min_size", "max_size")
@@ -337,25 +334,6 @@ class DatasetSource(SourceConfig):
     def options(self) -> DatasetSource:
         """What the reader is asked for stands beside the other keys."""
         return self
-
-    def query(self) -> Query:
-        """What is asked of the dataset."""
-        from clinker_spark.dataset.selection import Query  # NumPy and Arrow: not for reading a file
-
-        there = self.index is not None  # the keys that need one are refused without it
-        return Query(
-            self.index,
-            self.entities,
-            self.segments,
-            (self.range[0], self.range[1]) if self.range is not None and there else None,
-            self.values if there else None,
-            self.every if there else None,
-            self.fill_latest_at,
-            None,
-            self.origin_time,
-            self.row_ids,
-            self.all_values,
-        )
 
 
 class KafkaSource(TopicRead, SourceConfig):

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from clinker_spark.config.model.source import DatasetSource
 from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.indexes import FIRST, LAST, number_of
 from clinker_spark.dataset.selection import SEGMENT, Query, layout_of
@@ -36,7 +37,7 @@ def read_dataset(spark: SparkSession, request: ReadRequest) -> Scan:
     """The rows that the options ask for. Raises InputError when query, dataset and schema do not fit together."""
     [file] = request.files
     dataset = Dataset.open(file.origin.removesuffix("/dataset.json"))
-    asked: Query = request.options.query()
+    asked = query_of(request.options)
     whole = layout_of(dataset, asked)
     check_parts(request, [Part(0, file.path, spark_schema(whole), None)])
     declared = {file_name(column) for column in request.columns}
@@ -69,6 +70,24 @@ def read_dataset(spark: SparkSession, request: ReadRequest) -> Scan:
         widened=widened,
         row_offsets=(0,) if request.positions else (),
         splits=len(partitions.groups),
+    )
+
+
+def query_of(options: DatasetSource) -> Query:
+    """What the keys of a source ask."""
+    there = options.index is not None  # without one these have no effect, and that was said
+    return Query(
+        options.index,
+        options.entities,
+        options.segments,
+        (options.range[0], options.range[1]) if options.range is not None and there else None,
+        options.values if there else None,
+        options.every if there else None,
+        options.fill_latest_at,
+        None,
+        options.origin_time,
+        options.row_ids,
+        options.all_values,
     )
 
 
