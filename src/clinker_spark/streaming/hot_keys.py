@@ -34,9 +34,9 @@ class HotKeys:
             if self.rows.get(query.name, 0) <= self.most:
                 continue
             for side in held(spark, self.checkpoint.spark(query)):
-                for key, count in side.top(SHOWN):
+                for key, count in side.top(SHOWN, min(len(node.details()["keys"]) for node in query.stateful)):
                     if count > self.most:
                         message = f"{count} records with the key {', '.join(key)} wait on the {side.side} side"
                         help_text = "is it a real key? stream: { hot_key: N } sets the limit"
                         found.append(query.root.diagnostic("W500", message, "config", help=help_text))
-        return found
+        return list({warning.message: warning for warning in found}.values())
