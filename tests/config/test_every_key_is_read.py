@@ -36,6 +36,7 @@ from clinker_spark.config.model import (
     transform,
 )
 from clinker_spark.config.model.base import Model
+from clinker_spark.config.model.connectors import kafka, postgres, settings
 from clinker_spark.config.model.documents import files as nodes
 from clinker_spark.config.model.documents import pipeline, stream, workspace
 from clinker_spark.config.model.node import InputNode, NodeModel
@@ -80,6 +81,21 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     nodes.PipelineDocument: ("config/load.py: parse_pipeline: 'key'", "config/load.py: nodes: 'key'"),
     nodes.CompositionDocument: ("config/load.py: parse_composition: 'key'", "config/load.py: nodes: 'key'"),
     order.SortField: ("spark/operators/*.py: *: item",),
+    kafka.LetterTopic: ("streaming/connectors/letters.py: *: given",),
+    kafka.MessageText: ("streaming/connectors/topics.py: *: config.options",),
+    kafka.MessageLine: ("spark/connectors/shapes.py: *: config.options",),
+    kafka.Metadata: ("config/model/connectors/kafka.py: *: 'key'",),
+    kafka.TopicRead: ("streaming/connectors/topics.py: *: config", "config/model/connectors/*.py: check_topic: self"),
+    kafka.TopicWrite: (
+        "streaming/connectors/topics.py: *: *config",
+        "spark/connectors/shapes.py: *: config",
+        "config/model/connectors/kafka.py: check_columns: self",
+    ),
+    postgres.TableWrite: ("streaming/connectors/tables.py: *: *config",),
+    settings.FromEnvironment: ("streaming/connectors/places.py: resolved: value",),
+    output.KafkaOutput: (),
+    output.PostgresOutput: (),
+    source.KafkaSource: (),
     output.Mapped: ("plan/output_columns.py: *: item",),
     output.Split: ("spark/operators/output.py: *: *split", "runtime/*.py: *: *split"),
     output.CsvWrite: ("spark/render/csv_lines.py: *: config.options",),
@@ -105,11 +121,15 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     ),
     output.ParquetOutput: ("spark/operators/output.py: *: *config",),
     output.OutputNode: ("plan/bind/output.py: bind_output: node",),
-    pipeline.Memory: ("config/model/documents/pipeline.py: declared_limit: self",),
+    pipeline.Memory: (
+        "config/model/documents/pipeline.py: declared_limit: self",
+        "runtime/arbitrate/session.py: *: memory",
+    ),
     pipeline.VarDecl: ("config/variables.py: *: decl*", "config/model/documents/pipeline.py: value: self"),
     pipeline.Concurrency: ("runtime/run/memory.py: *: *.concurrency",),
     pipeline.Metrics: ("runtime/measure/spool.py: *: *.metrics",),
     pipeline.Settings: (
+        "config/model/documents/pipeline.py: declared_batch_size: self",
         "plan/prepare.py: prepare: file.settings",
         "runtime/run/memory.py: *: *.settings",
         "runtime/measure/spool.py: *: *.settings",
@@ -191,7 +211,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "plan/bind/transforms/validations.py: *: node.config",
     ),
     transform.TransformNode: ("plan/bind/transform.py: bind_transform: node",),
-    workspace.Spill: (),
+    workspace.Spill: ("runtime/arbitrate/*.py: *: *.config", "runtime/arbitrate/*.py: *: *.spill"),
     workspace.Staging: ("runtime/staging/settings.py: *: *config", "runtime/staging/checks.py: *: *config"),
     workspace.Publication: (),
     workspace.Storage: (),
@@ -348,10 +368,7 @@ nodes:
 @pytest.mark.parametrize(
     ("place", "text", "code", "key"),
     [
-        (0, ", batch_size: 10", "E009", "batch_size"),
-        (0, ", batch_size: 2048, memory: { backpressure: pause, resume_threshold: 0.7 }", None, ""),
-        (0, ", memory: { backpressure: spill }", "E009", "backpressure"),
-        (0, ", memory: { resume_threshold: 0.5 }", "E009", "resume_threshold"),
+        (0, ", batch_size: 10, memory: { backpressure: spill, resume_threshold: 0.5 }", None, ""),
         (0, ", concurrency: { chunk_size: 5 }", "E009", "chunk_size"),
         (0, ", metrics: { spool_dir: x }", None, ""),
         (3, ", batch_size: 5", "E009", "batch_size"),
@@ -404,7 +421,8 @@ def test_models_say_nothing_of_themselves_by_default() -> None:
 
 def test_the_guide_names_every_key() -> None:
     guide = "".join(
-        (DOCS / name).read_text(encoding="utf-8") for name in ("pipelines.md", "correlation.md", "streams.md")
+        (DOCS / name).read_text(encoding="utf-8")
+        for name in ("pipelines.md", "correlation.md", "streams.md", "connectors.md")
     )
     words = set(re.findall(r"[A-Za-z_]+", guide))
     # Of storage, channels and groups the guide names the tables alone.

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from clinker_spark.config.findings.translate import finding_at
+from clinker_spark.config.model.base import Finding
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.graph import Plan
@@ -80,6 +82,12 @@ def check_finite(plan: Plan) -> None:
         for node in nodes
         if node.config.stream_only
     ]
+    if plan.file.error_handling.dlq.topic is not None:
+        message = "a run over files writes its dead letters to a file, not to a topic"
+        at = ("error_handling", "dlq", "topic")
+        found.append(
+            finding_at(Finding("E504", message, at, "write 'path', or use clinker stream"), plan.file.document, ())
+        )
     if found:
         raise PlanError(found)
 

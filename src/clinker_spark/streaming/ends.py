@@ -24,9 +24,12 @@ _FILE_SINK = "clinker_spark.streaming.file_sink:FileSink"
 
 SOURCES: dict[str, str] = {
     **dict.fromkeys(("csv", "json", "xml", "fixed_width", "parquet"), _FILES),
+    "kafka": "clinker_spark.streaming.connectors.topics:TopicSource",
 }
 SINKS: dict[str, str] = {
     **dict.fromkeys(("csv", "json", "xml", "fixed_width", "parquet"), _FILE_SINK),
+    "kafka": "clinker_spark.streaming.connectors.topics:TopicOutput",
+    "postgres": "clinker_spark.streaming.connectors.tables:TableOutput",
 }
 
 

@@ -26,6 +26,7 @@ from clinker_spark.spark.rejects.letter_lines import LetterLines, LetterSource
 from clinker_spark.spark.rejects.letters import LetterCount, layout
 from clinker_spark.spark.scan.files import SourceFile
 from clinker_spark.streaming.checkpoint import Checkpoint
+from clinker_spark.streaming.connectors.letters import letter_topic, send_letters
 
 if TYPE_CHECKING:
     from clinker_spark.spark.streaming.query import DataFrame
@@ -84,13 +85,18 @@ class BatchLetters:
             for node in self.plan.sources
         )
         written = []
+        name = "-".join([query.name, *([made] if made else [])])
+        topic = letter_topic(self.plan, str((self.checkpoint.load() or {})["id"]), name)
         for file in letter_files(self.plan, found.counts):
             place = self._place(file.path, query, batch, made)
-            if SYSTEM.stat(place) is not None:
+            if file.path and SYSTEM.stat(place) is not None:
                 continue
             columns = tuple(layout(self.plan, file.counts))
             stages = tuple(node.stage for node in self.plan.nodes)
             lines = LetterLines(columns, sources, stages, self.now, dlq.include_reason, dlq.include_source_row)
+            if topic is not None and not file.path:
+                send_letters(self.plan, topic, batch, lines, source_batches(found.letters, file))
+                continue
             place.parent.mkdir(parents=True, exist_ok=True)
             texts = [lines.header]
             for rows in source_batches(found.letters, file):

@@ -31,6 +31,7 @@ from clinker_spark.spark.streaming.waiting import held
 from clinker_spark.spark.streaming.watermark import NEWEST
 from clinker_spark.streaming.beats import Idleness, beat_file, flush_beat, newest_times
 from clinker_spark.streaming.checkpoint import Checkpoint, checkpoint_folder
+from clinker_spark.streaming.connectors.letters import check_letters
 from clinker_spark.streaming.ends import SourceOptions, StreamSink, StreamSource, sink_of, source_of
 from clinker_spark.streaming.hot_keys import HotKeys
 from clinker_spark.streaming.letters import BatchLetters, Files, Found, failed_in
@@ -100,6 +101,7 @@ class StreamRun:
         with explained(self.plan), self.checkpoint.locked(), self._stoppable():
             for sink in self.sinks.values():
                 sink.check(self.about["id"])
+            check_letters(self.plan)
             try:
                 for query in self.queries:
                     self._catch_up(query)

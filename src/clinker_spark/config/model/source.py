@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import ONE_OR_MORE, Also, Finding, Gone, Model, not_yet, without_effect
+from clinker_spark.config.model.connectors.kafka import TopicRead
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.order import SortOrder
 from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
@@ -32,6 +33,7 @@ MATCHERS = ("path", "glob", "regex", "paths")
 _SEARCH_KEYS = ("exclude", "modified_after", "modified_before", "min_size", "max_size")
 _OF_NAMED_FILES = ("on_bad_file",)
 _TEXT_KEYS = ("trim", "null_values")
+_OF_FILES = (*MATCHERS, *_SEARCH_KEYS, "transport", "files", "compression", "sort_order", "on_unsorted")
 _REST = {"rest": "sources that read from a web service are", "{}": "sources that read from a web service are"}
 _DOCUMENTS = {"document": "holding back a whole file for one bad record is"}
 
@@ -149,6 +151,11 @@ class SourceConfig(Model):
         "split_values": "splitting a column into values",
         "resource": "resources of compositions",
     }
+
+    @property
+    def place(self) -> str:
+        """What is read, for people."""
+        return str(self.path or self.glob or self.regex or ", ".join(self.paths or ()))
 
     def check(self) -> Iterator[Finding]:
         yield from self._check_matchers()
@@ -345,7 +352,30 @@ class DatasetSource(SourceConfig):
         )
 
 
-AnySource = CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource | DatasetSource
+class KafkaSource(TopicRead, SourceConfig):
+    """A topic of Kafka. Only `clinker stream` can read it."""
+
+    type: Literal["kafka"]
+    """The kind of source."""
+
+    stream_only: ClassVar[bool] = True
+    later: ClassVar[dict[str, str]] = {**SourceConfig.later, "connector": "another client than confluent-kafka"}
+
+    def check(self) -> Iterator[Finding]:
+        for key in _OF_FILES:
+            if key in self.model_fields_set:
+                yield Finding("E007", f"a topic is no file, and has no '{key}'", (key,), "remove it", on_key=True)
+        if not isinstance(self.schema_, str):
+            yield from self.check_schema(self.schema_)
+            yield from self._check_places(self.schema_)
+        yield from self.check_topic()
+
+    def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
+        yield from super().check_schema(columns)
+        yield from self.check_messages(columns)
+
+
+AnySource = CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource | DatasetSource | KafkaSource
 
 
 class SourceNode(NodeModel):

@@ -100,6 +100,8 @@ class SourcePlan(PlanNode):
         kind = str(self.config.type)
         if kind == "dataset":
             return ("rows of a dataset are assembled by Python",)
+        if self.config.stream_only:
+            return (f"messages of {kind} are read and parsed by Python",)
         return () if kind == "parquet" else (f"{kind} files are parsed by Python",)
 
     def in_order(self, before: Sequence[bool]) -> bool:
@@ -129,8 +131,7 @@ class SourcePlan(PlanNode):
 
     @property
     def files_read(self) -> str:
-        config = self.config
-        return str(config.path or config.glob or config.regex or ", ".join(config.paths or ()))
+        return str(self.config.place)
 
     def property_lines(self, need: Required) -> Iterator[str]:
         read = [name for name in self.schema if name in need.columns]

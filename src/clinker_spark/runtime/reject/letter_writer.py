@@ -46,8 +46,8 @@ def letter_files(plan: Plan, counts: Sequence[LetterCount]) -> list[LetterFile]:
         if mine:
             found.append(LetterFile(path, (source,), False, mine))
     rest = tuple(count for count in counts if count.source not in own)
-    if dlq.path is not None and rest:
-        found.append(LetterFile(dlq.path, tuple(own), True, rest))
+    if (dlq.path is not None or dlq.topic is not None) and rest:  # a topic has no path
+        found.append(LetterFile(dlq.path or "", tuple(own), True, rest))
     return found
 
 
