@@ -121,11 +121,15 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     ),
     output.ParquetOutput: ("spark/operators/output.py: *: *config",),
     output.OutputNode: ("plan/bind/output.py: bind_output: node",),
-    pipeline.Memory: ("config/model/documents/pipeline.py: declared_limit: self",),
+    pipeline.Memory: (
+        "config/model/documents/pipeline.py: declared_limit: self",
+        "runtime/arbitrate/session.py: *: memory",
+    ),
     pipeline.VarDecl: ("config/variables.py: *: decl*", "config/model/documents/pipeline.py: value: self"),
     pipeline.Concurrency: ("runtime/run/memory.py: *: *.concurrency",),
     pipeline.Metrics: ("runtime/measure/spool.py: *: *.metrics",),
     pipeline.Settings: (
+        "config/model/documents/pipeline.py: declared_batch_size: self",
         "plan/prepare.py: prepare: file.settings",
         "runtime/run/memory.py: *: *.settings",
         "runtime/measure/spool.py: *: *.settings",
@@ -207,7 +211,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "plan/bind/transforms/validations.py: *: node.config",
     ),
     transform.TransformNode: ("plan/bind/transform.py: bind_transform: node",),
-    workspace.Spill: (),
+    workspace.Spill: ("runtime/arbitrate/*.py: *: *.config", "runtime/arbitrate/*.py: *: *.spill"),
     workspace.Staging: ("runtime/staging/settings.py: *: *config", "runtime/staging/checks.py: *: *config"),
     workspace.Publication: (),
     workspace.Storage: (),
@@ -364,10 +368,7 @@ nodes:
 @pytest.mark.parametrize(
     ("place", "text", "code", "key"),
     [
-        (0, ", batch_size: 10", "E009", "batch_size"),
-        (0, ", batch_size: 2048, memory: { backpressure: pause, resume_threshold: 0.7 }", None, ""),
-        (0, ", memory: { backpressure: spill }", "E009", "backpressure"),
-        (0, ", memory: { resume_threshold: 0.5 }", "E009", "resume_threshold"),
+        (0, ", batch_size: 10, memory: { backpressure: spill, resume_threshold: 0.5 }", None, ""),
         (0, ", concurrency: { chunk_size: 5 }", "E009", "chunk_size"),
         (0, ", metrics: { spool_dir: x }", None, ""),
         (3, ", batch_size: 5", "E009", "batch_size"),

@@ -34,7 +34,7 @@ def prepare(
     place = workspace or find_workspace(path)
     modules = place.rules_folder(rules_path, file.settings.rules_path, file.folder)
     known = recall(Path(path))
-    plan = bind(file, variable_values(declared, given), modules, known.rows)
     limit = file.settings.memory.declared_limit if memory_limit is None else memory_limit
-    plan = with_facts(replace(plan, statistics=known, memory_limit=limit))
+    plan = bind(file, variable_values(declared, given), modules, known.rows, limit)
+    plan = with_facts(replace(plan, statistics=known))
     return replace(plan, warnings=(*plan.warnings, *plan.facts.warnings))

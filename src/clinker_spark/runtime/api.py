@@ -21,14 +21,14 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discover.remote_copies import found_files
 from clinker_spark.runtime.discover.source_order import with_known_order
 from clinker_spark.runtime.run.engine_failures import explained
-from clinker_spark.runtime.run.memory import few_arenas, session_memory
+from clinker_spark.runtime.run.memory import few_arenas, session_memory, with_spill_folder
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.report import RunReport
 from clinker_spark.runtime.run.variables import with_found_values
 from clinker_spark.spark.build.builder import Builder
 from clinker_spark.spark.build.passes import RunContext
-from clinker_spark.spark.session.sessions import SparkSession, session, working_session
+from clinker_spark.spark.session.sessions import SparkSession, active_session, session, working_session
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,16 @@ class Pipeline:
 
     def session(self) -> SparkSession:
         """The active session, or one as clinker.toml and the pipeline ask for it."""
+        active = active_session()
+        if active is not None:
+            return active
         settings = find_workspace(self.plan.file.path).config.spark
         if settings.remote is not None:
             return session(conf=settings.conf, remote=settings.remote)
         memory = session_memory(self.plan, settings.master, settings.conf)
         few_arenas()
-        return session(memory.master, conf={**memory.conf, **settings.conf}, java_options=memory.java_options)
+        conf = with_spill_folder({**memory.conf, **settings.conf})
+        return session(memory.master, conf=conf, java_options=memory.java_options)
 
     def _stream(self, text: str) -> StreamRef:
         name, _, port = text.partition(".")

@@ -66,6 +66,7 @@ class Binding:
         modules: Path | None,
         measured: Mapping[str, int],
         body: Callable[..., dict[str, Streams | None]],
+        memory_limit: int | None = None,
     ) -> None:
         self.variables = variables
         self.modules = modules
@@ -73,6 +74,8 @@ class Binding:
         """The records that each source had in the last run."""
         self.body = body
         """Binds the nodes of a file: compositions are files of their own."""
+        self.memory_limit = memory_limit
+        """What a run may use, if somebody said so."""
         self.nodes: list[PlanNode] = []
         self.by_name: dict[str, PlanNode] = {}
         self.sources: dict[str, SourcePlan] = {}

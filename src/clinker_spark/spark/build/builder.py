@@ -109,7 +109,11 @@ class Builder:
                 continue
             built = self._build(self.plan[name])
             if self.asked.materializes(name):
-                built = {port: stream.over(self.memo.store(name, stream.frame)) for port, stream in built.items()}
+                on_disk = self.plan.file.settings.memory.backpressure == "spill"
+                built = {
+                    port: stream.over(self.memo.store(name, stream.frame, on_disk=on_disk))
+                    for port, stream in built.items()
+                }
             self.memo.built[name] = built
         return self.memo.built[ref.node][ref.port]
 

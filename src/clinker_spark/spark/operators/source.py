@@ -119,6 +119,7 @@ def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> Rea
             meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
             known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
             here=run.small and not asked.repeats,
+            batch_size=run.plan.file.settings.declared_batch_size,
         ),
         csv=_csv_extras(builder, node),
     )

@@ -68,8 +68,9 @@ class Settings(Model):
     """The name of the pipeline in reports and metrics."""
     description: Text | None = None
     memory: Memory = Field(default_factory=Memory)
-    batch_size: Count = 2048
-    """The number of records that are handled together. It never changes the output."""
+    batch_size: Count = Field(default=2048, json_schema_extra=_without_default)
+    """The most records that readers hand on together; between two such batches they can be made to wait. By default as
+    many as suit the format. It never changes the output."""
     vars: dict[str, VarDecl] = Field(default_factory=dict)
     """Variables that programs read as $vars.name."""
     date_formats: tuple[Words, ...] = ()
@@ -94,6 +95,11 @@ class Settings(Model):
             "'error_handling' does not belong in 'pipeline'", "write it at the start of a line, as 'pipeline:' is"
         ),
     }
+
+    @property
+    def declared_batch_size(self) -> int | None:
+        """The size of batches, if the pipeline names one."""
+        return self.batch_size if "batch_size" in self.model_fields_set else None
 
     def check(self) -> Iterator[Finding]:
         for finding in check_names(list(self.vars), "variable"):
