@@ -19,7 +19,7 @@ from clinker_spark.config.model.documents.pipeline import Concurrency, Memory, S
 from clinker_spark.config.model.documents.variable import VarDecl
 from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication, Spill
 from clinker_spark.config.model.node import NodeModel
-from clinker_spark.config.model.schema import Column
+from clinker_spark.config.model.schema import Column, FieldPlace
 from clinker_spark.config.model.source import Watermark
 from clinker_spark.config.model.transform import TransformConfig
 
@@ -68,6 +68,7 @@ FOR_PEOPLE: dict[type[Model], tuple[str, ...]] = {
     PipelineDocument: ("notes",),
     CompositionDocument: ("notes",),
     Column: ("long_unique",),
+    FieldPlace: ("type",),
 }
 """By model: the keys that change nothing by their very meaning: descriptions, remarks, hints."""
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from clinker_spark.config.model.base import STRING, Also, Finding, Gone, Model, without_effect
+from clinker_spark.config.model.base import ONE_OR_MORE, STRING, Also, Finding, Gone, Model, without_effect
 from clinker_spark.config.model.documents.pipeline import FanoutPolicy
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.model.order import SortOrder
@@ -168,8 +168,8 @@ class OutputConfig(Model):
     split: Split | None = None
     correlation_fanout_policy: FanoutPolicy | None = None
     """Which records of a failed group are withheld."""
-    if_exists: Literal["overwrite", "error", "unique_suffix"] = "overwrite"
-    """What happens when the file is there already."""
+    if_exists: Literal["overwrite", "error", "unique_suffix", "append"] = "overwrite"
+    """What happens when the file is there already; append adds to it: records to a file, files to a folder."""
     unique_suffix_width: Natural = 0
     """The digits of the number that unique_suffix adds."""
     write_meta: Bool = False
@@ -203,6 +203,7 @@ class OutputConfig(Model):
             see = (("path",), "one file for each input file")
             help_text = "remove 'split', or the {source_file} or {source_path} in 'path'"
             yield Finding("E007", message, ("split",), help_text, on_key=True, see=see)
+        yield from self._check_append(per_file)
         yield from self._check_mapping()
         if self.order == "any" and self.sort_order:
             see = (("sort_order",), "the order it is to have")
@@ -211,6 +212,18 @@ class OutputConfig(Model):
         if self.schema_ is not None and not isinstance(self.schema_, str):
             yield from self.check_schema(self.schema_)
         yield from self._check_effects()
+
+    def _check_append(self, per_file: bool) -> Iterator[Finding]:
+        if self.if_exists != "append":
+            return
+        at = ("if_exists",)
+        if self.split is not None or per_file:
+            what = "the files of a split" if self.split is not None else "the file of each input file"
+            help_text = "write one file, or a folder of parts: a path that ends in /"
+            yield Finding("E009", f"adding to {what} is not supported yet", at, help_text)
+        elif getattr(self, "type", None) == "parquet" and not self.path.endswith("/"):
+            message = "nothing can be added to a Parquet file: what is in it stands at its end"
+            yield Finding("E007", message, at, "write a folder of parts: a path that ends in /")
 
     def _check_effects(self) -> Iterator[Finding]:
         """Keys that are about another format, or about another key that is not there."""
@@ -303,6 +316,17 @@ class ParquetOutput(OutputConfig):
     type: Literal["parquet"]
     """The file format."""
     options: ParquetWrite = Field(default_factory=ParquetWrite)
+    partition_by: Annotated[tuple[Words, ...], ONE_OR_MORE] = ()
+    """Columns whose values are folders inside of the folder, as in day=2026-01-31/part-00000.parquet."""
+
+    def check(self) -> Iterator[Finding]:
+        yield from super().check()
+        if self.partition_by and not self.path.endswith("/"):
+            message = "'partition_by' makes folders, and 'path' is one file"
+            yield Finding("E007", message, ("partition_by",), "end the path with a /", on_key=True)
+        for i, name in enumerate(self.partition_by):
+            if name in self.partition_by[:i]:
+                yield Finding("E007", f"'{name}' is listed twice", ("partition_by", i), "list each column once")
 
 
 AnyOutput = CsvOutput | JsonOutput | XmlOutput | FixedWidthOutput | ParquetOutput

@@ -10,7 +10,16 @@ from pydantic import Field
 from clinker_spark.config.model.base import ONE_OR_MORE, Also, Finding, Gone, Model, not_yet, without_effect
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.order import SortOrder
-from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
+from clinker_spark.config.model.schema import (
+    LAYOUT_KEYS,
+    Column,
+    ColumnPatch,
+    FieldPlaces,
+    SchemaSpec,
+    check_columns,
+    check_patches,
+    patched,
+)
 from clinker_spark.config.model.source_formats import (
     CsvRead,
     FixedWidthRead,
@@ -30,7 +39,7 @@ if TYPE_CHECKING:
 
 MATCHERS = ("path", "glob", "regex", "paths")
 _SEARCH_KEYS = ("exclude", "modified_after", "modified_before", "min_size", "max_size")
-_OF_NAMED_FILES = ("on_bad_file",)
+_OF_NAMED_FILES = ("on_bad_file", "only_new")
 _TEXT_KEYS = ("trim", "null_values")
 _REST = {"rest": "sources that read from a web service are", "{}": "sources that read from a web service are"}
 _DOCUMENTS = {"document": "holding back a whole file for one bad record is"}
@@ -53,6 +62,8 @@ class Files(Model):
     """What happens when there is no file."""
     on_bad_file: Literal["stop", "skip"] = "stop"
     """What happens when a file cannot be read: stop the run, or read the others and make it one dead letter."""
+    only_new: Bool = False
+    """Read only the files that no run before this one read: those that published what they made of them."""
 
     def check(self) -> Iterator[Finding]:
         if self.take_first is not None and self.take_last is not None:
@@ -121,6 +132,8 @@ class SourceConfig(Model):
     """Texts that stand for no value: ["", NA, "-"]."""
     schema_: SchemaSpec = Field(alias="schema")
     """The columns: a list of { name, type }, or the path of a *.schema.yaml file."""
+    schema_overrides: tuple[ColumnPatch, ...] = ()
+    """What is different about columns of the schema: - { name: id, type: string }, or - { name: old, drop: true }."""
     on_unmapped: Annotated[OnUnmapped, Also(_read_mode, _MODES)] = Field(default_factory=OnUnmapped)
     """What happens to columns of the file that the schema does not name; { mode: drop }, or drop alone."""
     correlation_key: Annotated[tuple[Words, ...], Field(min_length=1), ONE_OR_MORE] | None = None
@@ -137,7 +150,6 @@ class SourceConfig(Model):
         "array_paths": Gone(
             "'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"
         ),
-        "format_schema": Gone("'format_schema' was replaced", "give the columns their start and width in 'schema'"),
     }
     later: ClassVar[dict[str, str]] = {
         "envelope": "envelopes ($doc)",
@@ -152,8 +164,13 @@ class SourceConfig(Model):
         if not isinstance(self.schema_, str):
             yield from self.check_schema(self.schema_)
             yield from self._check_places(self.schema_)
+            yield from check_patches(self.schema_, self.schema_overrides)
         if not self.sort_order:
             yield from without_effect(self, ("on_unsorted",), "there is no 'sort_order'")
+
+    def adjusted(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """The columns with what `schema_overrides` and `format_schema` say about them."""
+        return patched(columns, self.schema_overrides, getattr(self, "format_schema", None))
 
     def _check_places(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
         """Keys of columns that are about other formats. A schema file may well be shared with one of these."""
@@ -165,6 +182,7 @@ class SourceConfig(Model):
 
     def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
         """What is wrong with the columns, and with what refers to them. Also for columns that came from a file."""
+        columns = self.adjusted(columns)
         for finding in check_columns(columns, fixed_width=getattr(self, "type", None) == "fixed_width"):
             yield finding.under("schema")
         types = {column.name: column.data_type for column in columns}
@@ -266,6 +284,8 @@ class FixedWidthSource(SourceConfig):
     type: Literal["fixed_width"]
     """The file format."""
     options: FixedWidthRead = Field(default_factory=FixedWidthRead)
+    format_schema: FieldPlaces | None = None
+    """The places of the columns, if they do not stand in the schema itself."""
 
 
 class ParquetSource(SourceConfig):
@@ -309,6 +329,9 @@ class DatasetSource(SourceConfig):
         yield from super().check()
         yield from without_effect(self, ("compression",), "the chunks of a dataset are compressed as they are")
         yield from without_effect(self, _TEXT_KEYS, "the values of a dataset have types")
+        if self.files.only_new:
+            message = "'only_new' is not supported yet for datasets, which are one whole"
+            yield Finding("E009", message, ("files", "only_new"), "remove the key", on_key=True)
         for key in ("glob", "regex", "paths"):
             if getattr(self, key) is not None:
                 help_text = "write path: and the folder of the dataset"
