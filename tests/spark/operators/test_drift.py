@@ -37,7 +37,7 @@ nodes:
     input: s
     config: { analytic_window: { group_by: [k] }, cxl: "emit n = $window.count()" }
   - { type: aggregate, name: aggregate, input: s, config: { group_by: [k], cxl: "emit n = count(*)" } }
-  - { type: route, name: route, input: s, config: { conditions: { odd: "id % 2 == 1" }, default: even } }
+  - { type: route, name: route, input: s, config: { conditions: { odd: "id %% 2 == 1" }, default: even } }
   - { type: merge, name: merge, inputs: [s, s2] }
   - type: combine
     name: combine
