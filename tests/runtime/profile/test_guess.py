@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
+import os
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +22,7 @@ from clinker_spark.runtime.profile.types import guess_texts, guess_values
 from clinker_spark.spark.scan.json.values import ABSENT
 from tests.support.workbench import Workbench
 
+EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
 FILES: dict[str, bytes] = {
     "orders.csv": b"\xef\xbb\xbfOrder ID;when;price;zip;flag;note;big;n\r\n"
     b"1;31/12/2026;1.50;007;true;a;12345678901234567890;NA\r\n"
@@ -169,3 +173,41 @@ def test_files_without_anything_to_guess_from(content: bytes | None, code: str, 
     with pytest.raises(ClinkerError) as error:
         propose([tmp_path / "x.csv"])
     assert [found.code for found in error.value.diagnostics] == [code]
+
+
+ODD: tuple[bytes, ...] = (
+    b'"multi\nline","b"\n1,"x\ny"\n',
+    b"a,a,\n1,2,3\n",
+    b"a,b\n1\n",
+    b"\x00\x01\x02\xff",
+    b'{"$x":1,"a b":2,"":3,"a.b":4,"a":{"b":5}}\n{"$x":2}\n',
+    b"[]",
+    b"{}",
+    b"[1,2]",
+    b'"text"',
+    b"<a/>",
+    b'{"no": true, "yes": "on", "null": 1}\n',
+    "a,b\n1,\x99\n".encode("utf-16"),
+)
+
+
+def test_odd_and_damaged_files_give_a_pipeline_or_a_diagnostic(tmp_path: Path) -> None:
+    """Some hundred files, cut and changed at random: what is proposed can be planned."""
+    rng = random.Random(5)
+    for number, data in enumerate([*FILES.values(), *ODD] * (20 if EVERYTHING else 4)):
+        damaged = bytearray(data)
+        for _ in range(rng.randint(0, 4)):
+            at = rng.randrange(len(damaged) + 1)
+            if rng.random() < 0.5:
+                del damaged[at : at + rng.randint(1, 5)]
+            else:
+                damaged[at:at] = rng.choice([b'"', b"\n", b",", b"{", b"]", b"\xff", b"<", b"0"])
+        path = tmp_path / f"f{number}{'.gz' if number % 9 == 8 else ''}"
+        path.write_bytes(gzip.compress(damaged) if number % 9 == 8 else damaged)
+        try:
+            text = pipeline_text(propose([path]))
+        except ClinkerError as error:
+            assert {found.code for found in error.diagnostics} <= {"E444", "E246", "E452"}
+            continue
+        (tmp_path / "p.yaml").write_text(text)
+        prepare(tmp_path / "p.yaml")

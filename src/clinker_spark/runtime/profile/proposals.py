@@ -67,7 +67,10 @@ def propose(paths: Sequence[Path]) -> list[Proposal]:
 def _guessed(group: list[tuple[Path, Shape, Sample]]) -> Proposal:
     paths, shapes, samples = zip(*group, strict=True)
     shape: Shape = shapes[0]
-    names = dict.fromkeys(name for sample in samples for name in sample.columns)
+    names = dict.fromkeys(name for sample in samples for name in sample.columns if name.strip())
+    if not names:
+        message = f"'{paths[0]}' has no field that could be a column"
+        raise InputError([Diagnostic("E444", message, help="name a file with some records in it")])
     columns = {n: [v for s in samples for v in s.columns.get(n, [ABSENT] * s.records)] for n in names}
     cleaning, words = NO_CLEANING, dict[str, int]()
     if shape.format in ("csv", "fixed_width"):
@@ -246,13 +249,13 @@ def _identifier(name: str, i: int, taken: set[str]) -> str:
 
 
 def _noted(line: str, note: str | None) -> str:
-    return line if not note else f"{line.ljust(_NOTES_FROM)}  # {' '.join(note.split())}"
+    shown = "".join(char if char.isprintable() else "?" for char in " ".join((note or "").split()))
+    return f"{line.ljust(_NOTES_FROM)}  # {shown}" if shown else line
 
 
 def _scalar(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     text = str(value)
-    return (
-        text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS_OF_YAML else json.dumps(text, ensure_ascii=False)
-    )
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS_OF_YAML
+    return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())

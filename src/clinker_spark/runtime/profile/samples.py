@@ -103,8 +103,7 @@ def _csv(file: RecordFile, shape: Shape, made: Sample, most: int) -> Iterator[di
         names = [f"column_{i}" for i in range(1, max(map(len, rows)) + 1)]
     else:
         rows = rows[1:]
-    if not rows:
-        made.columns = {name: [] for name in names}
+    made.columns = {name: [] for name in names}  # also where no line has as many values
     for row in rows:
         if len(row) != len(names):
             made.broken += 1
