@@ -8,15 +8,20 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import ONE_OR_MORE, STRING, Also, Finding, Gone, Model, without_effect
+from clinker_spark.config.model.connectors.kafka import TopicWrite
+from clinker_spark.config.model.connectors.postgres import TableWrite
 from clinker_spark.config.model.documents.pipeline import FanoutPolicy
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.model.order import SortOrder
+from clinker_spark.config.model.output_formats import CsvWrite, FixedWidthWrite, JsonWrite, ParquetWrite, XmlWrite
 from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
-from clinker_spark.config.model.source_formats import Character
 from clinker_spark.config.paths.templates import PER_FILE, TemplateError, Token, naming_problem, parse_template
 from clinker_spark.config.tree.yaml import Mapping
-from clinker_spark.config.values import Bool, Count, Natural, Size, Text, Words, problem, shown
+from clinker_spark.config.values import Bool, Count, Natural, Size, Words, problem, shown
+from clinker_spark.core.types import Type
 
+_SORTED = ("order", "sort_order", "split", "include_header")
+_OF_FILES = (*_SORTED, "schema_", "if_exists", "unique_suffix_width", "write_meta", "include_correlation_keys")
 DEFAULT_NAMING = "{stem}_{seq:04}.{ext}"
 
 
@@ -88,58 +93,6 @@ class Split(Model):
             yield Finding("E367", f"'naming' cannot be used: {reason}", ("naming",), f"the default is {DEFAULT_NAMING}")
 
 
-class CsvWrite(Model):
-    """How CSV files are written."""
-
-    delimiter: Character = ","
-    """The character between two values."""
-
-    def check(self) -> Iterator[Finding]:
-        if self.delimiter == '"':
-            message = "'delimiter' must not be the quote, which stands around values"
-            yield Finding("E007", message, ("delimiter",), "choose another one")
-
-    later: ClassVar[dict[str, str]] = {"envelope": "envelopes"}
-
-
-class JsonWrite(Model):
-    """How JSON files are written."""
-
-    format: Literal["array", "ndjson"] = "array"
-    """One array, or one record per line."""
-    pretty: Bool = False
-    """Write each record over several lines."""
-
-    def check(self) -> Iterator[Finding]:
-        if self.pretty and self.format == "ndjson":
-            yield Finding("E007", "ndjson has one record per line", ("pretty",), "remove 'pretty'", on_key=True)
-
-
-class XmlWrite(Model):
-    """How XML files are written."""
-
-    root_element: Words = "Root"
-    """The element around all records."""
-    record_element: Words = "Record"
-    """The element of a record."""
-    attribute_prefix: Text = "@"
-    """Columns whose name starts with this become attributes."""
-
-
-class FixedWidthWrite(Model):
-    """How fixed-width files are written."""
-
-    line_separator: Literal["lf", "crlf", "none"] = "lf"
-    """What ends a line."""
-
-
-class ParquetWrite(Model):
-    """How Parquet files are written."""
-
-    compression: Literal["snappy", "zstd", "gzip", "none"] = "snappy"
-    """How the columns are compressed."""
-
-
 class OutputConfig(Model):
     """What all file formats share."""
 
@@ -174,6 +127,18 @@ class OutputConfig(Model):
     """The digits of the number that unique_suffix adds."""
     write_meta: Bool = False
     """Write a .meta.json file beside the output."""
+
+    stream_only: ClassVar[bool] = False
+    """Can only `clinker stream` write it?"""
+
+    @property
+    def place(self) -> str:
+        """What is written, for people."""
+        return str(self.path)
+
+    def check_columns(self, types: dict[str, Type]) -> Iterator[Finding]:
+        """What is wrong with the columns that are written, by the names they have there."""
+        yield from ()
 
     later: ClassVar[dict[str, str]] = {
         "reconstruct_envelope": "envelopes",
@@ -329,7 +294,41 @@ class ParquetOutput(OutputConfig):
                 yield Finding("E007", f"'{name}' is listed twice", ("partition_by", i), "list each column once")
 
 
-AnyOutput = CsvOutput | JsonOutput | XmlOutput | FixedWidthOutput | ParquetOutput
+class KafkaOutput(TopicWrite, OutputConfig):
+    """A topic of Kafka. Each batch is one transaction; only `clinker stream` can write it."""
+
+    type: Literal["kafka"]
+    """The kind of output."""
+    path: Literal[""] = ""
+    """A topic has none."""
+
+    stream_only: ClassVar[bool] = True
+
+    def check(self) -> Iterator[Finding]:
+        yield from self._check_mapping()
+        yield from without_effect(self, _OF_FILES, "a topic is no file")
+        if self.format != "json":
+            yield from without_effect(self, ("preserve_nulls",), "every column of such a message is written")
+        yield from self.check_topic()
+
+
+class PostgresOutput(TableWrite, OutputConfig):
+    """A table of PostgreSQL. Each batch is one transaction; only `clinker stream` can write it."""
+
+    type: Literal["postgres"]
+    """The kind of output."""
+    path: Literal[""] = ""
+    """A table has none."""
+
+    stream_only: ClassVar[bool] = True
+
+    def check(self) -> Iterator[Finding]:
+        yield from self._check_mapping()
+        yield from without_effect(self, (*_OF_FILES, "preserve_nulls"), "a table is no file")
+        yield from self.check_table()
+
+
+AnyOutput = CsvOutput | JsonOutput | XmlOutput | FixedWidthOutput | ParquetOutput | KafkaOutput | PostgresOutput
 
 
 class OutputNode(InputNode):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import ONE_OR_MORE, Also, Finding, Gone, Model, not_yet, without_effect
+from clinker_spark.config.model.connectors.kafka import TopicRead
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.order import SortOrder
 from clinker_spark.config.model.schema import (
@@ -29,8 +30,9 @@ from clinker_spark.config.model.source_formats import (
     check_json_path,
     check_xml_path,
 )
+from clinker_spark.config.model.source_keys import MODES, Files, OnUnmapped, Watermark, read_mode
 from clinker_spark.config.paths.patterns import glob_problem, regex_problem
-from clinker_spark.config.values import Bool, Count, Duration, FlagText, Moment, Size, Words
+from clinker_spark.config.values import Bool, FlagText, Moment, Size, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind, Type
 
@@ -41,61 +43,9 @@ MATCHERS = ("path", "glob", "regex", "paths")
 _SEARCH_KEYS = ("exclude", "modified_after", "modified_before", "min_size", "max_size")
 _OF_NAMED_FILES = ("on_bad_file", "only_new")
 _TEXT_KEYS = ("trim", "null_values")
+_OF_FILES = (*MATCHERS, *_SEARCH_KEYS, "transport", "files", "compression", "sort_order", "on_unsorted")
 _REST = {"rest": "sources that read from a web service are", "{}": "sources that read from a web service are"}
 _DOCUMENTS = {"document": "holding back a whole file for one bad record is"}
-
-
-class Files(Model):
-    """Which of the files that were found are read, and in what order."""
-
-    sort_by: Literal["name", "created", "modified"] = "name"
-    """The order of the files."""
-    sort_order: Literal["asc", "desc"] = "asc"
-    """Upward or downward."""
-    take_first: Count | None = None
-    """Read only the first so many files."""
-    take_last: Count | None = None
-    """Read only the last so many files."""
-    recursive: Bool | None = None
-    """Look into folders inside folders; by default where the pattern asks for it."""
-    on_no_match: Literal["error", "warn", "skip"] = "error"
-    """What happens when there is no file."""
-    on_bad_file: Literal["stop", "skip"] = "stop"
-    """What happens when a file cannot be read: stop the run, or read the others and make it one dead letter."""
-    only_new: Bool = False
-    """Read only the files that no run before this one read: those that published what they made of them."""
-
-    def check(self) -> Iterator[Finding]:
-        if self.take_first is not None and self.take_last is not None:
-            see = (("take_first",), "and here the first")
-            message = "'take_first' and 'take_last' cannot both be given"
-            yield Finding("E218", message, ("take_last",), "keep one of them", on_key=True, see=see)
-
-
-class OnUnmapped(Model):
-    """What happens to columns of the file that the schema does not name."""
-
-    mode: Literal["auto_widen", "drop", "reject"] = "auto_widen"
-    """Carry them along to the output, leave them out, or fail."""
-
-
-def _read_mode(value: Any) -> Any:
-    """`on_unmapped: drop` as `on_unmapped: { mode: drop }`."""
-    return {"mode": value} if isinstance(value, str) else value
-
-
-_MODES = {"type": "string", "enum": ["auto_widen", "drop", "reject"]}
-
-
-class Watermark(Model):
-    """The time of an event, for windows over time."""
-
-    column: Words
-    """The column with the time: a date or a date_time."""
-    delay: Duration | None = None
-    """How late a record may come."""
-    idle_timeout: Duration | None = None
-    """After this time without records, the source no longer holds up the others. A run of files waits for all."""
 
 
 class SourceConfig(Model):
@@ -134,7 +84,7 @@ class SourceConfig(Model):
     """The columns: a list of { name, type }, or the path of a *.schema.yaml file."""
     schema_overrides: tuple[ColumnPatch, ...] = ()
     """What is different about columns of the schema: - { name: id, type: string }, or - { name: old, drop: true }."""
-    on_unmapped: Annotated[OnUnmapped, Also(_read_mode, _MODES)] = Field(default_factory=OnUnmapped)
+    on_unmapped: Annotated[OnUnmapped, Also(read_mode, MODES)] = Field(default_factory=OnUnmapped)
     """What happens to columns of the file that the schema does not name; { mode: drop }, or drop alone."""
     correlation_key: Annotated[tuple[Words, ...], Field(min_length=1), ONE_OR_MORE] | None = None
     """The column or columns whose values make records belong together: if one fails, all are withheld."""
@@ -146,6 +96,10 @@ class SourceConfig(Model):
     dlq_granularity: Annotated[Literal["record"], not_yet(_DOCUMENTS)] = "record"
     """What one bad record sends to the dead letters: itself."""
 
+    stream_only: ClassVar[bool] = False
+    """Has it no end, so that only `clinker stream` can read it?"""
+    finite_only: ClassVar[bool] = False
+    """Has it an end, so that only `clinker run` can read it?"""
     gone: ClassVar[dict[str, Gone]] = {
         "array_paths": Gone(
             "'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"
@@ -157,6 +111,11 @@ class SourceConfig(Model):
         "split_values": "splitting a column into values",
         "resource": "resources of compositions",
     }
+
+    @property
+    def place(self) -> str:
+        """What is read, for people."""
+        return str(self.path or self.glob or self.regex or ", ".join(self.paths or ()))
 
     def check(self) -> Iterator[Finding]:
         yield from self._check_matchers()
@@ -304,6 +263,7 @@ class ParquetSource(SourceConfig):
 class DatasetSource(SourceConfig):
     """A dataset, a recording of many entities over time: the state of everything at each moment."""
 
+    finite_only: ClassVar[bool] = True
     type: Literal["dataset"]
     """The file format."""
     index: Words | None = None
@@ -363,7 +323,30 @@ class DatasetSource(SourceConfig):
         )
 
 
-AnySource = CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource | DatasetSource
+class KafkaSource(TopicRead, SourceConfig):
+    """A topic of Kafka. Only `clinker stream` can read it."""
+
+    type: Literal["kafka"]
+    """The kind of source."""
+
+    stream_only: ClassVar[bool] = True
+    later: ClassVar[dict[str, str]] = {**SourceConfig.later, "connector": "another client than confluent-kafka"}
+
+    def check(self) -> Iterator[Finding]:
+        for key in _OF_FILES:
+            if key in self.model_fields_set:
+                yield Finding("E007", f"a topic is no file, and has no '{key}'", (key,), "remove it", on_key=True)
+        if not isinstance(self.schema_, str):
+            yield from self.check_schema(self.schema_)
+            yield from self._check_places(self.schema_)
+        yield from self.check_topic()
+
+    def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
+        yield from super().check_schema(columns)
+        yield from self.check_messages(columns)
+
+
+AnySource = CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource | DatasetSource | KafkaSource
 
 
 class SourceNode(NodeModel):

@@ -112,6 +112,8 @@ class SourcePlan(PlanNode):
         kind = str(self.config.type)
         if kind == "dataset":
             return ("rows of a dataset are assembled by Python",)
+        if self.config.stream_only:
+            return (f"messages of {kind} are read and parsed by Python",)
         return () if kind == "parquet" else (f"{kind} files are parsed by Python",)
 
     def in_order(self, before: Sequence[bool]) -> bool:
@@ -123,6 +125,9 @@ class SourcePlan(PlanNode):
     def keys(self, before: Sequence[Keys]) -> Keys:
         columns = {CK_PREFIX + name: self.schema[name] for name in self.config.correlation_key or ()}
         return Keys(columns, (self.name,) if columns else (), True, (*self.schema, *columns))
+
+    def event_column(self, before: Sequence[str | None]) -> str | None:
+        return None if self.config.watermark is None else str(self.config.watermark.column)
 
     def several_documents(self, before: Sequence[bool]) -> bool:
         return self.several_files
@@ -138,8 +143,7 @@ class SourcePlan(PlanNode):
 
     @property
     def files_read(self) -> str:
-        config = self.config
-        return str(config.path or config.glob or config.regex or ", ".join(config.paths or ()))
+        return str(self.config.place)
 
     def property_lines(self, need: Required) -> Iterator[str]:
         if self.only_new:

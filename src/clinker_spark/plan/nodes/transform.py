@@ -14,9 +14,10 @@ from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import NOTHING, SORT, WINDOW, Holder
-from clinker_spark.plan.nodes.base import Check, RecordLog, Schema
+from clinker_spark.plan.nodes.base import Schema
 from clinker_spark.plan.nodes.fields import copies, fields_of, program_fields, written_variables
 from clinker_spark.plan.nodes.narrow import NarrowPlan
+from clinker_spark.plan.nodes.record_rules import Check, RecordLog
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -57,7 +57,9 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     """The records of the source's files, in file order."""
     unread = _unread(builder, node)
     request = _request(builder, node, unread)
-    scan = _placed(builder, read(builder.spark, node.config.type, request))
+    opened = builder.run.opened.get(node.name)
+    found = read(builder.spark, node.config.type, request) if opened is None else opened(request)
+    scan = _placed(builder, found)
     removed = builder.asked.retraction.removed.get(node.name)
     if removed is not None:
         scan = replace(scan, frame=_without(scan.frame, removed, builder.asked.retraction))
@@ -117,6 +119,7 @@ def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> Rea
             meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
             known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
             here=run.small and not asked.repeats,
+            batch_size=run.plan.file.settings.declared_batch_size,
         ),
         csv=_csv_extras(builder, node),
     )
@@ -249,7 +252,7 @@ def _hidden(builder: Builder, node: SourcePlan, scan: Scan) -> dict[str, Column]
     need = builder.plan.facts.columns.required[node.name]
     file = F.col(quote(FILE_COLUMN))
     found: dict[str, Column] = {}
-    if need.arrival:
+    if need.arrival and ARRIVAL_COLUMN in scan.frame.columns:  # streams have no order
         found[ARRIVAL_COLUMN] = F.col(quote(ARRIVAL_COLUMN))
     if need.document:
         found[DOCUMENT_COLUMN] = (F.lit(node.index).cast("long") * F.lit(2**DOCUMENT_BITS) + file).cast("long")

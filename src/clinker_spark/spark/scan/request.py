@@ -52,6 +52,11 @@ class Readers:
     """How many records parts of files have, as far as earlier reads of a run counted them; readers add to it."""
     here: bool = False
     """Is the input so small that this process reads it, before the first job?"""
+    batch_size: int | None = None
+    """The most records that are handed on together; None: as many as suit the format."""
+
+
+NOTHING_TOLD = Readers()
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ class ReadRequest:
     positions: bool = False
     record: bool = False
     limit: int | None = None
-    readers: Readers = Readers()
+    readers: Readers = NOTHING_TOLD
     csv: CsvExtras = CsvExtras()
 
     @property

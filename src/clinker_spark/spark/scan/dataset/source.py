@@ -56,9 +56,7 @@ def read_dataset(spark: SparkSession, request: ReadRequest) -> Scan:
         len(partitions.groups),
         [*sql_fields(schema), (_METADATA, "STRUCT<row_index: BIGINT>")],
         lambda number: _numbered(partitions, number, request.limit),
-        progress=request.readers.progress,
-        meter=request.readers.meter,
-        here=request.readers.here,
+        request.readers,
     )
     columns = projection(request, PartFile(schema, 0, 0, 0), widened, fallible=fallible)
     return Scan(
