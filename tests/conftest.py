@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 LONGEST = (
     "test_engines_agree",
     "test_every_overload_agrees",
+    "test_kills_lose_nothing_and_write_nothing_twice",
     "test_spark",
     "test_the_next_run_after_a_lost_jvm_starts_a_new_one",
     "test_a_thousand_terms_arms_lets_and_conditions",

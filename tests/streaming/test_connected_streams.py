@@ -24,6 +24,7 @@ from clinker_spark.streaming.run import StreamOptions, run_stream
 from tests.support.services import Kafka, Postgres
 
 ALL = os.environ.get("CLINKER_CASES") == "all"
+ROUNDS = 30 if ALL else 2
 PASSWORD = "CLINKER_TESTS_PASSWORD"
 PIPELINE = """\
 pipeline: {{ name: paid }}
@@ -111,6 +112,15 @@ def test_from_topics_to_a_table_and_a_topic(
     assert letter["_cxl_dlq_error_category"] == "structural_validation"
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert postgres.password.encode() not in kept
+    from confluent_kafka import TopicPartition
+
+    shop.order(11, 12)
+    admin, gone = kafka.admin(), [TopicPartition("shop-orders", part, -1) for part in (0, 1)]
+    for made in admin.delete_records(gone).values():
+        made.result(30)
+    with pytest.raises(ClinkerError) as error:
+        shop.run(started)
+    assert error.value.diagnostics[0].code == "E525"
     monkeypatch.delenv(PASSWORD)
     with pytest.raises(ClinkerError) as error:
         shop.run(started)
@@ -120,12 +130,11 @@ def test_from_topics_to_a_table_and_a_topic(
 def test_kills_lose_nothing_and_write_nothing_twice(tmp_path: Path, kafka: Kafka, postgres: Postgres) -> None:
     """kill -9 of all processes of a stream at random moments; each time one side comes first, and the other one when
     the stream is already started again."""
-    rounds = 30 if ALL else 2
     choice = random.Random(16)
     shop = Shop(tmp_path, kafka, postgres, "kills", most=40)
     expected: Counter[tuple[int, int]] = Counter()
     todo: list[tuple[int, int]] = []
-    for number in range(rounds):
+    for number in range(ROUNDS):
         ids = range(number * 100, number * 100 + 100)
         pairs = [(1000 * i + n, i) for i in ids for n in range(choice.choice((0, 1, 1, 2)))]
         expected.update((i, pid) for pid, i in pairs)
@@ -157,6 +166,7 @@ def test_kills_lose_nothing_and_write_nothing_twice(tmp_path: Path, kafka: Kafka
 
 def _start(shop: Shop, *, once: bool) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "clinker_spark", "stream", str(shop.folder / "p.yaml"), "--master", "local[2]"]
+    command += ["--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"]
     with open(shop.folder / "log", "ab") as log:
         return subprocess.Popen(
             [*command, *(["--once"] if once else [])],

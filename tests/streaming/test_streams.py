@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.streaming.api import start_stream
 from clinker_spark.streaming.checkpoint import Checkpoint
 from clinker_spark.streaming.progress import StreamReport
 from clinker_spark.streaming.run import StreamOptions, run_stream
@@ -123,7 +126,7 @@ def test_what_fails_is_a_letter_wherever_it_fails(tmp_path: Path, started: Spark
     assert sorted(stream.letters()) == [
         ("<merged>", "", "transform:rest", "type_coercion_failure"),
         ("orders", "2", "transform:share", "type_coercion_failure"),
-        ("payments", "2", "source:payments", "type_coercion_failure"),
+        ("payments", "2", "source", "type_coercion_failure"),
     ]
     assert report.letters == 3 and len(report.letter_paths) == 2
     merged = next(row for row in read_csv(sorted(tmp_path.glob("dead-*-paid.csv"))))
@@ -189,3 +192,64 @@ def test_hot_keys_and_another_shape(tmp_path: Path, started: SparkSession) -> No
         stream.run()
     assert [found.code for found in caught.value.diagnostics] == ["E505"]
     assert "window" in caught.value.diagnostics[0].message
+
+
+THREE = """\
+pipeline: { name: three }
+stream: { partitions: 1 }
+nodes:
+  - { type: source, name: a, config: { type: csv, glob: a.csv, watermark: { column: at, delay: 1s },
+      schema: { k: string, at: date_time, x: int } } }
+  - { type: source, name: b, config: { type: csv, glob: b.csv, watermark: { column: at, delay: 1s },
+      schema: { k: string, at: date_time, y: int } } }
+  - { type: source, name: c, config: { type: csv, glob: c.csv, watermark: { column: at, delay: 1s },
+      schema: { k: string, at: date_time, z: int } } }
+  - { type: stream_join, name: ab, input: { left: a, right: b },
+      config: { left_keys: k, right_keys: k, time_window: 5s, kind: left, left_prefix: "", right_columns: [y] } }
+  - { type: stream_join, name: abc, input: { left: ab, right: c },
+      config: { left_keys: k, right_keys: k, time_window: 5s, kind: left, left_prefix: "", right_columns: [z] } }
+  - { type: output, name: out, input: abc, config: { type: csv, path: %s } }
+"""
+
+
+def test_joins_can_be_chained(tmp_path: Path, started: SparkSession) -> None:
+    rows = {
+        "a": ["k,at,x", "p,2026-01-01T10:00:00,1", "q,2026-01-01T10:00:10,2", "r,2026-01-01T10:00:20,3"],
+        "b": ["k,at,y", "p,2026-01-01T10:00:05,10", "r,2026-01-01T10:00:21,30", "r,2026-01-01T10:00:22,31"],
+        "c": ["k,at,z", "q,2026-01-01T10:00:14,200", "r,2026-01-01T10:00:25,300"],
+    }
+    for name, lines in rows.items():
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    for place in ("finite.csv", "out/"):
+        (tmp_path / "p.yaml").write_text(THREE % place)
+        plan = prepare(tmp_path / "p.yaml")
+        if place == "out/":
+            run_stream(plan, started, StreamOptions(once=True, flush=True), lambda event, details: None)
+        else:
+            run(plan, started)
+    found = [tuple(row.values()) for row in read_csv([tmp_path / "finite.csv"])]
+    assert sorted((k, x, y, z) for k, _, x, y, z in found) == [
+        ("p", "1", "10", ""),
+        ("q", "2", "", "200"),
+        ("r", "3", "30", "300"),
+        ("r", "3", "31", "300"),
+    ]
+    assert Counter(tuple(row.values()) for row in read_csv(sorted((tmp_path / "out").glob("*.csv")))) == Counter(found)
+
+
+def test_a_silent_source_does_not_hold_back_the_others(tmp_path: Path, started: SparkSession) -> None:
+    stream = Stream(tmp_path, started)
+    path = tmp_path / "p.yaml"
+    before, payments, after = path.read_text().partition("payments/")
+    path.write_text(before + payments + after.replace("delay: 10s", "delay: 10s, idle_timeout: 1s", 1))
+    stream.payments("1", ("a", "10:00:00", 2))
+    stream.orders("1", ("a", "10:00:00", 5), ("b", "10:00:01", 4))
+    stream.orders("2", ("c", "10:30:00", 4))
+    running = start_stream(path, started)
+    until = time.monotonic() + 120
+    while ("b", "25", "", "10") not in stream.out() and time.monotonic() < until:
+        time.sleep(0.2)
+    assert len(running.queries) == 1 and running.queries[0].isActive
+    report = running.stop()
+    assert report.interrupted and not running.queries[0].isActive
+    assert stream.out() == {("a", "20", "a", "5"): 1, ("b", "25", "", "10"): 1}

@@ -153,6 +153,8 @@ def _properties(plan: Plan) -> list[str]:
             hidden += [variable_column("source", name) for name in sorted(need.members)]
             lines.append(f"  identity: {', '.join(hidden) or '<none>'}")
         lines += node.property_lines(need)
+        if bounds := facts.columns.bounds.get(node.name):
+            lines.append(f"  only: {', '.join(map(str, bounds))}")
         reasons = facts.python.get(node.name, ())
         why = f" (Arrow batches): {', '.join(reasons)}" if reasons else ""
         lines.append(f"  engine: {engine(plan, node)}{why}")

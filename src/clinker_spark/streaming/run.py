@@ -111,7 +111,7 @@ class StreamRun:
             finally:
                 for sink in self.sinks.values():
                     sink.close()
-        self.report.warnings += self.hot.look(self.spark, self.queries)
+        self._warn(self.hot.look(self.spark, self.queries))
         if self.report.late:
             message = f"{self.report.late} record(s) came behind the watermark, and were dropped"
             self.report.warnings.append(
@@ -137,6 +137,10 @@ class StreamRun:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _warn(self, warnings: Sequence[Diagnostic]) -> None:
+        known = {warning.message for warning in self.report.warnings}
+        self.report.warnings += [warning for warning in warnings if warning.message not in known]
 
     # ------------------------------------------------------------ queries
 
@@ -182,6 +186,8 @@ class StreamRun:
                 for each in running:
                     self._hear(each)
                     self._wake(each.name)
+                if self.hot.due():
+                    self._warn(self.hot.look(self.spark, self.queries))
                 if self.report.interrupted or any(each.error() is not None for each in running):
                     break
                 time.sleep(_POLL)
@@ -305,8 +311,8 @@ class StreamRun:
     def _read(self, query: StreamQuery, batch: int) -> Found | None:
         """The failures among the records that a batch read."""
         ends = self.checkpoint.offsets(query, batch)
-        starts = self.checkpoint.offsets(query, batch - 1) or {}
-        if ends is None:
+        starts = self.checkpoint.offsets(query, batch - 1) if batch else {}
+        if ends is None or starts is None or all(starts.get(name, {}).get("at") == e["at"] for name, e in ends.items()):
             return None
         files: Files = {}
         scans: dict[str, Scan] = {}

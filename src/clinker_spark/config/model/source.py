@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -35,9 +35,6 @@ from clinker_spark.config.paths.patterns import glob_problem, regex_problem
 from clinker_spark.config.values import Bool, FlagText, Moment, Size, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind, Type
-
-if TYPE_CHECKING:
-    from clinker_spark.dataset.selection import Query
 
 MATCHERS = ("path", "glob", "regex", "paths")
 _SEARCH_KEYS = ("exclude", "modified_after", "modified_before", "min_size", "max_size")
@@ -276,6 +273,8 @@ class DatasetSource(SourceConfig):
     """The first and the last index value, both included; null is open: [30, null]."""
     values: Annotated[tuple[Any, ...], Field(min_length=1)] | None = None
     """Rows at exactly these index values."""
+    every: FlagText | None = None
+    """Rows at a steady pace: 10, or 100ms where the index is a time."""
     fill_latest_at: Bool = False
     """Fill cells with the newest value up to their row."""
     origin_time: Bool = False
@@ -287,40 +286,25 @@ class DatasetSource(SourceConfig):
 
     def check(self) -> Iterator[Finding]:
         yield from super().check()
-        yield from without_effect(self, ("compression",), "the chunks of a dataset are compressed as they are")
-        yield from without_effect(self, _TEXT_KEYS, "the values of a dataset have types")
+        yield from without_effect(self, ("compression", *_TEXT_KEYS), "the values of a dataset have types of their own")
         if self.files.only_new:
             message = "'only_new' is not supported yet for datasets, which are one whole"
             yield Finding("E009", message, ("files", "only_new"), "remove the key", on_key=True)
         for key in ("glob", "regex", "paths"):
             if getattr(self, key) is not None:
-                help_text = "write path: and the folder of the dataset"
-                yield Finding("E210", f"a dataset is one folder, and has no '{key}'", (key,), help_text, on_key=True)
+                message = f"a dataset is one folder, and has no '{key}'"
+                yield Finding("E210", message, (key,), "write path: and the folder of the dataset", on_key=True)
         if self.index is None:
-            yield from without_effect(self, ("range", "values", "origin_time"), "there is no 'index'")
+            yield from without_effect(self, ("range", "values", "every", "origin_time"), "there is no 'index'")
+        elif self.values is not None and self.every is not None:
+            yield Finding(
+                "E218", "'values' and 'every' exclude each other", ("every",), "keep one of them", on_key=True
+            )
 
     @property
     def options(self) -> DatasetSource:
         """What the reader is asked for stands beside the other keys."""
         return self
-
-    def query(self, columns: tuple[str, ...] | None = None) -> Query:
-        """What is asked of the dataset."""
-        from clinker_spark.dataset.selection import Query  # NumPy and Arrow: not for reading a file
-
-        span = None if self.range is None or self.index is None else (self.range[0], self.range[1])
-        return Query(
-            self.index,
-            self.entities,
-            self.segments,
-            span,
-            self.values if self.index is not None else None,
-            self.fill_latest_at,
-            columns,
-            self.origin_time,
-            self.row_ids,
-            self.all_values,
-        )
 
 
 class KafkaSource(TopicRead, SourceConfig):

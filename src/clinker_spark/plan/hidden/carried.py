@@ -212,7 +212,7 @@ BETWEEN_NODES = (
         BEAT_COLUMN,
         "in streams: the time of what is no record, but says that nothing older comes; null for records",
         "TIMESTAMP_LTZ",
-        ("spark.streaming.reader", "spark.streaming.files"),
+        ("spark.streaming.reader", "spark.streaming.files", "spark.connectors.kafka.source"),
         ("spark.streaming.watermark",),
     ),
     HiddenColumn(

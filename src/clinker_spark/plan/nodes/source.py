@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,7 +63,14 @@ class SourcePlan(PlanNode):
 
     @property
     def can_fail(self) -> bool:
-        return str(self.config.type) not in TYPED or any(checked_in_parquet(column) for column in self.columns)
+        if str(self.config.type) not in TYPED:
+            return True
+        return any(checked_in_parquet(c) for c in self.columns if c.name not in self.bounded)
+
+    @property
+    def bounded(self) -> Mapping[str, Kind]:
+        """The columns by which its reader can leave out records without reading them."""
+        return always_there(self.config, self.columns)
 
     @property
     def holder(self) -> Holder:
@@ -154,6 +161,16 @@ class SourcePlan(PlanNode):
     def details(self) -> dict[str, Any]:
         new = {"only_new": True} if self.only_new else {}
         return {"format": self.config.type, "files": self.files_read, **new}
+
+
+def always_there(config: Any, columns: Iterable[Column]) -> dict[str, Kind]:
+    """The columns of a source that have a value in each record: every row of a dataset query has a segment and a value
+    of the queried index."""
+    if config.type != "dataset" or config.index is None:
+        return {}
+    kinds = {config.index: Kind.INT, "segment": Kind.STRING}
+    named = [(column.name, column.data_type, kinds.get(column.source_name or column.name)) for column in columns]
+    return {name: known for name, kind, known in named if known is kind.kind and not kind.is_dynamic}
 
 
 def checked_in_parquet(column: Column) -> bool:

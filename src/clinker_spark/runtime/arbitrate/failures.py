@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.budget import DRIVER, cores, run_budget
 from clinker_spark.plan.graph import Plan
-from clinker_spark.plan.memory import shown_size
+from clinker_spark.plan.memory import HASH_AGGREGATE, STREAMING_AGGREGATE, Holder, shown_size
 from clinker_spark.plan.nodes.base import PlanNode
 
 
@@ -29,7 +29,7 @@ class Spent:
 def over_limit(plan: Plan, running: Sequence[str], limit: int, spent: Spent | None) -> Diagnostic:
     """The limit does not suffice. Without `spent` the heap was too small, whatever the processes used."""
     in_readers = spent is not None and _in_readers(plan, spent)
-    node = _reader(plan, running) if in_readers else _holder(plan, running)
+    node = _reader(plan, running) if in_readers else _holder(plan, running, full=spent is None)
     what = f"'{node.name}' needs more memory than the limit of {shown_size(limit)} leaves for it"
     how = ": the heap of Spark is full" if spent is None else f": {shown_size(spent.total)} are in use ({spent})"
     return node.diagnostic("E310", what + how, help=_advice(plan, node, limit, in_readers))
@@ -62,16 +62,27 @@ def _reader(plan: Plan, running: Sequence[str]) -> PlanNode:
     return max(sources, key=lambda node: plan.facts.resources.predicted[node.name].peak)
 
 
-def _holder(plan: Plan, running: Sequence[str]) -> PlanNode:
-    """The node of the running job whose state Spark cannot spill; of several, or none, the one that holds most by what
-    was predicted, then the first."""
+def _holder(plan: Plan, running: Sequence[str], *, full: bool = False) -> PlanNode:
+    """The node of the running job that is most likely the one: what Spark cannot spill comes first; then the one that
+    holds most, by what was predicted. In a heap that is `full`, what is harder to spill comes before that: a sort gives
+    way, a list of all values of a group does not."""
     resources = plan.facts.resources
     nodes = [node for node in plan.nodes if node.name in running] or list(plan.nodes)
-    holding = [node for node in nodes if resources.holders[node.name].accumulates] or nodes[-1:]
-    return max(
-        holding,
-        key=lambda node: (not resources.holders[node.name].spills, resources.predicted[node.name].freed),
-    )
+    holding = [node for node in nodes if _priority(resources.holders[node.name]) > 0] or nodes[-1:]
+
+    def likely(node: PlanNode) -> tuple[bool, int, int]:
+        holder, freed = resources.holders[node.name], resources.predicted[node.name].freed
+        priority = _priority(holder)
+        return not holder.spills, *((priority, freed) if full else (freed, priority))
+
+    return max(holding, key=likely)
+
+
+def _priority(holder: Holder) -> int:
+    """How late it is asked to spill; 0 for who holds nothing. An aggregate over neighbours holds one group at a time,
+    which can be all records."""
+    known = HASH_AGGREGATE.spill_priority if holder is STREAMING_AGGREGATE else holder.spill_priority
+    return known or 0
 
 
 def _advice(plan: Plan, node: PlanNode, limit: int, in_readers: bool) -> str:

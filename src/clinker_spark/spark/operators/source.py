@@ -103,6 +103,9 @@ def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> Rea
     asked, run, need = builder.asked, builder.run, builder.plan.facts.columns.required[node.name]
     formats = tuple(builder.plan.file.settings.date_formats)
     placed = need.document or bool(need.members & set(PER_FILE)) or node.name in asked.retraction.removed
+    positions = builder.finds or placed or node.name in run.unsorted
+    # Where records are numbered, all of them count.
+    bounds = () if positions or asked.limit is not None else builder.plan.facts.columns.bounds.get(node.name, ())
     return ReadRequest(
         source=node.name,
         files=run.files[node.name],
@@ -111,7 +114,7 @@ def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> Rea
         conventions=conventions_of(node, node.config.on_unmapped.mode, formats),
         wanted=_wanted(builder, node) - set(unread),
         arrival=need.arrival or _counts_groups(builder, node),
-        positions=builder.finds or placed or node.name in run.unsorted,
+        positions=positions,
         record=builder.finds and asked.texts,
         limit=asked.limit,
         readers=Readers(
@@ -119,6 +122,7 @@ def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> Rea
             meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
             known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
             here=run.small and not asked.repeats,
+            bounds=bounds,
             batch_size=run.plan.file.settings.declared_batch_size,
         ),
         csv=_csv_extras(builder, node),

@@ -89,6 +89,9 @@ class FileStreamReader(SourceReader):
         self._log: FileLog | None = None
         self.last: int | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_log": None}
+
     @property
     def log(self) -> FileLog:
         """Of the process that plans; tasks have none."""

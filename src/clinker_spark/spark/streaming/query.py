@@ -9,13 +9,24 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame
 
 __all__ = ["DataFrame", "RunningQuery"]
 
 _NO_WORKER = "Python worker failed to connect back"
 Each = Callable[[DataFrame, int], None]
+
+
+def _causes(error: BaseException) -> str:
+    """What Spark says, with the causes that Java keeps behind it: the last of them is what happened."""
+    texts, java = [str(error).split("=== Streaming Query ===")[0].strip()], getattr(error, "_origin", None)
+    for _ in range(20):
+        java = java.getCause() if java is not None else None
+        if java is None:
+            break
+        texts.append(f"Caused by: {java.getClass().getName()}: {java.getMessage()}")
+    return "\n".join(texts)
 
 
 class RunningQuery:
@@ -64,7 +75,9 @@ class RunningQuery:
     def error(self) -> BaseException | None:
         """Why it stopped, if it failed."""
         failed = self.query.exception()
-        return self.failure or failed if failed is not None else None
+        if failed is None:
+            return None
+        return self.failure or PySparkException(message=_causes(failed))
 
     def did_not_start(self) -> bool:
         """Did it fail because a process of Python was not there after the ten seconds that Spark waits for it?"""

@@ -36,9 +36,10 @@ class Held:
         row = self.frame.agg(F.max(F.expr(f"unix_millis(value.{quote(times[0])})"))).first()
         return None if row is None else row[0]
 
-    def top(self, most: int) -> list[tuple[tuple[str, ...], int]]:
-        """The keys of which most records wait, and how many."""
-        keys = [F.col(f"key.{quote(name)}").cast("string") for name in _names(self.frame, "key")]
+    def top(self, most: int, width: int) -> list[tuple[tuple[str, ...], int]]:
+        """The keys of which most records wait, and how many. A key has `width` columns; what Spark keeps behind them is
+        its own."""
+        keys = [F.col(f"key.{quote(name)}").cast("string") for name in _names(self.frame, "key")[:width]]
         texts = F.array(*keys).alias("key")
         counted = self.frame.groupBy(texts).agg(F.count(F.lit(1)).alias("records"))
         rows = counted.orderBy(F.desc("records"), "key").limit(most).collect()

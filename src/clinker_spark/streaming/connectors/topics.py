@@ -36,6 +36,7 @@ class TopicSource:
             cluster=cluster,
             topic=config.topic,
             start=config.start,
+            first=str(options.folder / "first.json"),
             envelope=Envelope(
                 config.format, config.metadata.columns, config.options.delimiter, config.options.quote_char
             ),
@@ -48,7 +49,7 @@ class TopicSource:
         return open_topic(spark, self.feed, _constant(request))
 
     def again(
-        self, spark: SparkSession, request: ReadRequest, start: Position, end: Position
+        self, spark: SparkSession, request: ReadRequest, start: Position | None, end: Position
     ) -> tuple[Scan, tuple[SourceFile, ...]]:
         return read_topic(spark, self.feed, _constant(request), start, end)
 

@@ -61,14 +61,15 @@ def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[st
     spark = stream_session(session("local[*]", app_name="clinker state"), about["partitions"], 100)
     found = []
     for name in (name for name in about["shape"] if name != "join_format"):
-        joins = list(about["shape"][name]["state"])
+        joins = about["shape"][name]["state"]
+        width = min((len(join["keys"]) for join in joins.values()), default=0)
         folder = place.spark_of(name)
         sides = [
             {
-                "join": joins[-1 - side.operator] if side.operator < len(joins) else str(side.operator),
+                "join": next(iter(joins)) if len(joins) == 1 else f"operator {side.operator}",
                 "side": side.side,
                 "records": side.size(),
-                "top": [[list(key), count] for key, count in side.top(top)],
+                "top": [[list(key), count] for key, count in side.top(top, width)],
             }
             for side in (held(spark, folder) if joins else ())
         ]

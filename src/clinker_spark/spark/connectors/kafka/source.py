@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +39,9 @@ class Feed:
     cluster: Cluster
     topic: str
     start: str | Mapping[str, int]
+    first: str
+    """A file that keeps where the stream began: Spark asks again when it repeats the first batch, and `latest` would be
+    another place by then."""
     envelope: Envelope
     max_messages: int
     beats: str
@@ -71,7 +76,11 @@ class TopicReader(SourceReader):
         return {**self.__dict__, "_topic": None}
 
     def first(self) -> Position:
-        return self.topic.position(self.feed.start)
+        found = first_position(self.feed)
+        if found is None:
+            found = self.topic.position(self.feed.start)
+            _keep(self.feed.first, found)
+        return found
 
     def latest(self, start: Position) -> Position:
         return self.topic.latest(start, self.feed.max_messages, self.until)
@@ -86,6 +95,25 @@ class TopicReader(SourceReader):
         assert isinstance(part, MessagePartition)
         for messages in fetch(self.feed.cluster, self.feed.topic, part.wanted, TOGETHER):
             yield message_batch(self.plan, messages, 0)
+
+
+def first_position(feed: Feed) -> Position | None:
+    """Where the stream began; None if it did not yet."""
+    try:
+        with open(feed.first) as file:
+            found: Position = json.load(file)
+            return found
+    except FileNotFoundError:
+        return None
+
+
+def _keep(path: str, position: Position) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".new", "w") as file:
+        json.dump(position, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(path + ".new", path)
 
 
 def ranges(topic: Topic, start: Position, end: Position) -> list[Range]:
@@ -123,10 +151,13 @@ def open_topic(spark: SparkSession, feed: Feed, request: ReadRequest) -> Scan:
 
 
 def read_topic(
-    spark: SparkSession, feed: Feed, request: ReadRequest, start: Position, end: Position
+    spark: SparkSession, feed: Feed, request: ReadRequest, start: Position | None, end: Position
 ) -> tuple[Scan, tuple[SourceFile, ...]]:
-    """The records between two positions once more. A partition counts as a file, and an offset as a row of it."""
-    wanted = ranges(Topic(feed.cluster, feed.topic), start, end)
+    """The records between two positions once more, the first being None where the stream began. A partition counts as a
+    file, and an offset as a row of it."""
+    began = start or first_position(feed)
+    assert began is not None
+    wanted = ranges(Topic(feed.cluster, feed.topic), began, end)
     plan = message_plan(request, feed.envelope)
     partitions = sorted({each.partition for each in wanted})
     files = tuple(SourceFile(f"kafka:{feed.topic}/{number}", f"{feed.topic}/{number}") for number in partitions)
