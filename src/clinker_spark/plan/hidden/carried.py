@@ -266,6 +266,7 @@ BETWEEN_NODES = (
         (
             "plan.nodes.aggregate",
             "plan.nodes.combine",
+            "plan.nodes.output",
             "plan.passes.correlation",
             "report.explain_correlation",
             "runtime.rollback.evidence",

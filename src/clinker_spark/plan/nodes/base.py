@@ -172,6 +172,11 @@ class PlanNode:
         return self.narrow
 
     @property
+    def adds_up(self) -> bool:
+        """Is what it makes of a file the same, whatever other files the run reads?"""
+        return self.takes_each_alone
+
+    @property
     def can_fail(self) -> bool:
         """May a record fail at this node?"""
         return any(program.fallible for program in self.programs)
@@ -212,8 +217,6 @@ class PlanNode:
         """The most records that it may make."""
         return None
 
-    # ------------------------------------------------------------ memory
-
     @property
     def holder(self) -> Holder:
         """What it does with memory."""
@@ -231,7 +234,7 @@ class PlanNode:
         """Does it sort what it takes, given whether that lies in its order?"""
         return False
 
-    # ------------------------------------------------------------ what passes ask in the order of the plan
+    # ------------------------------------------------------------ what passes ask
 
     def in_order(self, before: Sequence[bool]) -> bool:
         """Do its records lie in their order, if those of its inputs do?"""
@@ -291,8 +294,6 @@ class PlanNode:
     def widens(self) -> bool:
         """May it add columns that no schema declares?"""
         return False
-
-    # ------------------------------------------------------------ what passes ask against the order of the plan
 
     def required(self, i: int, need: Required, *, in_order: bool) -> Required:
         """What it requires of an input, given what is required of itself, and whether that input lies in its order.

@@ -15,6 +15,7 @@ from clinker_spark.core.types import STRING, Kind
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
     BYTES_COLUMN,
@@ -37,6 +38,7 @@ from clinker_spark.spark.connectors.shapes import shape_of
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.rejects.collected import Held
 from clinker_spark.spark.rejects.withheld import with_held
+from clinker_spark.spark.render.folder_names import folder_failures, folder_text
 from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
 
 if TYPE_CHECKING:
@@ -69,13 +71,14 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     stream = with_held(builder, node, stream)
     columns = output_columns(builder, node, stream)
     rendering = None if node.config.type == "parquet" else _writable(render(node.config, columns, node.declared))
-    if rendering is not None:
-        stream = _refused(builder, node, stream, rendering.error)
+    folders = [column for column in columns if column.name in node.partition_by]
+    stream = _refused(builder, node, stream, rendering.error if rendering is not None else _unwritable_folders(folders))
     split = node.config.split
     key = _key(node) if split is not None or node.per_file else None
     keyed = key is not None
     if rendering is None:
-        columns_sql = [F.expr(c.sql).alias(c.name) for c in columns]
+        inner = [F.expr(folder_text(c)).alias(c.name) for name in node.partition_by for c in folders if c.name == name]
+        columns_sql = [*(F.expr(c.sql).alias(c.name) for c in columns if c not in folders), *inner]
         columns_sql += [F.expr(key).alias(FILE_KEY_COLUMN)] if keyed and key is not None else []
         if split is not None and split.max_bytes is not None:
             columns_sql.append(F.expr(" + ".join(_bytes(c) for c in columns)).alias(BYTES_COLUMN))
@@ -83,6 +86,12 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         line = f"concat({key}, {sql_string(KEY_SEPARATOR)}, {rendering.line})" if keyed else rendering.line
         columns_sql = [F.expr(line).alias(LINE_COLUMN)]
     return Prepared(node, _finish(builder, node, stream, columns_sql), rendering, keyed)
+
+
+def _unwritable_folders(columns: list[OutColumn]) -> str | None:
+    """SQL for the error of a record whose values cannot be folders."""
+    failures = [failure for column in columns for failure in folder_failures(column)]
+    return first_error(failures) if failures else None
 
 
 def plain_rendering(node: OutputPlan) -> Rendering | None:
@@ -129,10 +138,12 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     frame = builder.metrics.count(node.name, frame, **metrics)
     if GOOD_COLUMN in flags:
         frame = frame.where(not_failed(builder.asked.strict, f"({quote(GOOD_COLUMN)} IS NULL)"))
-    if order:
+    if order or node.partition_by:
         items = {f"{SORT_PREFIX}{i}": item for i, item in enumerate(node.config.sort_order)}
+        # By the folders themselves, and not by copies of them: then Spark sees that it need not sort to write them.
+        folders = [F.col(quote(name)) for name in node.partition_by]
         frame = frame.orderBy(
-            *[direction(items[name], name) if name in items else F.col(quote(name)) for name in order]
+            *folders, *[direction(items[name], name) if name in items else F.col(quote(name)) for name in order]
         )
     return frame.select(*[F.col(quote(name)) for name in kept])
 
@@ -140,7 +151,8 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
 def _sort_keys(node: OutputPlan, stream: Stream) -> dict[str, Column]:
     """The columns to sort by, in their order; none when records lie as they should."""
     sorting = node.config.sort_order
-    by_arrival = bool(sorting) or (node.config.order == "source" and not stream.in_place)
+    moved = bool(node.partition_by) or not stream.in_place
+    by_arrival = bool(sorting) or (node.config.order == "source" and moved)
     keys = [item.field for item in sorting] + ([ARRIVAL_COLUMN] if by_arrival else [])
     found = {f"{SORT_PREFIX}{i}": F.col(quote(name)) for i, name in enumerate(keys)}
     # The records of one input file must come together to be written to one file.
@@ -268,7 +280,7 @@ def write_parts(prepared: Prepared, folder: str) -> None:
     node = prepared.node
     if prepared.rendering is None:
         codec = node.config.options.compression
-        part_writer(prepared.frame, folder).option("compression", codec).parquet(folder)
+        part_writer(prepared.frame, folder).option("compression", codec).partitionBy(*node.partition_by).parquet(folder)
         return
     part_writer(prepared.frame, folder).option("lineSep", separator(prepared)).text(folder)
 
