@@ -181,10 +181,12 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     workspace.Group: (),
     workspace.Resource: (),
     workspace.Catalog: ("config/workspace.py: rules_folder: *.catalog",),
-    workspace.Spark: ("cli/clinker/actions/run_session.py: *: spark",),
+    workspace.Spark: ("cli/clinker/actions/session_settings.py: *: *spark",),
+    workspace.Session: ("cli/warm/start.py: *: *.session",),
     workspace.WorkspaceConfig: (
         "runtime/staging/settings.py: *: *.config",
-        "cli/clinker/actions/run_session.py: *: *.config",
+        "cli/clinker/actions/session_settings.py: *: *.config",
+        "cli/warm/start.py: *: *.config",
         "config/workspace.py: rules_folder: *.config",
     ),
 }

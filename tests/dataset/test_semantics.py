@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.selection import Query
 from clinker_spark.runtime.dataset import writer
 from clinker_spark.runtime.dataset.imports import compact
@@ -155,6 +155,19 @@ def test_origin_times_row_ids_and_all_values(dataset: Dataset) -> None:
     assert [(r["/a:v"], r["/a:v@row_id"]) for r in rows] == [([100], [0]), ([300, 301], [1, 2]), ([300, 301], [1, 2])]
 
 
+def test_a_single_value_and_an_empty_list_stay_what_they_are(tmp_path: Path) -> None:
+    events = [
+        Event("s", "/b", {"frame": 20}, {"v": 1}),
+        Event("s", "/b", {"frame": 40}, {"v": 2.5}),
+        Event("s", "/b", {"frame": 50}, {"v": []}),
+        Event("s", "/b", {"frame": 60}, {"v": [3]}),
+        Event("s", "/a", {"frame": 70}, {"v": "x"}),
+    ]
+    found = recorded(tmp_path, events, ("frame",))
+    assert [row["/b:v"] for row in rows_of(found, Query("frame", fill=True))] == [1, 2.5, [], [3], [3]]
+    assert [row["/b:v"] for row in rows_of(found, Query("frame", all_values=True))] == [[1], [2.5], [[]], [[3]], None]
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -187,7 +200,7 @@ events = st.builds(
         st.fixed_dictionaries({"other": times}),
         st.just({}),
     ),
-    st.fixed_dictionaries({"v": values}, optional={"w": values, "list": lists}),
+    st.fixed_dictionaries({"v": values}, optional={"w": values, "list": lists, "both": st.one_of(values, lists)}),
 )
 
 

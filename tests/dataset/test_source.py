@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from clinker_spark.cli.clinker.main import clinker
+from clinker_spark.config.model.schema import Column
 from clinker_spark.core.errors import ClinkerError
+from clinker_spark.spark.scan.dataset.source import pruned
+from clinker_spark.spark.scan.request import ReadRequest
 from tests.dataset.model import recorded
 from tests.dataset.test_semantics import INDEXES, RECORDING
 from tests.support.workbench import Workbench
@@ -85,3 +89,13 @@ def test_explain_says_where_python_is(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(pipeline())
     shown = CliRunner().invoke(clinker, ["run", str(tmp_path / "p.yaml"), "--explain"], catch_exceptions=False).output
     assert "rows of a dataset are assembled by Python" in shown and "source:dataset" in shown
+
+
+def test_columns_that_nobody_reads_are_not_fetched() -> None:
+    """Unless their values could be wrong, or dead letters show them."""
+    columns = tuple(
+        Column(name=name, type=kind) for name, kind in (("a", "int"), ("b", "nullable(int)"), ("c", "nullable(int)"))
+    )
+    request = ReadRequest("robots", (), columns, None, wanted=frozenset({"c"}))
+    assert [column.name for column in pruned(request).columns] == ["a", "c"]
+    assert pruned(replace(request, record=True)).columns == columns

@@ -19,7 +19,7 @@ import pyarrow as pa
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.dataset import indexes
 from clinker_spark.dataset.errors import DatasetError
-from clinker_spark.dataset.manifest import Chunk, Dataset
+from clinker_spark.dataset.files.manifest import Chunk, Dataset
 
 SEGMENT = "segment"
 ORIGIN, ROW = "@origin_time", "@row_id"

@@ -29,6 +29,7 @@ from clinker_spark.plan.columns import (
     FROM_COLUMN,
     GROUP_PREFIX,
     HELD_COLUMN,
+    LEFT_OUT_COLUMN,
     LETTER_COLUMN,
     LETTER_TYPE,
     LINE_COLUMN,
@@ -263,7 +264,7 @@ BETWEEN_NODES = (
         "the number of the group that a relaxed aggregate made the record of",
         "BIGINT",
         ("plan.nodes.aggregate",),
-        ("plan.bind.aggregate", "plan.facts", "plan.passes.correlation", "runtime.rollback.groups"),
+        ("plan.bind.aggregate", "plan.facts", "plan.passes.correlation"),
     ),
     HiddenColumn(
         GROUP_PREFIX,
@@ -271,7 +272,6 @@ BETWEEN_NODES = (
         "STRING",
         ("spark.operators.aggregate",),
         (
-            "runtime.rollback.groups",
             "spark.operators.aggregate",
             "spark.rejects.correlated",
             "spark.rejects.letters",
@@ -283,6 +283,13 @@ BETWEEN_NODES = (
         "the position of the source that a record was read from, when groups of records are withheld",
         "INT",
         ("spark.operators.source",),
+        ("spark.rejects.withheld",),
+    ),
+    HiddenColumn(
+        LEFT_OUT_COLUMN,
+        "true for a record that relaxed totals leave out, with `retraction_scope: group`, else null",
+        "BOOLEAN",
+        ("spark.rejects.withheld",),
         ("spark.rejects.withheld",),
     ),
     HiddenColumn(

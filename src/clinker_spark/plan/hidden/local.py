@@ -17,7 +17,6 @@ from clinker_spark.plan.columns import (
     ID_COLUMN,
     JOIN_PREFIX,
     KEPT_COLUMN,
-    LEFT_OUT_COLUMN,
     LOG_COLUMN,
     LOOKUP_KEY_PREFIX,
     LOST_COLUMN,
@@ -161,8 +160,13 @@ INSIDE_NODES = (
     within(WITHHELD_COLUMN, "true for a record that is withheld, else null", "BOOLEAN", "spark.operators.output"),
     within(SORT_FILE_COLUMN, "`$document` of a line, to sort it by", "BIGINT", "spark.operators.output"),
     within(SORT_PREFIX, "a value of the record of a line, to sort it by", "any", "spark.operators.output"),
-    within(LEFT_OUT_COLUMN, "true for a record that a total leaves out", "BOOLEAN", "spark.rejects.withheld"),
-    within(ID_COLUMN, "a group of an aggregate, as in `$group.`", "STRING", "spark.rejects.correlated"),
+    HiddenColumn(
+        ID_COLUMN,
+        "a group of an aggregate, as in `$group.`",
+        "STRING",
+        ("spark.operators.aggregate", "spark.rejects.correlated"),
+        ("spark.operators.aggregate", "spark.rejects.correlated"),
+    ),
     within(FAMILY_COLUMN, "the first of the sources that share a key", "INT", "spark.rejects.correlated"),
 )
 

@@ -18,6 +18,8 @@ import psutil
 
 EVERY = 0.5
 """Seconds between two samples."""
+root: int | None = None
+"""The process whose children the JVM and the workers are, if that is not this one."""
 MOST_SAMPLES = 600
 """When there are more, every second one is left out: a long run has as many as a short one."""
 
@@ -89,9 +91,12 @@ class MemorySampler:
 def take_sample(at: float) -> Sample:
     """What all processes of this run have now."""
     here = psutil.Process()
+    above = here if root is None else psutil.Process(root)
     jvm = workers = 0
-    for child in here.children(recursive=True):
+    for child in above.children(recursive=True):
         with contextlib.suppress(psutil.Error, OSError):  # it ended meanwhile
+            if child.pid == here.pid:
+                continue
             if child.name().startswith("java"):
                 jvm += child.memory_info().rss
             else:

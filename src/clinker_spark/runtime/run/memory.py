@@ -6,10 +6,12 @@ Python workers and overhead are part of it.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
@@ -37,6 +39,11 @@ class SessionMemory:
     master: str
     conf: dict[str, str] = field(default_factory=dict)
     java_options: str = ""
+
+
+def settings_key(settings: SessionMemory) -> str:
+    """A short name for sessions that are started in the same way."""
+    return hashlib.sha256(json.dumps(asdict(settings), sort_keys=True).encode()).hexdigest()[:8]
 
 
 def session_memory(plan: Plan, master: str | None, conf: Mapping[str, str]) -> SessionMemory:

@@ -82,6 +82,15 @@ class Find:
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """The numbers of the groups of an aggregate, by the texts of their keys."""
+
+    count: int
+    known: Mapping[str, int] | DataFrame
+    """While they are few, or the columns `id` and `number`."""
+
+
+@dataclass(frozen=True)
 class Retraction:
     """What a pass does without, because of failures that earlier ones found."""
 
@@ -95,7 +104,7 @@ class Retraction:
     """Those that relaxed totals are made without, each within its source."""
     broadcastable: bool = True
     """Are they all few enough to be held by every task?"""
-    numbers: Mapping[str, DataFrame] = field(default_factory=dict)
+    numbers: Mapping[str, Numbers] = field(default_factory=dict)
     """By relaxed aggregate: the numbers that its groups had at first."""
 
 

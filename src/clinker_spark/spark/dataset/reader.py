@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.selection import Query
-from clinker_spark.spark.dataset.partitions import Partitions
+from clinker_spark.spark.dataset.partitions import Partitions, sql_fields
 from clinker_spark.spark.scan.record_source import parallelism_of
 from clinker_spark.spark.scan.scans import scan
 from clinker_spark.spark.session.sessions import session
@@ -69,8 +69,7 @@ class DatasetFrames:
             all_values,
         )
         partitions = Partitions.of(self.dataset, asked, parallelism_of(used))
-        fields = [(field.name, field.dataType.simpleString()) for field in partitions.spark_schema.fields]
-        frame, _ = scan(used, len(partitions.groups), fields, partitions.read)
+        frame, _ = scan(used, len(partitions.groups), sql_fields(partitions.spark_schema), partitions.read)
         return frame
 
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
     DOCUMENT_COLUMN,
     GROUP_PREFIX,
+    ID_COLUMN,
     LETTER_COLUMN,
     LETTER_TYPE,
     ORIGIN_COLUMN,
@@ -88,13 +90,23 @@ def _traced(rows: DataFrame) -> Column:
 
 
 def _numbered(builder: Builder, node: AggregatePlan, groups: DataFrame, index: str) -> DataFrame:
-    """Groups with their number in order of appearance. It stays what it was before records were retracted."""
+    """Groups with their number in order of appearance. It stays what it was before records were retracted; those that
+    there were not then come after them."""
     known = builder.asked.retraction.numbers.get(node.name)
+    number = F.row_number().over(Window.orderBy(quote(ARRIVAL_COLUMN))).cast("long") - 1
+    group = f"ltrim('{UNTRACED}', {quote(GROUP_PREFIX + node.name)})"
     if known is None:
-        number = F.row_number().over(Window.orderBy(quote(ARRIVAL_COLUMN))).cast("long") - 1
-        return groups.withColumn(index, number)
-    name = f"{GROUP_PREFIX}{node.name}"
-    return groups.join(known.withColumnsRenamed({"id": name, "number": index}), name, "left")
+        groups = groups.withColumn(index, number)
+        if builder.traces:
+            builder.rejects.numbers[node.name] = groups.selectExpr(f"{group} AS id", f"{quote(index)} AS number")
+        return groups
+    if isinstance(known.known, DataFrame):
+        before = known.known.withColumnsRenamed({"id": ID_COLUMN, "number": index})
+        groups = groups.join(before, F.expr(group) == F.col(ID_COLUMN), "left").drop(ID_COLUMN)
+    else:
+        pairs = ", ".join(f"{sql_string(text)}, {n}L" for text, n in known.known.items())
+        groups = groups.withColumn(index, F.expr(f"try_element_at(CAST(map({pairs}) AS MAP<STRING, BIGINT>), {group})"))
+    return groups.withColumn(index, F.coalesce(F.col(quote(index)), number + known.count))
 
 
 def _letter(node: AggregatePlan) -> Column:

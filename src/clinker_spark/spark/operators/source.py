@@ -38,6 +38,7 @@ from clinker_spark.spark.build.stream import DOCUMENT_BITS, Stream
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.time_windows import event_time
 from clinker_spark.spark.rejects.dirty_groups import key_text
+from clinker_spark.spark.rejects.withheld import with_left_out
 from clinker_spark.spark.scan.formats import read
 from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
 from clinker_spark.spark.scan.request import CsvExtras, Readers, ReadRequest, Scan, SourceFile
@@ -81,7 +82,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         flow=_flow(builder, node, removed=removed is not None, chosen=chosen is not None),
         pushes=not scan.in_python and not scan.fallible,
     )
-    return builder.mark(node, stream)
+    return builder.mark(node, with_left_out(builder, node, stream))
 
 
 def _unread(builder: Builder, node: SourcePlan) -> dict[str, str]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -69,6 +71,8 @@ def _local() -> dict[str, str]:
     # Spark's 200 partitions are meant for clusters: on one machine each is a task that costs more than its work.
     cores = os.cpu_count() or 1
     settings = {**_LOCAL, "spark.sql.shuffle.partitions": str(max(8, 4 * cores))}
+    # Spark makes this folder when it looks for a table, if need be: not beside the files of whoever asks for one.
+    settings["spark.sql.warehouse.dir"] = str(Path(tempfile.gettempdir()) / f"clinker-tables-{os.getuid()}")
     if os.environ.get("PYSPARK_PYTHON") == sys.executable:  # another Python may not even have our package
         settings["spark.python.daemon.module"] = _DAEMON
     return settings

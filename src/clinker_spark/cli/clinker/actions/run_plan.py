@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from clinker_spark.cli.clinker.actions.planning import plan_of, show_warnings
+from clinker_spark.cli.warm.fitting import wanted
+from clinker_spark.cli.warm.start import handed_over
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.report.explain import explain
@@ -22,6 +24,9 @@ from clinker_spark.runtime.staging.checks import check_staging
 
 def run(pipeline: str, options: dict[str, Any]) -> int:
     """Run a pipeline, as far as the options ask for it."""
+    code = handed_over(pipeline, lambda: wanted({"pipeline": pipeline, **options}))
+    if code is not None:
+        return code
     plan = None if options["machine"] else plan_of(pipeline, options)  # events tell of planning, too
     if plan is not None and options["explain"] is not None:
         folder = Path(options["base_dir"] or plan.file.folder)

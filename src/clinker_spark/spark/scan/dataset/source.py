@@ -7,15 +7,17 @@ number, which Parquet files say themselves: where exact numbers are asked for, o
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from clinker_spark.dataset.manifest import Dataset
-from clinker_spark.dataset.selection import Query, layout_of
-from clinker_spark.spark.dataset.partitions import Partitions
+from clinker_spark.dataset.files.manifest import Dataset
+from clinker_spark.dataset.selection import SEGMENT, Query, layout_of
+from clinker_spark.plan.nodes.source import checked_in_parquet
+from clinker_spark.spark.dataset.partitions import Partitions, spark_schema, sql_fields
 from clinker_spark.spark.scan.csv.header import file_name
 from clinker_spark.spark.scan.parquet.columns import PartFile, column_problem, projection, resolve
 from clinker_spark.spark.scan.parquet.source import Part, check_parts, undeclared
@@ -34,25 +36,25 @@ def read_dataset(spark: SparkSession, request: ReadRequest) -> Scan:
     [file] = request.files
     dataset = Dataset.open(file.origin.removesuffix("/dataset.json"))
     asked: Query = request.options.query()
-    known = layout_of(dataset, asked).schema.names
-    names = [file_name(column) for column in request.columns]
+    whole = layout_of(dataset, asked)
+    check_parts(request, [Part(0, file.path, spark_schema(whole), None)])
+    declared = {file_name(column) for column in request.columns}
+    request = pruned(request)
     widens = request.conventions.on_unmapped == "auto_widen"
-    if not widens and request.conventions.on_unmapped != "reject":
+    if not widens:
         # A name may lead into a struct with dots: then the column is its beginning.
+        known, names = whole.schema.names, [file_name(column) for column in request.columns]
         heads = {name if name in known else name.split(".")[0] for name in names}
-        asked = request.options.query(columns=tuple(name for name in known if name in heads) or tuple(known[:1]))
+        asked = request.options.query(columns=tuple(name for name in known if name in heads) or (SEGMENT,))
     exact = request.positions or request.limit is not None
     partitions = Partitions.of(dataset, asked, 1 if exact else min(parallelism_of(spark), 100))
     schema = partitions.spark_schema
-    part = Part(0, file.path, schema, None)
-    check_parts(request, [part])
-    widened = tuple(undeclared(schema, set(names))) if widens else ()
+    widened = tuple(undeclared(schema, declared)) if widens else ()
     fallible = any(column_problem(c, resolve(schema, file_name(c))) is not None for c in request.columns)
-    fields = [(field.name, field.dataType.simpleString()) for field in schema.fields]
     frame, here = scan(
         spark,
         len(partitions.groups),
-        [*fields, (_METADATA, "STRUCT<row_index: BIGINT>")],
+        [*sql_fields(schema), (_METADATA, "STRUCT<row_index: BIGINT>")],
         lambda number: _numbered(partitions, number, request.limit),
         progress=request.readers.progress,
         meter=request.readers.meter,
@@ -68,6 +70,14 @@ def read_dataset(spark: SparkSession, request: ReadRequest) -> Scan:
         row_offsets=(0,) if request.positions else (),
         splits=len(partitions.groups),
     )
+
+
+def pruned(request: ReadRequest) -> ReadRequest:
+    """Columns that nobody reads, and in which nothing can be wrong, are not even fetched."""
+    if request.record:
+        return request
+    read = {column.name for column in request.selected}
+    return replace(request, columns=tuple(c for c in request.columns if c.name in read or checked_in_parquet(c)))
 
 
 def _numbered(partitions: Partitions, number: int, limit: int | None) -> Iterator[pa.RecordBatch]:

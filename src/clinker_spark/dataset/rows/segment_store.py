@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from clinker_spark.core.diagnostics import Diagnostic, Severity
-from clinker_spark.dataset.assemble import Filled, assemble, union_of_times
-from clinker_spark.dataset.budget import PipelineBudget
 from clinker_spark.dataset.errors import DatasetDamaged
-from clinker_spark.dataset.horizon import EVERYTHING, Expected
+from clinker_spark.dataset.flow.budget import PipelineBudget
 from clinker_spark.dataset.indexes import FIRST
-from clinker_spark.dataset.pieces import Loaded, Piece, joined, others_of
+from clinker_spark.dataset.rows.assemble import Filled, Window
+from clinker_spark.dataset.rows.horizon import EVERYTHING, Expected
+from clinker_spark.dataset.rows.pieces import Joins, Loaded, Moments, Piece, after
 from clinker_spark.dataset.selection import Layout, Part
 
 
@@ -130,51 +130,47 @@ class SegmentStore:
 
     def _pass(self, until: int) -> None:
         """Values from before the part: only the newest can be asked for."""
+        joins, kept = Joins(all_values=self.layout.all_values), _Kept()
         for track in self.tracks:
             taken = track.taken_until(until)
             if taken and self.layout.fill:
-                self._keep_newest(track, joined(taken, all_values=self.layout.all_values))
+                track.newest = kept.newest_of(joins.joined(taken))
         self.processed_through = until
 
     def _window(self, horizon: int) -> Iterator[pa.RecordBatch]:
         low = max(self.processed_through + 1, self.part.low)
+        joins, kept = Joins(all_values=self.layout.all_values), _Kept()
         filled = []
-        newest: list[tuple[Track, Piece]] = []
         for track in self.tracks:
             taken = track.taken_until(horizon)
-            piece = joined(taken, all_values=self.layout.all_values) if taken else None
-            if piece is not None and self.layout.fill:
-                newest.append((track, piece))
-            filled.append(self._filled(track, piece))
-        if self.part.values is None:
-            times = union_of_times(filled, low)
-        else:
+            column = self._filled(track, taken, joins)
+            filled.append(column)
+            # A consumer may stop at any batch: what later windows need is kept before the first one.
+            if taken and self.layout.fill and column.piece is not None and not column.static:
+                track.newest = kept.newest_of(column.piece)
+        times = None
+        if self.part.values is not None:
             given = self.part.values
             times = given[np.searchsorted(given, low) : np.searchsorted(given, horizon, "right")]
-        # A consumer may stop at any batch: what later windows need is kept before the first one.
-        for track, piece in newest:
-            self._keep_newest(track, piece)
-        yield from assemble(self.layout, self.part.segment, times, filled, self.batch_rows)
+        yield from Window(self.layout, self.part.segment, filled, times).batches(self.batch_rows)
 
-    def _filled(self, track: Track, piece: Piece | None) -> Filled:
+    def _filled(self, track: Track, taken: list[Piece], joins: Joins) -> Filled:
         if track.static:
-            return Filled(joined(track.static, all_values=self.layout.all_values), static=True)
+            return Filled(joins.joined(track.static), static=True)
         if track.newest is None:
-            return Filled(piece)
-        if piece is None:
+            return Filled(joins.joined(taken) if taken else None)
+        if not taken:
             return Filled(track.newest, carried=1)
-        return Filled(_after(track.newest, piece), carried=1)
-
-    def _keep_newest(self, track: Track, piece: Piece) -> None:
-        last = len(piece) - 1
-        values = None if piece.values is None else piece.values.take(pa.array([last]))
-        others = {name: numbers[last:].copy() for name, numbers in piece.others.items()}
-        track.newest = Piece(piece.times[last:].copy(), piece.ids[last:].copy(), values, others)
+        if self.layout.all_values:  # the newest is a list already
+            return Filled(after(track.newest, joins.joined(taken)), carried=1)
+        return Filled(joins.joined([track.newest, *taken]), carried=1)
 
     def _static_row(self) -> Iterator[pa.RecordBatch]:
-        filled = [self._filled(track, None) for track in self.tracks]
+        joins = Joins(all_values=self.layout.all_values)
+        filled = [self._filled(track, [], joins) for track in self.tracks]
         if any(track.static for track in self.tracks):
-            yield from assemble(self.layout, self.part.segment, np.zeros(1, dtype=np.int64), filled, self.batch_rows)
+            once = np.zeros(1, dtype=np.int64)
+            yield from Window(self.layout, self.part.segment, filled, once).batches(self.batch_rows)
 
     # ------------------------------------------------------------ memory
 
@@ -199,15 +195,15 @@ class SegmentStore:
             self.budget.release(held)
 
 
-def _after(newest: Piece, piece: Piece) -> Piece:
-    """One value, and those after it. Without a list: times, ids and values in the order they have."""
-    values = None
-    if piece.values is not None and newest.values is not None:
-        values = pa.concat_arrays([newest.values, piece.values])
-    names = {*newest.others, *piece.others}
-    return Piece(
-        np.concatenate([newest.times, piece.times]),
-        np.concatenate([newest.ids, piece.ids]),
-        values,
-        {name: np.concatenate([others_of(newest, name), others_of(piece, name)]) for name in names},
-    )
+class _Kept:
+    """Copies of the newest values of columns: their chunks can go. Columns that share moments go on doing so."""
+
+    def __init__(self) -> None:
+        self._moments: dict[int, tuple[Moments, Moments]] = {}
+
+    def newest_of(self, piece: Piece) -> Piece:
+        whole = piece.moments
+        if id(whole) not in self._moments:
+            self._moments[id(whole)] = whole, whole.last()
+        values = None if piece.values is None else piece.values.take(pa.array([len(piece) - 1]))
+        return Piece(self._moments[id(whole)][1], values)

@@ -19,7 +19,7 @@ from blake3 import blake3
 
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.dataset.errors import DatasetDamaged, DatasetError
-from clinker_spark.dataset.store import Store, open_store
+from clinker_spark.dataset.files.store import Store, open_store
 
 CATALOGUE = "dataset.json"
 MANIFESTS, PACKS = "manifests", "packs"
@@ -243,7 +243,7 @@ def encode_manifest(segment: str, chunks: Iterable[Chunk]) -> bytes:
     return f'{{"segment": {json.dumps(segment, ensure_ascii=False)}, "chunks": [\n{rows}\n]}}\n'.encode()
 
 
-def checksum(content: bytes) -> str:
+def checksum(content: bytes | memoryview) -> str:
     found: str = blake3(content).hexdigest(length=16)
     return found
 

@@ -7,15 +7,15 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clinker_spark.dataset.budget import PipelineBudget
-from clinker_spark.dataset.channel import Channel, Closed
-from clinker_spark.dataset.chunk_bytes import check
 from clinker_spark.dataset.constants import FETCH_TARGET_BYTES, MAX_CONCURRENT_SEGMENTS
 from clinker_spark.dataset.errors import DatasetDamaged
-from clinker_spark.dataset.pieces import Loaded, load
+from clinker_spark.dataset.files.chunk_bytes import check
+from clinker_spark.dataset.files.store import Store
+from clinker_spark.dataset.flow.budget import PipelineBudget
+from clinker_spark.dataset.flow.channel import Channel, Closed
+from clinker_spark.dataset.flow.worker import Message
+from clinker_spark.dataset.rows.pieces import Loaded, load
 from clinker_spark.dataset.selection import ChunkNeed, Layout, Part
-from clinker_spark.dataset.store import Store
-from clinker_spark.dataset.worker import Message
 
 LOCAL_FETCHES, REMOTE_FETCHES = 2, 8
 """Fetches at one time: more than the cores help only where most of the time is waiting."""
@@ -76,8 +76,8 @@ def fetch(store: Store, layout: Layout, needs: Iterable[tuple[int, ChunkNeed]]) 
     return tuple((number, load(content, need, layout)) for (number, need), content in zip(asked, contents, strict=True))
 
 
-def _read(store: Store, needs: list[ChunkNeed]) -> list[bytes]:
-    found: dict[int, bytes] = {}
+def _read(store: Store, needs: list[ChunkNeed]) -> list[memoryview]:
+    found: dict[int, memoryview] = {}
     order = sorted(range(len(needs)), key=lambda i: (needs[i].chunk.pack, needs[i].chunk.offset))
     runs: list[list[int]] = []
     for i in order:
@@ -101,10 +101,10 @@ def _read(store: Store, needs: list[ChunkNeed]) -> list[bytes]:
     return [found[i] for i in range(len(needs))]
 
 
-def _checked(store: Store, needs: list[ChunkNeed], start: int, stop: int) -> list[bytes]:
+def _checked(store: Store, needs: list[ChunkNeed], start: int, stop: int) -> list[memoryview]:
     pack = needs[0].chunk.pack
     for again in (store.remote, False):  # what came over a network damaged may come whole the second time
-        content = store.read(pack, start, stop - start)
+        content = memoryview(store.read(pack, start, stop - start))
         pieces = [content[n.chunk.offset - start : n.chunk.offset - start + n.chunk.length] for n in needs]
         try:
             for piece, need in zip(pieces, needs, strict=True):

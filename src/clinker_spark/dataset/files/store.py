@@ -87,6 +87,7 @@ class Retries:
             except FileNotFoundError:
                 raise
             except urllib.error.HTTPError as error:
+                error.close()  # it is an answer, too, and holds its connection
                 if error.code in _GONE:
                     raise DatasetDamaged("E855", f"cannot read {what}: the server answers {error.code}") from None
                 last = error
@@ -123,6 +124,7 @@ class HttpStore:
                 part = answer.status == 206
         except urllib.error.HTTPError as error:
             if error.code == 404:
+                error.close()
                 raise FileNotFoundError(f"'{url}' is not there") from None
             raise
         if length is not None and not part:  # a server that gives the whole file

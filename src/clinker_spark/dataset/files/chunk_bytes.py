@@ -11,10 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.dataset.errors import DatasetDamaged
-from clinker_spark.dataset.manifest import Chunk, Component, checksum
+from clinker_spark.dataset.files.manifest import Chunk, Component, checksum
 
 _INDEX, _COMPONENT, _ROW = "i:", "c:", "r"
 _WRITE = pa.ipc.IpcWriteOptions(compression="lz4")
+
+Ids = np.ndarray | range
+"""Row ids. Those that follow each other are a range, which takes no memory."""
+
+
+def id_array(ids: Ids) -> np.ndarray:
+    return np.arange(ids.start, ids.stop, dtype=np.int64) if isinstance(ids, range) else ids
 
 
 @dataclass(frozen=True)
@@ -22,24 +29,30 @@ class Rows:
     """Rows of one entity of one segment with the same indexes, before they are a chunk."""
 
     entity: str
-    ids: np.ndarray
+    ids: Ids
     indexes: Mapping[str, np.ndarray]
     components: Mapping[str, pa.Array]
 
     def sorted_by(self, index: str | None) -> Rows:
         """In the order of an index, and of their ids within one time."""
-        if index is None:
-            order = None if _ascending(self.ids) else np.argsort(self.ids, kind="stable")
-        else:
-            times = self.indexes[index]
-            order = None if _in_order(self.ids, times) else np.lexsort((self.ids, times))
+        order = self._order(index)
         return self if order is None else self.take(order)
+
+    def _order(self, index: str | None) -> np.ndarray | None:
+        if isinstance(self.ids, range):
+            if index is None or _never_falls(times := self.indexes[index]):
+                return None
+            return np.argsort(times, kind="stable")
+        if index is None:
+            return None if _ascending(self.ids) else np.argsort(self.ids, kind="stable")
+        times = self.indexes[index]
+        return None if _in_order(self.ids, times) else np.lexsort((self.ids, times))
 
     def take(self, order: np.ndarray) -> Rows:
         picked = pa.array(order)
         return Rows(
             self.entity,
-            self.ids[order],
+            id_array(self.ids)[order],
             {name: numbers[order] for name, numbers in self.indexes.items()},
             {name: values.take(picked) for name, values in self.components.items()},
         )
@@ -53,6 +66,10 @@ class Rows:
         )
 
 
+def _never_falls(numbers: np.ndarray) -> bool:
+    return bool((numbers[1:] >= numbers[:-1]).all())
+
+
 def _ascending(numbers: np.ndarray) -> bool:
     return bool((numbers[1:] > numbers[:-1]).all())
 
@@ -64,12 +81,13 @@ def _in_order(ids: np.ndarray, times: np.ndarray) -> bool:
 
 def encode(rows: Rows, pack: str, offset: int, sorted_by: str | None) -> tuple[bytes, Chunk]:
     """The bytes of a chunk at a place in a pack, and what the manifest says about them."""
-    count = len(rows.ids)
-    first = int(rows.ids[0])
-    running = int(rows.ids[-1]) - first == count - 1 and _ascending(rows.ids)
+    ids = id_array(rows.ids)
+    count = len(ids)
+    first = int(ids[0])
+    running = int(ids[-1]) - first == count - 1 and _ascending(ids)
     columns: dict[str, pa.Array] = {_INDEX + name: pa.array(n, pa.int64()) for name, n in rows.indexes.items()}
     if not running:
-        columns[_ROW] = pa.array(rows.ids, pa.int64())
+        columns[_ROW] = pa.array(ids, pa.int64())
     index_size = sum(column.nbytes for column in columns.values())
     components: dict[str, Component] = {}
     for name, values in rows.components.items():
@@ -98,20 +116,22 @@ def encode(rows: Rows, pack: str, offset: int, sorted_by: str | None) -> tuple[b
         components,
         sorted_by,
         first if running else None,
-        int(rows.ids.max()),
+        int(ids.max()),
         index_size,
     )
     return content, chunk
 
 
-def check(content: bytes, chunk: Chunk) -> None:
+def check(content: bytes | memoryview, chunk: Chunk) -> None:
     """Raises DatasetDamaged when the bytes are not those of the chunk."""
     if len(content) != chunk.length or checksum(content) != chunk.checksum:
         message = f"a chunk of '{chunk.entity}' in '{chunk.pack}' (at byte {chunk.offset}) does not have its checksum"
         raise DatasetDamaged("E851", message, "restore the file from a copy, or import the events again")
 
 
-def decode(content: bytes, chunk: Chunk, components: Mapping[str, Any], indexes: tuple[str, ...] | None = None) -> Rows:
+def decode(
+    content: bytes | memoryview, chunk: Chunk, components: Mapping[str, Any], indexes: tuple[str, ...] | None = None
+) -> Rows:
     """The rows of a chunk with some of its components and indexes (all, if none are named): other columns are not even
     decompressed."""
     buffer = pa.py_buffer(content)
@@ -127,7 +147,7 @@ def decode(content: bytes, chunk: Chunk, components: Mapping[str, Any], indexes:
     batch = pa.ipc.open_stream(buffer, options=options).read_next_batch()
     numbers: dict[str, np.ndarray] = {}
     values: dict[str, pa.Array] = {}
-    ids: np.ndarray | None = None
+    ids: Ids | None = None
     for name in batch.schema.names:
         if name == _ROW:
             ids = batch.column(name).to_numpy()
@@ -137,5 +157,5 @@ def decode(content: bytes, chunk: Chunk, components: Mapping[str, Any], indexes:
             values[name[len(_COMPONENT) :]] = batch.column(name)
     if ids is None:
         first = chunk.first_row or 0
-        ids = np.arange(first, first + chunk.rows, dtype=np.int64)
+        ids = range(first, first + batch.num_rows)
     return Rows(chunk.entity, ids, numbers, values)

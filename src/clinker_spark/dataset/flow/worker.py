@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from clinker_spark.core.diagnostics import Diagnostic, Severity
-from clinker_spark.dataset.budget import PipelineBudget, Reservation
 from clinker_spark.dataset.constants import FLUSH_BATCH_ROWS
-from clinker_spark.dataset.pieces import Loaded
-from clinker_spark.dataset.segment_store import SegmentStore
+from clinker_spark.dataset.flow.budget import PipelineBudget, Reservation
+from clinker_spark.dataset.rows.pieces import Loaded
+from clinker_spark.dataset.rows.segment_store import SegmentStore
 from clinker_spark.dataset.selection import Layout, Part
 
 
