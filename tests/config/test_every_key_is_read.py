@@ -109,6 +109,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     pipeline.Concurrency: ("runtime/run/memory.py: *: *.concurrency",),
     pipeline.Metrics: ("runtime/measure/spool.py: *: *.metrics",),
     pipeline.Settings: (
+        "plan/passes/fragments.py: *: *.settings",
         "plan/prepare.py: prepare: file.settings",
         "runtime/run/memory.py: *: *.settings",
         "runtime/measure/spool.py: *: *.settings",

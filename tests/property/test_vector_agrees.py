@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 from itertools import islice
 from typing import Any
 
@@ -67,6 +69,13 @@ def test_a_branch_that_is_not_taken_does_not_fail() -> None:
     program = compile("emit v = if a > 0 then 10 / a else (b ?? 1) / 1", {"a": "int", "b": "nullable(int)"})
     data = [{"a": 0, "b": None}, {"a": 2, "b": 0}]
     assert vector_disagreements([program], data, program.typed.schema, CONTEXT) == []
+
+
+def test_planning_does_not_load_polars() -> None:
+    """It takes half a second, and only workers need it."""
+    code = "import sys, clinker_spark.cli.app, clinker_spark.plan.prepare, clinker_spark.plan.passes.all\n"
+    code += "assert 'polars' not in sys.modules and 'clinker_spark.cxl.vector.reasons' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_batches_without_records() -> None:

@@ -21,7 +21,7 @@ _NUMBER = "$number"
 
 
 def has_vector_form(program: Program) -> bool:
-    return program_reason(program) is None
+    return program_reason(program.typed) is None
 
 
 def vector_frame(schema: Mapping[str, Type], records: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

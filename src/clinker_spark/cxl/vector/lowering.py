@@ -22,9 +22,6 @@ from clinker_spark.cxl.vector.call import Form, Formed, VectorCall, literal
 from clinker_spark.cxl.vector.forms.text import text_of
 from clinker_spark.cxl.vector.reasons import form_of
 
-BOUND = "$v"
-"""Begins the names of columns that only a program's own steps read."""
-
 
 @dataclass(frozen=True)
 class Failing:
@@ -159,9 +156,9 @@ def _call(lowering: Lowering, e: ir.Call) -> Value:
         return result
     own = []
     conditions = formed.failed or (None,) * len(e.overload.failures)
-    for failure, when in zip(e.overload.failures, conditions, strict=True):
+    for failure, given in zip(e.overload.failures, conditions, strict=True):
+        when = given if given is None or isinstance(given, pl.Expr) else given(result.expr)
         own.append(_failing(failure, when, e.builtin, args, e, literals, result))
-    # The conditions may read the value by another expression than its column: they are no earlier than that.
     return replace(result, failures=result.failures + tuple(own))
 
 

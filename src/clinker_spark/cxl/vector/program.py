@@ -10,13 +10,11 @@ import polars as pl
 
 from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.check.infer.overloads import shown_as
-from clinker_spark.cxl.hidden import ERROR_COLUMN
-from clinker_spark.cxl.lower.expressions.operators import traced
+from clinker_spark.cxl.check.infer.overloads import shown_as, traced
+from clinker_spark.cxl.hidden import BOUND_PREFIX, ERROR_COLUMN
 from clinker_spark.cxl.system import Context
-from clinker_spark.cxl.vector.lowering import BOUND, Failing, Lowering, Value
+from clinker_spark.cxl.vector.lowering import Failing, Lowering, Value
 
-_FAILED = "$failed"
 _NO_TEXT = pl.lit(None, dtype=pl.String)
 
 
@@ -83,12 +81,8 @@ class VectorProgram:
                     batch.filters.append((before + batch.failed, frame.height + batch.failed))
         if self.outputs:
             frame = frame.with_columns(**self.outputs)
-        batch.frame = frame.select([name for name in frame.columns if not _is_temporary(name)])
+        batch.frame = frame.drop([name for name in frame.columns if name.startswith(BOUND_PREFIX)])
         return batch
-
-
-def _is_temporary(name: str) -> bool:
-    return name.startswith((BOUND, _FAILED))
 
 
 def lower_program(program: ir.TypedProgram, context: Context, *, texts: bool = False) -> VectorProgram:
@@ -101,7 +95,7 @@ class _Statements:
         self.program = program
         self.texts = texts
         numbers = itertools.count()
-        self.lowering = Lowering(context, lambda: f"{BOUND}{next(numbers)}")
+        self.lowering = Lowering(context, lambda: f"{BOUND_PREFIX}{next(numbers)}")
         self.steps: list[Step] = []
         self.outputs: dict[str, pl.Expr] = {}
         self.failures: list[Failing] = []
@@ -150,7 +144,7 @@ class _Statements:
         """Set aside what has failed so far."""
         if not self.failures:
             return
-        flag = f"{_FAILED}{self._flags}"
+        flag = f"{BOUND_PREFIX}f{self._flags}"
         self._flags += 1
         level = max(f.level for f in self.failures)
         found = pl.any_horizontal([f.when for f in self.failures]).alias(flag)

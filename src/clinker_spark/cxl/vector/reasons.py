@@ -10,7 +10,7 @@ from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.table import SqlCall
 from clinker_spark.cxl.check.infer.overloads import literals_of, shown_as
-from clinker_spark.cxl.program import Program
+from clinker_spark.cxl.system import PIPELINE_MEMBERS
 
 KINDS = frozenset((Kind.NULL, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.STRING, Kind.DATE, Kind.DATETIME))
 """The kinds of values that fragments compute with."""
@@ -43,6 +43,15 @@ def is_vector_type(t: Type) -> bool:
     return not t.is_dynamic and t.kind in KINDS
 
 
+def is_vector_name(name: str) -> bool:
+    """Is this the name of one column to Polars? Some are patterns.
+
+    >>> is_vector_name("a b"), is_vector_name("*"), is_vector_name("^a.*$")
+    (True, False, False)
+    """
+    return name != "*" and not (name.startswith("^") and name.endswith("$"))
+
+
 def form_of(e: ir.Call) -> str | None:
     """The name of the function that computes a call over whole columns, below `cxl.vector.forms`."""
     form = e.overload.vector
@@ -51,35 +60,34 @@ def form_of(e: ir.Call) -> str | None:
     return form(SqlCall(["" for _ in e.args], literals_of(e.args), [a.type.unwrap() for a in e.args]))
 
 
-def program_reason(program: Program, fixed: frozenset[str] = frozenset()) -> str | None:
-    """Why a program has no vector form, with the text that stands in the way; None when it has one. `fixed` are the
-    members of `$pipeline` that are known before the run reads a record."""
-    text = program.typed.source.text
-    for statement in program.typed.statements:
+def program_reason(program: ir.TypedProgram) -> str | None:
+    """Why a program has no vector form, with the text that stands in the way; None when it has one."""
+    text = program.source.text
+    for statement in program.statements:
         if (word := _STATEMENTS.get(type(statement))) is not None:
             return f"'{word}' works on more than one record"
         if isinstance(statement, ir.TEmit) and statement.scope is not None:
             return f"'emit ${statement.scope}.{statement.name}' is read elsewhere"
         if isinstance(statement, ir.TEmit):
-            shown = shown_as(statement.value, statement.slot, program.typed.output[statement.name])
+            shown = shown_as(statement.value, statement.slot, program.output[statement.name])
             if not is_vector_type(shown.type):
                 return f"'{statement.name}' is of type {shown.type}"
-    for expression in program.typed.expressions():
+    for expression in program.expressions():
         for part in expression.walk():
-            if (why := _reason(part, fixed)) is not None:
+            if (why := _reason(part)) is not None:
                 shown_text = " ".join(text[part.span.start : part.span.end].split()) or part.__class__.__name__
                 return f"'{shown_text}' {why}"
     return None
 
 
-def _reason(e: ir.TExpr, fixed: frozenset[str]) -> str | None:
+def _reason(e: ir.TExpr) -> str | None:
     """Why a node by itself has no vector form."""
     if not isinstance(e, _NODES):
         return "has no vector form"
     if not is_vector_type(e.type):
         return f"is of type {e.type}"
     if isinstance(e, ir.SystemRef):
-        constant = e.namespace in _CONSTANT_SPACES or (e.namespace == "pipeline" and e.path[0] in fixed)
+        constant = e.namespace in _CONSTANT_SPACES or (e.namespace == "pipeline" and e.path[0] in PIPELINE_MEMBERS)
         return None if constant else "is not the same for all records"
     if isinstance(e, ir.Call):
         if not all(is_vector_type(a.type) for a in e.args):

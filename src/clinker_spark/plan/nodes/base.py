@@ -23,6 +23,7 @@ from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import HASH_AGGREGATE, NOTHING, Holder
 from clinker_spark.plan.nodes.fields import program_fields
+from clinker_spark.plan.nodes.rules import Check, RecordLog
 
 Schema = Mapping[str, Type]
 
@@ -36,29 +37,6 @@ class StreamRef:
 
     def __str__(self) -> str:
         return self.node if self.port is None else f"{self.node}.{self.port}"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Check:
-    """A validation: a condition (as one `$ok` column) that every record must meet."""
-
-    name: str
-    field: str | None
-    program: Program
-    severity: str
-    message: str
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RecordLog:
-    """A log rule for records, and its condition (as one `$log` column)."""
-
-    rule: LogRule
-    condition: Program | None
-
-    @property
-    def programs(self) -> tuple[Program, ...]:
-        return () if self.condition is None else (self.condition,)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -218,6 +196,11 @@ class PlanNode:
         """Why Python touches the records of this node, in Arrow batches; empty when all of it runs on Spark."""
         reasons = (python_reason(part) for expression in self.expressions() for part in expression.walk())
         return tuple(dict.fromkeys(reason for reason in reasons if reason is not None))
+
+    @property
+    def vector_reason(self) -> str | None:
+        """Why its records cannot stay in the worker that read them; None if they can."""
+        return f"nodes of type {self.kind} have no vector form"
 
     @property
     def sql_origins(self) -> Mapping[str, Span] | None:

@@ -102,6 +102,11 @@ class SourcePlan(PlanNode):
             return ("rows of a dataset are assembled by Python",)
         return () if kind == "parquet" else (f"{kind} files are parsed by Python",)
 
+    @property
+    def vector_reason(self) -> str | None:
+        kind = str(self.config.type)
+        return f"{kind} files are read by Spark" if kind in TYPED else None
+
     def in_order(self, before: Sequence[bool]) -> bool:
         return True
 

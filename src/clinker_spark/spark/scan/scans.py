@@ -22,6 +22,7 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.spark.scan.meter import read_so_far
 
 ReadSplit = Callable[[int], Iterable[pa.RecordBatch]]
+Then = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 _EVERY = 0.5
@@ -38,13 +39,15 @@ def scan(
     meter: str | None = None,
     *,
     here: bool = False,
+    then: Then | None = None,
 ) -> tuple[DataFrame, bool]:
     """The batches of all splits, in order. `fields` are names and SQL types; `read` runs on the workers, or, for inputs
     that are small, `here` and at once: every job over them starts with rows then, and no file is read twice. Was that
     possible?
 
     `progress` is a path to which the number of a split is added: a file there says how many records it gave so far.
-    A split that runs twice writes the same again. `meter` is such a path for the bytes that were read.
+    A split that runs twice writes the same again. `meter` is such a path for the bytes that were read. What is made of
+    the batches of a split in the same place is `then`'s to say; `fields` are of what it gives.
     """
     schema = ", ".join(f"{quote(name)} {kind}" for name, kind in fields)
 
@@ -55,7 +58,8 @@ def scan(
                     found = read(number)
                     if meter is not None:
                         found = _metered(found, f"{meter}{number}")
-                    yield from found if progress is None else _counted(found, f"{progress}{number}")
+                    found = found if progress is None else _counted(found, f"{progress}{number}")
+                    yield from found if then is None else then(found)
 
     # A range of nothing would have no partition to run in; the one number that is no split gives no record.
     tasks = max(splits, 1)

@@ -47,7 +47,7 @@ BUILTINS: tuple[Builtin, ...] = (
         "type_of",
         "introspection",
         "The name of the value's type: null bool int float decimal string date datetime array map.",
-        (Overload((ANY,), STRING, type_name, _type_of_sql),),
+        (Overload((ANY,), STRING, type_name, _type_of_sql, vector="strings.type_of"),),
         Nulls.PASS,
         (('"hello".type_of()', '"string"'), ("null.type_of()", '"null"'), ("3.0.type_of()", '"float"')),
     ),

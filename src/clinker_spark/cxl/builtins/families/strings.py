@@ -35,6 +35,14 @@ def _count_written(form: str) -> Callable[[SqlCall], str | None]:
     return lambda call: form if isinstance(call.literal(1), int) and call.literal(1) >= 0 else None
 
 
+def _pattern_written(form: str) -> Callable[[SqlCall], str | None]:
+    def name(call: SqlCall) -> str | None:
+        group = call.literal(2) if len(call.args) > 2 else 0
+        return form if isinstance(call.literal(1), str) and isinstance(group, int) else None
+
+    return name
+
+
 def _width_written(form: str) -> Callable[[SqlCall], str | None]:
     def name(call: SqlCall) -> str | None:
         width = call.literal(1)
@@ -220,7 +228,7 @@ BUILTINS: tuple[Builtin, ...] = (
     _method(
         "reverse",
         "The characters in reverse order.",
-        Overload((STRING,), STRING, lambda s: s[::-1], "reverse({0})"),
+        Overload((STRING,), STRING, lambda s: s[::-1], "reverse({0})", vector="strings.reverse"),
         ('"hello".reverse()', '"olleh"'),
         ('"".reverse()', '""'),
     ),
@@ -281,6 +289,7 @@ BUILTINS: tuple[Builtin, ...] = (
             literal=_LITERAL_PATTERN,
             check=ops.check_pattern,
             python_reason=ops.PYTHON_ONLY,
+            vector=_pattern_written("patterns.matches"),
         ),
         ('"abc123".matches("[a-z]+[0-9]+")', "true"),
         ('"abc123".matches("[a-z]+")', "false"),
@@ -296,6 +305,7 @@ BUILTINS: tuple[Builtin, ...] = (
             literal=_LITERAL_PATTERN,
             check=ops.check_pattern,
             python_reason=ops.PYTHON_ONLY,
+            vector=_pattern_written("patterns.find"),
         ),
         ('"abc123".find("[0-9]+")', "true"),
         ('"abc".find("^b")', "false"),
@@ -312,6 +322,7 @@ BUILTINS: tuple[Builtin, ...] = (
             literal=_LITERAL_PATTERN,
             check=ops.check_pattern,
             python_reason=ops.PYTHON_ONLY,
+            vector=_pattern_written("patterns.capture"),
         ),
         ('"id=42".capture("id=([0-9]+)", 1)', '"42"'),
         ('"abc".capture("[0-9]+")', "null"),

@@ -17,14 +17,12 @@ _SURE = 9.2e18
 
 def add_int(call: VectorCall) -> Formed:
     a, b = call.args
-    total = a + b
-    return Formed(total, (((a ^ total) & (b ^ total)) < 0,))
+    return Formed(a + b, (lambda total: ((a ^ total) & (b ^ total)) < 0,))
 
 
 def subtract_int(call: VectorCall) -> Formed:
     a, b = call.args
-    rest = a - b
-    return Formed(rest, (((a ^ b) & (a ^ rest)) < 0,))
+    return Formed(a - b, (lambda rest: ((a ^ b) & (a ^ rest)) < 0,))
 
 
 def multiply_int(call: VectorCall) -> Formed:
@@ -96,30 +94,28 @@ def _floats(call: VectorCall, operation: Callable[[Any, Any], Any]) -> pl.Expr:
     return pl.map_batches(list(call.args), compute, return_dtype=pl.Float64())
 
 
-def _beyond(result: pl.Expr, call: VectorCall) -> pl.Expr:
+def _beyond(call: VectorCall) -> Callable[[pl.Expr], pl.Expr]:
     a, b = call.args
-    return result.is_infinite() & a.is_finite() & b.is_finite()
+    return lambda result: result.is_infinite() & a.is_finite() & b.is_finite()
 
 
 def add_float(call: VectorCall) -> Formed:
-    result = _floats(call, np.add)
-    return Formed(result, (_beyond(result, call),))
+    return Formed(_floats(call, np.add), (_beyond(call),))
 
 
 def subtract_float(call: VectorCall) -> Formed:
-    result = _floats(call, np.subtract)
-    return Formed(result, (_beyond(result, call),))
+    return Formed(_floats(call, np.subtract), (_beyond(call),))
 
 
 def multiply_float(call: VectorCall) -> Formed:
-    result = _floats(call, np.multiply)
-    return Formed(result, (_beyond(result, call),))
+    return Formed(_floats(call, np.multiply), (_beyond(call),))
 
 
 def divide_float(call: VectorCall) -> Formed:
     a, b = call.args
-    result = _floats(call, np.divide)
-    return Formed(result, ((b == 0) & a.is_not_null(), (b != 0) & _beyond(result, call)))
+    beyond = _beyond(call)
+    by_zero = (b == 0) & a.is_not_null()
+    return Formed(_floats(call, np.divide), (by_zero, lambda result: (b != 0) & beyond(result)))
 
 
 def modulo_float(call: VectorCall) -> pl.Expr:

@@ -10,11 +10,17 @@ import polars as pl
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.builtins import stringops as ops
 from clinker_spark.cxl.builtins.table import NOT_LITERAL
-from clinker_spark.cxl.vector.call import VectorCall, repaired
+from clinker_spark.cxl.vector.call import VectorCall, repaired, text_bytes
 
 
 def _beyond_ascii(text: pl.Expr) -> pl.Expr:
-    return text.str.len_bytes() != text.str.len_chars()
+    return text.map_batches(_are_beyond_ascii, return_dtype=pl.Boolean())
+
+
+def _are_beyond_ascii(texts: pl.Series) -> pl.Series:
+    if text_bytes(texts).isascii():
+        return pl.repeat(False, len(texts), eager=True)
+    return (texts.str.len_bytes() != texts.str.len_chars()).fill_null(False)
 
 
 def upper(call: VectorCall) -> pl.Expr:
@@ -80,6 +86,16 @@ def pad_left(call: VectorCall) -> pl.Expr:
 
 def pad_right(call: VectorCall) -> pl.Expr:
     return call.args[0].str.pad_end(call.literals[1], _fill(call))
+
+
+def reverse(call: VectorCall) -> pl.Expr:
+    text = call.args[0]  # Polars keeps what is one sign to a reader together: an accent with its letter, CR with LF
+    return repaired(call, text.str.reverse(), _beyond_ascii(text) | text.str.contains("\r\n", literal=True))
+
+
+def type_of(call: VectorCall) -> pl.Expr:
+    named = pl.lit(call.types[0].kind.value.lower())
+    return pl.when(call.args[0].is_null()).then(pl.lit("null")).otherwise(named)
 
 
 def length(call: VectorCall) -> pl.Expr:
