@@ -15,8 +15,10 @@ from click.testing import CliRunner
 from clinker_spark.cli.clinker.dataset import command
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.dataset.files.manifest import CATALOGUE, Dataset
-from clinker_spark.dataset.selection import Query
+from clinker_spark.dataset.query import query
+from clinker_spark.dataset.selection import Query, layout_of
 from clinker_spark.runtime.dataset.imports import compact, import_events
+from clinker_spark.runtime.dataset.results import write_result
 from clinker_spark.runtime.dataset.verify import verify
 from tests.crash.faults import Crash, FaultyFiles
 from tests.dataset.model import Unsynced, rows_of
@@ -330,8 +332,10 @@ def test_results_as_text_and_as_tables(tmp_path: Path) -> None:
     imported(tmp_path, written(tmp_path, events), indexes=("at",))
 
     def done(*args: str) -> str:
-        query = ["query", str(tmp_path / "data"), "--index", "at", *args]
-        return CliRunner().invoke(command, query, catch_exceptions=False).stdout
+        found = CliRunner().invoke(
+            command, ["query", str(tmp_path / "data"), "--index", "at", *args], catch_exceptions=False
+        )
+        return found.stdout
 
     assert [json.loads(line) for line in done().splitlines()] == [
         {
@@ -380,6 +384,17 @@ def test_results_as_text_and_as_tables(tmp_path: Path) -> None:
 def test_ranges_of_times(tmp_path: Path, span: str, rows: list[int]) -> None:
     events = [{"segment": "r", "entity": "/a", "at": f"2026-01-01T00:00:{n:02}Z", "v": n} for n in (0, 9, 20)]
     imported(tmp_path, written(tmp_path, events), indexes=("at",))
-    query = ["query", str(tmp_path / "data"), "--index", "at", "--range", span]
-    shown = CliRunner().invoke(command, query, catch_exceptions=False).stdout
+    args = ["query", str(tmp_path / "data"), "--index", "at", "--range", span]
+    shown = CliRunner().invoke(command, args, catch_exceptions=False).stdout
     assert [json.loads(line)["/a:v"] for line in shown.splitlines()] == rows
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_has_a_code(tmp_path: Path) -> None:
+    imported(tmp_path, written(tmp_path, EVENTS))
+    asked = Query("frame")
+    dataset = Dataset.open(str(tmp_path / "data"))
+    for form in ("jsonl", "csv", "parquet"):
+        with pytest.raises(ClinkerError, match="no space left") as caught:
+            write_result(query(dataset, asked), layout_of(dataset, asked).schema, "/dev/full", form)
+        assert caught.value.diagnostics[0].code == "E405"

@@ -91,6 +91,13 @@ def test_values_by_segment_are_all_taken(dataset: Dataset) -> None:
     assert rows == [("seg1", 0, None, None, None, None, 7), ("seg1", 99, 301, 9, [], None, 7)]
 
 
+def test_rows_at_a_steady_pace(dataset: Dataset) -> None:
+    rows = table(dataset, "/a:v", fill=True, every="20", range=(15, None))
+    assert rows == [("seg1", 20, 100), ("seg1", 40, 301)]
+    with pytest.raises(ClinkerError, match="cannot both be given"):
+        table(dataset, every="20", values=[1])
+
+
 def test_values_without_fill_are_the_values_of_exactly_that_time(dataset: Dataset) -> None:
     rows = table(dataset, values=[12, 30])
     assert rows[:2] == [("seg1", 12, None, None, None, None, 7), ("seg1", 30, 301, None, None, None, 7)]

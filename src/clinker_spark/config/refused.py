@@ -15,12 +15,11 @@ from clinker_spark.config.model.base import Finding, Model, without_effect
 from clinker_spark.config.model.combine import CombineConfig
 from clinker_spark.config.model.composition import Interface, Parameter, Port
 from clinker_spark.config.model.documents.files import CompositionDocument, PipelineDocument
-from clinker_spark.config.model.documents.pipeline import Concurrency, Memory, Settings
+from clinker_spark.config.model.documents.pipeline import Concurrency, Settings
 from clinker_spark.config.model.documents.variable import VarDecl
-from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication, Spill
+from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source import Watermark
 from clinker_spark.config.model.transform import TransformConfig
 
 _BATCHES = "Spark decides how many records are handled together"
@@ -29,19 +28,9 @@ _CHANNELS = "channels and groups"
 _PUBLICATION = "another way to publish than a rename beside the output"
 
 REFUSED: dict[type[Model], dict[str, str]] = {
-    Memory: {
-        "backpressure": "a policy for memory that runs short",
-        "resume_threshold": "a policy for memory that runs short",
-    },
-    Settings: {"batch_size": _BATCHES},
     Concurrency: {"chunk_size": _BATCHES},
     TransformConfig: {"batch_size": _BATCHES},
     CombineConfig: {"correlation_fanout_policy": "a policy of its own; that of an output or of the pipeline counts"},
-    Spill: {
-        "dir": "a folder for spilled data; the setting spark.local.dir names one",
-        "disk_cap_bytes": "a limit for spilled data",
-        "compress": "settings of spilled data",
-    },
     Publication: dict.fromkeys(Publication.model_fields, _PUBLICATION),
     Channel: dict.fromkeys(Channel.model_fields, _CHANNELS),
     Group: dict.fromkeys(Group.model_fields, _CHANNELS),
@@ -54,7 +43,6 @@ REFUSED: dict[type[Model], dict[str, str]] = {
 
 FOR_STREAMS: dict[type[Model], dict[str, str]] = {
     AggregateConfig: {"allowed_lateness": "a run reads all records, so none of them is late"},
-    Watermark: {"idle_timeout": "a run reads all files to their end"},
 }
 """By model: the keys that say how long to wait for records, and why a run over files never waits."""
 

@@ -31,6 +31,8 @@ def number_of(value: Any, kind: str, name: str) -> int:
     >>> number_of("2026-01-01T00:00:01Z", TIME, "log_time") - number_of("2026-01-01", TIME, "log_time")
     1000000
     """
+    if isinstance(value, pa.Scalar):
+        value = value.as_py()
     given = value
     if isinstance(value, np.integer):
         value = int(value)

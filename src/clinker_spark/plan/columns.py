@@ -10,6 +10,8 @@ from __future__ import annotations
 # Between nodes.
 DOCUMENT_COLUMN = "$document"
 EVENT_COLUMN = "$event"
+TIME_COLUMN = "$time"
+BEAT_COLUMN = "$beat"
 WIDENED_COLUMN = "$widened"
 CELLS_PREFIX = "$cells."
 ORIGIN_COLUMN = "$origin"

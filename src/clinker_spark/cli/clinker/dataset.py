@@ -161,7 +161,6 @@ def query(dataset: str, output: str, form: str | None, force: bool, **options: A
 
 def _query(opened: Any, options: dict[str, Any]) -> Any:
     from clinker_spark.dataset.errors import DatasetError
-    from clinker_spark.dataset.sampling import every
     from clinker_spark.dataset.selection import Query
 
     index = options["index"]
@@ -171,16 +170,13 @@ def _query(opened: Any, options: dict[str, Any]) -> Any:
         values = [value for value in options["values"].split(",") if value.strip()]
         if not values:
             raise DatasetError("E854", "--values has no value", "write them with commas: 30,35,40")
-    if options["every"] is not None:
-        if values is not None:
-            raise DatasetError("E854", "--every and --values cannot both be given", "keep one of them")
-        values = every(opened, index, options["every"])
     return Query(
         index,
         tuple(options["entities"]),
         tuple(options["segments"]) or None,
         span,
         values,
+        options["every"],
         options["fill"],
         tuple(options["columns"]) or None,
         options["origin_time"],

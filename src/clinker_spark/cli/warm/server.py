@@ -23,7 +23,7 @@ from typing import Any
 
 from clinker_spark.cli.warm import place, work
 from clinker_spark.cli.warm.messages import send
-from clinker_spark.runtime.run.memory import SessionMemory, few_arenas, settings_key
+from clinker_spark.runtime.run.memory import SessionMemory, few_arenas, settings_key, with_spill_folder
 from clinker_spark.spark.session import inherited, jvm
 from clinker_spark.spark.session.class_archive import archive_options
 from clinker_spark.spark.session.sessions import session
@@ -70,9 +70,8 @@ class Server:
         few_arenas()
         os.chdir(self.address.parent)  # the JVM stays in the folder it was started in, so that is one that stays
         java = f"{archive_options()} {self._settings.java_options}".strip()
-        self._spark = session(
-            self._settings.master, app_name="clinker: warm", conf=self._settings.conf, java_options=java
-        )
+        conf = with_spill_folder(self._settings.conf)
+        self._spark = session(self._settings.master, app_name="clinker: warm", conf=conf, java_options=java)
         for name in _USED:
             importlib.import_module(name)
         self._spark.range(1).count()  # a first job: its classes are loaded before anybody waits for them

@@ -85,11 +85,11 @@ def _run(request: dict[str, Any], spark: Any) -> int:
     from clinker_spark.cli.app import run
     from clinker_spark.cli.clinker.main import clinker
     from clinker_spark.report import progress
-    from clinker_spark.runtime.measure import memory
+    from clinker_spark.runtime.measure import processes
 
     inherited.adopt(spark)
     progress.began = float(request["began"])
-    memory.root = os.getppid()  # the JVM and the workers are children of the server
+    processes.root = os.getppid()  # the JVM and the workers are children of the server
     try:
         run(clinker, "clinker", request["args"])
     except SystemExit as ended:

@@ -55,8 +55,8 @@ INSIDE_NODES = (
         OK_COLUMN,
         "whether a record meets the condition of a validation",
         "BOOLEAN",
-        ("plan.bind.transforms.validations",),
-        ("spark.fragments.runner", "spark.operators.transform"),
+        ("plan.bind.transforms.validations", "spark.operators.stream_join"),
+        ("spark.fragments.runner", "spark.operators.transform", "spark.operators.stream_join"),
     ),
     within(
         BEFORE_COLUMN, "`$error`, while a condition that may fail is asked", ERROR_TYPE, "spark.operators.transform"
@@ -127,6 +127,7 @@ INSIDE_NODES = (
         "spark.joins.range",
         "spark.joins.sides",
         "spark.operators.combine",
+        "spark.operators.stream_join",
     ),
     HiddenColumn(
         MATCHED_PREFIX,

@@ -6,6 +6,7 @@ says nothing promises nothing: its records are new ones, in no order, of which n
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -23,7 +24,7 @@ from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import HASH_AGGREGATE, NOTHING, Holder
 from clinker_spark.plan.nodes.fields import program_fields
-from clinker_spark.plan.nodes.rules import Check, RecordLog
+from clinker_spark.plan.nodes.record_rules import Check, RecordLog
 
 Schema = Mapping[str, Type]
 
@@ -58,6 +59,8 @@ class PlanNode:
     """The key of the node that a failure is shown at."""
     totals: ClassVar[bool] = False
     """Is each of its records the total of a group?"""
+    made: ClassVar[bool] = False
+    """Is each of its records made of several, so that its dead letter shows the record itself?"""
     unites: ClassVar[bool] = False
     """Do its inputs become one stream, so that their correlation groups are one?"""
     traceable: ClassVar[bool] = True
@@ -70,6 +73,8 @@ class PlanNode:
     """Does it only add steps to the plan of its first input?"""
     uses_statistics: ClassVar[bool] = False
     """Is it planned by how many records its inputs have?"""
+    stateful: ClassVar[bool] = False
+    """Can it go on over records that never end by holding those that wait for others?"""
 
     name: str
     inputs: tuple[StreamRef, ...]
@@ -244,6 +249,20 @@ class PlanNode:
     def keys(self, before: Sequence[Keys]) -> Keys:
         """The correlation columns of its records, given those of its inputs."""
         return Keys(order=tuple(self.schema))
+
+    @property
+    def lag(self) -> dt.timedelta:
+        """In streams: how much further than the delays of its sources the watermark stays behind for its sake."""
+        return dt.timedelta(0)
+
+    @property
+    def reach(self) -> dt.timedelta:
+        """In streams: for how long after its time it holds a record."""
+        return dt.timedelta(0)
+
+    def event_column(self, before: Sequence[str | None]) -> str | None:
+        """The column with the time of its records, given those of its inputs; None where there is none."""
+        return None
 
     @property
     def rewritten(self) -> frozenset[str]:

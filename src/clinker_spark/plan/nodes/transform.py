@@ -18,7 +18,7 @@ from clinker_spark.plan.memory import NOTHING, SORT, WINDOW, Holder
 from clinker_spark.plan.nodes.base import Schema
 from clinker_spark.plan.nodes.fields import copies, fields_of, program_fields, written_variables
 from clinker_spark.plan.nodes.narrow import NarrowPlan
-from clinker_spark.plan.nodes.rules import Check, RecordLog
+from clinker_spark.plan.nodes.record_rules import Check, RecordLog
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

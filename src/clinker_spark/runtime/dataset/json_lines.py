@@ -17,6 +17,7 @@ from clinker_spark.runtime.dataset.component_types import as_kept, common, kept
 from clinker_spark.runtime.dataset.events import ENTITY, INDEX_VALUE, SEGMENT, Block, Reading, entity_path
 
 _BLOCK_LINES = 100_000
+_BLOCK_BYTES = 32 << 20
 
 
 @dataclass
@@ -43,7 +44,7 @@ class _Group:
 
 def json_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]:
     groups: dict[tuple[Any, ...], _Group] = {}
-    read = 0
+    read = size = 0
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
@@ -73,10 +74,11 @@ def json_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]
             group.indexes[name].append(value)
         group.add(reading.counted[path_of], event, number)
         reading.counted[path_of] += 1
-        read += 1
-        if read % _BLOCK_LINES == 0:
+        read, size = read + 1, size + len(line)
+        if read == _BLOCK_LINES or size > _BLOCK_BYTES:
             yield from _blocks(groups, path)
             groups.clear()
+            read = size = 0
     yield from _blocks(groups, path)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,12 +12,14 @@ from typing import IO
 
 import pyarrow as pa
 
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.dataset.constants import FLUSH_BATCH_BYTES
 from clinker_spark.dataset.either import as_table, table_type
 from clinker_spark.dataset.errors import DatasetError
 from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.commit.claims import Claim
 from clinker_spark.runtime.dataset.text_cells import json_lines, times
+from clinker_spark.runtime.errors import IoError
 
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 STDOUT = "-"
@@ -42,10 +45,18 @@ def write_result(
     if dataset is not None and path != STDOUT and Path(dataset).resolve() in Path(path).resolve().parents:
         message = f"'{path}' is in the folder of the dataset, whose files would be mixed with the result"
         raise DatasetError("E854", message, "write it beside the dataset")
-    if path == STDOUT:
-        return _write(batches, schema, kind, sys.stdout.buffer)
-    with _in_place(path, force=force) as file:
-        return _write(batches, schema, kind, file)
+    try:
+        if path == STDOUT:
+            return _write(batches, schema, kind, sys.stdout.buffer)
+        with _in_place(path, force=force) as file:
+            return _write(batches, schema, kind, file)
+    except BrokenPipeError:
+        raise  # nobody wants more
+    except OSError as error:
+        code = "E405" if error.errno == errno.ENOSPC else "E401"
+        where = "the result" if path == STDOUT else f"'{path}'"
+        message = f"cannot write {where}: {(error.strerror or str(error)).lower()}"
+        raise IoError([Diagnostic(code, message, help="free space or choose another place, and ask again")]) from None
 
 
 def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, kind: str, file: IO[bytes]) -> int:
@@ -55,6 +66,7 @@ def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, kind: str, file
             for batch in batches:
                 write(batch)
                 rows += batch.num_rows
+        file.flush()
     except pa.ArrowException as error:
         message = f"the result cannot be written as {kind}: {str(error).splitlines()[0]}"
         raise DatasetError("E854", message, "write .jsonl, or ask for other --columns") from None

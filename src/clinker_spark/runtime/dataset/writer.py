@@ -43,7 +43,8 @@ CHUNK_ROWS = 1 << 14
 CHUNK_BYTES = 4 << 20
 PACK_BYTES = 32 << 20
 BUFFER_ROWS = 1 << 21
-"""Rows of all entities that wait to become chunks."""
+BUFFER_BYTES = 256 << 20
+"""Rows of all entities that wait to become chunks, and their bytes."""
 
 
 @contextlib.contextmanager
@@ -77,6 +78,7 @@ def load_catalogue(folder: Path) -> Catalogue | None:
 @dataclass
 class _Buffer:
     rows: int = 0
+    size: int = 0
     blocks: list[Rows] = field(default_factory=list)
 
 
@@ -102,7 +104,7 @@ class DatasetWriter:
         }
         self.added: dict[str, list[Chunk]] = {}
         self._buffers: dict[tuple[str, str, tuple[str, ...]], _Buffer] = {}
-        self._buffered = 0
+        self._buffered = self._buffered_bytes = 0
         self._before: dict[str, list[Chunk]] = {}
         self._next_id: dict[tuple[str, str], int] = {}
         self._pack = _Pack()
@@ -129,11 +131,12 @@ class DatasetWriter:
                 types[name] = kind
         buffer = self._buffers.setdefault((segment, rows.entity, tuple(rows.indexes)), _Buffer())
         buffer.blocks.append(rows)
-        buffer.rows += len(rows.ids)
-        self._buffered += len(rows.ids)
-        if buffer.rows >= 4 * CHUNK_ROWS:
+        size = sum(values.nbytes for values in rows.components.values())
+        buffer.rows, buffer.size = buffer.rows + len(rows.ids), buffer.size + size
+        self._buffered, self._buffered_bytes = self._buffered + len(rows.ids), self._buffered_bytes + size
+        if buffer.rows >= 4 * CHUNK_ROWS or buffer.size >= 4 * CHUNK_BYTES:
             self._flush(segment, buffer)
-        if self._buffered > BUFFER_ROWS:
+        if self._buffered > BUFFER_ROWS or self._buffered_bytes > BUFFER_BYTES:
             self.flush()
 
     def _claim(self, entity: str, name: str) -> None:
@@ -163,8 +166,8 @@ class DatasetWriter:
         if not buffer.rows:
             return
         rows = _together(buffer.blocks, self.components)
-        self._buffered -= buffer.rows
-        buffer.rows, buffer.blocks = 0, []
+        self._buffered, self._buffered_bytes = self._buffered - buffer.rows, self._buffered_bytes - buffer.size
+        buffer.rows, buffer.size, buffer.blocks = 0, 0, []
         index = next((name for name in self.catalogue.indexes if name in rows.indexes), None)
         rows = rows.sorted_by(index)
         count = len(rows.ids)

@@ -33,7 +33,7 @@ def fragment_of(builder: Builder, node: OutputPlan) -> Fragment | None:
     if fragment is None or not asked.writes or asked.limit is not None or asked.chosen:
         return None
     untouched = asked.retraction.withheld is None and asked.retraction.left_out is None and not asked.retraction.removed
-    if not untouched or builder.stamps or run.unsorted or any(run.file_values.values()):
+    if not untouched or builder.stamps or run.opened or run.unsorted or any(run.file_values.values()):
         return None
     return fragment
 

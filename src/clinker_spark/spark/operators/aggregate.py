@@ -9,23 +9,20 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.sqltext import sql_string
-from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
     DOCUMENT_COLUMN,
     GROUP_PREFIX,
     ID_COLUMN,
-    LETTER_COLUMN,
-    LETTER_TYPE,
     ORIGIN_COLUMN,
-    ORIGIN_TYPE,
     UNTRACED,
     WINDOW_COLUMN,
 )
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.spark.build.counting import Tap
 from clinker_spark.spark.build.stream import Stream
+from clinker_spark.spark.columns.made_letters import made_letter
 from clinker_spark.spark.columns.programs import Identity, group
 from clinker_spark.spark.operators.time_windows import in_window_order, with_windows
 from clinker_spark.spark.rejects.withheld import without_left_out
@@ -72,7 +69,7 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     if node.name in builder.plan.facts.correlation.relaxed and builder.plan.shows_keys:
         groups = _numbered(builder, node, groups, node.index_column)
     if builder.finds:
-        groups = groups.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: _letter(node)})
+        groups = groups.withColumns(made_letter(node.schema))
     return builder.mark(node, Stream(groups, in_place=False, flow=builder.ledger.unknown(f"{node.name}.groups")))
 
 
@@ -107,11 +104,3 @@ def _numbered(builder: Builder, node: AggregatePlan, groups: DataFrame, index: s
         pairs = ", ".join(f"{sql_string(text)}, {n}L" for text, n in known.known.items())
         groups = groups.withColumn(index, F.expr(f"try_element_at(CAST(map({pairs}) AS MAP<STRING, BIGINT>), {group})"))
     return groups.withColumn(index, F.coalesce(F.col(quote(index)), number + known.count))
-
-
-def _letter(node: AggregatePlan) -> Column:
-    """A group as a dead letter shows it."""
-    pairs: list[Column] = []
-    for name, t in node.schema.items():
-        pairs += [F.lit(name), F.expr(sql_text(quote(name), t))]
-    return F.create_map(*pairs).cast(LETTER_TYPE)

@@ -19,7 +19,7 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import LOG_COLUMN, NUMBER_COLUMN, SIZE_COLUMN, START_COLUMN
 from clinker_spark.plan.nodes.base import PlanNode
-from clinker_spark.plan.nodes.rules import RecordLog
+from clinker_spark.plan.nodes.record_rules import RecordLog
 from clinker_spark.query.hidden import BLOCK_COLUMN
 from clinker_spark.spark.build.stream import failed
 from clinker_spark.spark.columns.programs import apply

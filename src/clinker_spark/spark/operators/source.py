@@ -57,7 +57,9 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     """The records of the source's files, in file order."""
     unread = _unread(builder, node)
     request = source_request(builder, node, unread)
-    scan = _placed(builder, read(builder.spark, node.config.type, request))
+    opened = builder.run.opened.get(node.name)
+    found = read(builder.spark, node.config.type, request) if opened is None else opened(request)
+    scan = _placed(builder, found)
     removed = builder.asked.retraction.removed.get(node.name)
     if removed is not None:
         scan = replace(scan, frame=_without(scan.frame, removed, builder.asked.retraction))
@@ -101,6 +103,9 @@ def source_request(builder: Builder, node: SourcePlan, unread: Collection[str] =
     asked, run, need = builder.asked, builder.run, builder.plan.facts.columns.required[node.name]
     formats = tuple(builder.plan.file.settings.date_formats)
     placed = need.document or bool(need.members & set(PER_FILE)) or node.name in asked.retraction.removed
+    positions = builder.finds or placed or node.name in run.unsorted
+    # Where records are numbered, all of them count.
+    bounds = () if positions or asked.limit is not None else builder.plan.facts.columns.bounds.get(node.name, ())
     return ReadRequest(
         source=node.name,
         files=run.files[node.name],
@@ -109,7 +114,7 @@ def source_request(builder: Builder, node: SourcePlan, unread: Collection[str] =
         conventions=conventions_of(node, node.config.on_unmapped.mode, formats),
         wanted=_wanted(builder, node) - set(unread),
         arrival=need.arrival or _counts_groups(builder, node),
-        positions=builder.finds or placed or node.name in run.unsorted,
+        positions=positions,
         record=builder.finds and asked.texts,
         limit=asked.limit,
         readers=Readers(
@@ -117,6 +122,8 @@ def source_request(builder: Builder, node: SourcePlan, unread: Collection[str] =
             meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
             known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
             here=run.small and not asked.repeats,
+            bounds=bounds,
+            batch_size=run.plan.file.settings.declared_batch_size,
         ),
         csv=_csv_extras(builder, node),
     )
@@ -249,7 +256,7 @@ def _hidden(builder: Builder, node: SourcePlan, scan: Scan) -> dict[str, Column]
     need = builder.plan.facts.columns.required[node.name]
     file = F.col(quote(FILE_COLUMN))
     found: dict[str, Column] = {}
-    if need.arrival:
+    if need.arrival and ARRIVAL_COLUMN in scan.frame.columns:  # streams have no order
         found[ARRIVAL_COLUMN] = F.col(quote(ARRIVAL_COLUMN))
     if need.document:
         found[DOCUMENT_COLUMN] = (F.lit(node.index).cast("long") * F.lit(2**DOCUMENT_BITS) + file).cast("long")

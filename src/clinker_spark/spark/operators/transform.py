@@ -12,7 +12,7 @@ from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE, lookup_column, variable_column
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import BEFORE_COLUMN, OK_COLUMN
-from clinker_spark.plan.nodes.rules import Check
+from clinker_spark.plan.nodes.record_rules import Check
 from clinker_spark.plan.nodes.transform import TransformPlan
 from clinker_spark.plan.variables import SHARED
 from clinker_spark.spark.build.counting import Tap

@@ -23,6 +23,7 @@ from clinker_spark.spark.session import jvm
 
 __all__ = [
     "SparkSession",
+    "active_session",
     "is_connect",
     "is_local",
     "names_as_written",
@@ -139,6 +140,13 @@ def names_as_written(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(_CASE, before or "false")
 
 
+def active_session() -> SparkSession | None:
+    """The session that is there already. One whose JVM is gone is forgotten."""
+    if jvm.is_gone():
+        jvm.forget()
+    return SparkSession.getActiveSession()
+
+
 def session(
     master: str = "local[*]",
     *,
@@ -153,9 +161,7 @@ def session(
     `remote` is a Spark Connect server; it needs the extra `clinker-spark[connect]`. `java_options` are for the JVM of
     a local session, before those that `conf` has. Raises `ClinkerError` when Spark cannot start.
     """
-    if jvm.is_gone():
-        jvm.forget()
-    active = SparkSession.getActiveSession()
+    active = active_session()
     if active is not None:
         return active
     # Workers take the first python on the PATH unless told; it may be another one.

@@ -14,7 +14,7 @@ from clinker_spark.cxl.errors import CxlError
 from clinker_spark.plan.bind.node import NodeBinder
 from clinker_spark.plan.columns import OK_COLUMN
 from clinker_spark.plan.nodes.base import Schema
-from clinker_spark.plan.nodes.rules import Check
+from clinker_spark.plan.nodes.record_rules import Check
 
 
 @dataclass(frozen=True)

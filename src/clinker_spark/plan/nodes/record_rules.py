@@ -1,4 +1,4 @@
-"""What a transform may ask of its records besides its program: validations and log lines."""
+"""Rules that a transform applies to each of its records, beside what its program does: validations and log rules."""
 
 from __future__ import annotations
 
