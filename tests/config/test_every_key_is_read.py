@@ -184,7 +184,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         (source.CsvSource, source.JsonSource, source.XmlSource, source.FixedWidthSource, source.ParquetSource),
         ("spark/operators/source.py: *: node.config",),
     ),
-    source.DatasetSource: ("config/model/source.py: query: self", "spark/operators/source.py: *: node.config"),
+    source.DatasetSource: ("spark/scan/dataset/source.py: *: options", "spark/operators/source.py: *: node.config"),
     source.SourceNode: ("plan/bind/source.py: bind_source: node",),
     source_formats.CsvRead: ("spark/scan/csv/*.py: *: *options",),
     source_formats.JsonRead: ("spark/scan/json/source.py: *: request.options",),

@@ -160,7 +160,6 @@ class PlanNode:
         return False
 
     # ------------------------------------------------------------ records
-
     @property
     def narrow(self) -> bool:
         """Does each record go through by itself and in its place, whatever the others do?"""
