@@ -28,9 +28,6 @@ from clinker_spark.spark.fragments.task import (
 
 _SCHEMA = pa.schema([(OUTPUT, pa.int32()), (PLACE, pa.int64()), (LINES, pa.string()), (COUNTS, pa.list_(pa.int64()))])
 
-_ENOUGH = 32_768
-"""Records that are computed together."""
-
 
 class Runner:
     """Runs a task over the batches of one split."""
@@ -45,7 +42,7 @@ class Runner:
         self.undeclared = {cell.column: cell.undeclared for cell in cells if cell.undeclared is not None}
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in _merged(batches):
+        for batch in _merged(batches, self.task.together):
             made = self._batch(batch)
             if made:
                 numbers, texts = zip(*made, strict=True)
@@ -157,12 +154,12 @@ class Runner:
         return [(step.number, pc.cast(text, pa.string()))]
 
 
-def _merged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of a size that is worth the steps of a program: some readers give small ones."""
+def _merged(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.RecordBatch]:
+    """Batches of a size that is worth the steps of a program."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(each.num_rows for each in waiting) >= _ENOUGH:
+        if sum(each.num_rows for each in waiting) >= enough:
             yield pa.concat_batches(waiting) if len(waiting) > 1 else waiting[0]
             waiting = []
     if waiting:

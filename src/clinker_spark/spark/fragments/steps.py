@@ -68,7 +68,10 @@ class FragmentSteps:
         source = self.plan[self.fragment.source]
         [given] = self.places.add(f"{source.name}.source", "rows")
         settle = self._settle(source)
-        return FragmentTask(given, settle, self._after(source, None), self.places.size)
+        steps = self._after(source, None)
+        asked = self.plan.file.settings.declared_batch_size
+        together = FragmentTask.together if asked is None else asked
+        return FragmentTask(given, settle, steps, self.places.size, together)
 
     def _after(self, node: PlanNode, port: str | None) -> tuple[Step, ...]:
         """What happens to the records of a stream."""

@@ -105,3 +105,5 @@ class FragmentTask:
     steps: tuple[Step, ...]
     counts: int
     """How many counts there are."""
+    together: int = 32_768
+    """So many records at least are computed together: some readers give small batches."""
