@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import json
+import os
 import time
 from typing import Any
 
@@ -20,7 +21,8 @@ from clinker_spark.spark.connectors.kafka.source import ranges
 from clinker_spark.spark.scan.request import ReadRequest
 from tests.support.services import Kafka
 
-_NAMES = (f"read-{i}" for i in itertools.count())
+_NAMES = (f"read-{os.getpid()}-{i}" for i in itertools.count())
+"""The broker is shared with other processes."""
 
 
 def _topic(kafka: Kafka, partitions: int = 1, **settings: str) -> Topic:
