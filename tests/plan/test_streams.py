@@ -54,6 +54,7 @@ def problems(folder: Path, text: str) -> list[tuple[str, str]]:
         (plan_text().replace("right: b", "rigth: b"), "E500", "no side 'rigth'"),
         (plan_text().replace("watermark: { column: at, delay: 1s },", "", 1), "E501", "have no time"),
         (plan_text().replace("at: date_time", "at: nullable(date_time)", 1), "E501", "may be null"),
+        (plan_text(join=", kind: full"), "E503", "a full join"),
         (plan_text(a=", correlation_key: k"), "E503", "'correlation_key'"),
         (plan_text(more=", sort_order: [left_k]"), "E503", "'sort_order'"),
         (plan_text(more=", split: { max_records: 5 }").replace("out/,", "out.csv,"), "E503", "'split'"),
@@ -93,11 +94,11 @@ def test_every_place_that_writes_is_a_query(tmp_path: Path) -> None:
 
 def test_explain_needs_no_data(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
-    path.write_text(plan_text(join=", kind: full, late_data: reopen, allowed_lateness: 1m, late_rule: window"))
+    path.write_text(plan_text(join=", kind: left, late_data: reopen, allowed_lateness: 1m, late_rule: window"))
     result = CliRunner().invoke(clinker, ["stream", str(path), "--explain"])
     assert result.exit_code == 0, result.output
     assert "watermark 'at' less 66s" in result.output
-    assert "hold    j (stream_join:full)" in result.output
+    assert "hold    j (stream_join:left)" in result.output
     assert "Late records: reopen, after 1m, by the rule of window" in result.output
 
 

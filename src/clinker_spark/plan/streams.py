@@ -120,6 +120,7 @@ def _root(plan: Plan, output: OutputPlan) -> PlanNode:
 def _finite(plan: Plan) -> Iterator[Diagnostic]:
     """The nodes that need all records."""
     for node in plan.nodes:
+        yield from node.not_in_streams()
         shared = [d for d in node.declares if d.scope != "record"]
         alone = node.takes_each_alone and not shared and (node.unites or len(node.inputs) < 2)
         if read := sorted(node.source_members - {"name", "batch", "ingestion_timestamp"}):

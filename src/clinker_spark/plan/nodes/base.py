@@ -262,6 +262,10 @@ class PlanNode:
         """In streams: for how long after its time it holds a record."""
         return dt.timedelta(0)
 
+    def not_in_streams(self) -> Iterator[Diagnostic]:
+        """What it cannot do over records that never end."""
+        yield from ()
+
     def event_column(self, before: Sequence[str | None]) -> str | None:
         """The column with the time of its records, given those of its inputs; None where there is none."""
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
@@ -44,7 +44,7 @@ def build_stream_join(builder: Builder, node: StreamJoinPlan) -> Stream:
     if builder.writes:
         streams = [builder.absorb(node, stream, side) for stream, side in zip(streams, SIDES, strict=True)]
     left, right = (_side(node, stream.frame, i) for i, stream in enumerate(streams))
-    joined = _joined(node, left, right, F.expr(_condition(builder, node, left, right)))
+    joined = left.join(right, F.expr(_condition(builder, node, left, right)), _KINDS[node.config.kind])
     rows = count(f"{node.name}: rows")
     result = select_sql(joined, [*_columns(node, joined), *_hidden(builder, node, joined)])
     if builder.finds:
@@ -52,16 +52,6 @@ def build_stream_join(builder: Builder, node: StreamJoinPlan) -> Stream:
     if builder.writes:
         result = builder.metrics.count(node.name, result, rows=F.count(F.lit(1)))
     return Stream(result, False, flow=rows)
-
-
-def _joined(node: StreamJoinPlan, left: DataFrame, right: DataFrame, condition: Column) -> DataFrame:
-    if node.config.kind != "full" or not left.isStreaming:
-        return left.join(right, condition, _KINDS[node.config.kind])
-    # Full joins of streams in Spark 4.3 match null keys with each other and lose records that have no partner. A left
-    # join, and what only a right join has, are what they should be; the price is that records are held twice.
-    pairs = left.join(right, condition, "left_outer")
-    others = left.join(right, condition, "right_outer").where(f"{quote(_own(0, TIME_COLUMN))} IS NULL")
-    return pairs.unionByName(others)
 
 
 def _side(node: StreamJoinPlan, frame: DataFrame, i: int) -> DataFrame:
