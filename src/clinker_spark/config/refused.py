@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clinker_spark.config.model.aggregate import AggregateConfig
 from clinker_spark.config.model.base import Finding, Model, without_effect
 from clinker_spark.config.model.combine import CombineConfig
 from clinker_spark.config.model.composition import Interface, Parameter, Port
@@ -53,7 +52,6 @@ REFUSED: dict[type[Model], dict[str, str]] = {
 """By model: the keys that are refused, and what they are about."""
 
 FOR_STREAMS: dict[type[Model], dict[str, str]] = {
-    AggregateConfig: {"allowed_lateness": "a run reads all records, so none of them is late"},
     Watermark: {"idle_timeout": "a run reads all files to their end"},
 }
 """By model: the keys that say how long to wait for records, and why a run over files never waits."""

@@ -23,6 +23,7 @@ from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import HASH_AGGREGATE, NOTHING, Holder
 from clinker_spark.plan.nodes.fields import program_fields
+from clinker_spark.plan.nodes.record_rules import Check, RecordLog
 
 Schema = Mapping[str, Type]
 
@@ -36,29 +37,6 @@ class StreamRef:
 
     def __str__(self) -> str:
         return self.node if self.port is None else f"{self.node}.{self.port}"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Check:
-    """A validation: a condition (as one `$ok` column) that every record must meet."""
-
-    name: str
-    field: str | None
-    program: Program
-    severity: str
-    message: str
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RecordLog:
-    """A log rule for records, and its condition (as one `$log` column)."""
-
-    rule: LogRule
-    condition: Program | None
-
-    @property
-    def programs(self) -> tuple[Program, ...]:
-        return () if self.condition is None else (self.condition,)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -90,6 +68,8 @@ class PlanNode:
     """May it stop to read an input before its end, or not begin?"""
     chains: ClassVar[bool] = False
     """Does it only add steps to the plan of its first input?"""
+    audits: ClassVar[bool] = False
+    """Does it say in `$meta` what it did with each record?"""
     uses_statistics: ClassVar[bool] = False
     """Is it planned by how many records its inputs have?"""
 
@@ -106,6 +86,10 @@ class PlanNode:
     def stage(self) -> str:
         """What dead letters call the node."""
         return f"{self.kind}:{self.name}"
+
+    def stage_of(self, category: str) -> str:
+        """What dead letters of a category call it."""
+        return self.stage
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -134,7 +118,8 @@ class PlanNode:
     @property
     def reads_file_values(self) -> bool:
         """Does it read a variable of the file that a record belongs to?"""
-        return bool(self.source_members - set(SOURCE_MEMBERS))
+        of_envelopes = any(space == "doc" for space, _ in self.system_members())
+        return of_envelopes or bool(self.source_members - set(SOURCE_MEMBERS))
 
     # ------------------------------------------------------------ streams
 

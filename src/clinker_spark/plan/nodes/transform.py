@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from clinker_spark.config.model.order import SortField
-from clinker_spark.config.model.transform import Declaration, LogRule
+from clinker_spark.config.model.transform import Declaration, Frame, LogRule
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.program import Program
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import NOTHING, SORT, WINDOW, Holder
-from clinker_spark.plan.nodes.base import Check, RecordLog, Schema
+from clinker_spark.plan.nodes.base import Schema
 from clinker_spark.plan.nodes.fields import copies, fields_of, program_fields, written_variables
 from clinker_spark.plan.nodes.narrow import NarrowPlan
+from clinker_spark.plan.nodes.record_rules import Check, RecordLog
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,6 +47,8 @@ class WindowPlan:
     sort_by: tuple[SortField, ...]
     lookup: WindowLookup | None = None
     """For windows over the records of another node."""
+    frame: Frame | None = None
+    """The part of its partition that functions see from a record; all of it if this is None."""
 
     @property
     def columns(self) -> set[str]:

@@ -12,6 +12,7 @@ from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.bad_files import without_bad
+from clinker_spark.runtime.discover.envelopes import envelope_values
 from clinker_spark.runtime.discover.input_changes import changes_explained, check_inputs
 from clinker_spark.runtime.discover.remote_copies import remote_files, with_copies
 from clinker_spark.runtime.discover.source_order import settle_order
@@ -79,6 +80,7 @@ class _Run:
                         claimed = True
                         self._stage_inputs()
                         self._suit_small_inputs(meanwhile)
+                        self.state.values.files |= envelope_values(self.state.plan, self.state.files)
                     self._stage(stage)
                 self._log("after_transform")
                 self._log("on_error")
@@ -187,7 +189,9 @@ class _Run:
 
     def _log(self, when: str) -> None:
         for node in self.state.plan.nodes:
-            failed = sum(letter.count for letter in self.state.report.letters if letter.stage == node.stage)
+            failed = sum(
+                letter.count for letter in self.state.report.letters if letter.stage == node.stage_of(letter.category)
+            )
             for rule in node.log:
                 if rule.when == when and (when != "on_error" or failed):
                     count = f" ({failed} records)" if when == "on_error" else ""

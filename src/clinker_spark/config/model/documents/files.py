@@ -12,7 +12,7 @@ from clinker_spark.config.model.documents.pipeline import ErrorHandling, Setting
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.values import Anything
 
-LATER_NODES = ("reshape", "cull", "envelope")
+LATER_NODES = ("envelope",)
 """Node types that come with later versions."""
 
 LATER_FORMATS = ("edifact", "x12", "hl7", "swift")

@@ -10,7 +10,8 @@ from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl.conditions import as_program
 from clinker_spark.plan.bind.node import NodeBinder
 from clinker_spark.plan.columns import LOG_COLUMN
-from clinker_spark.plan.nodes.base import PlanNode, RecordLog, Schema
+from clinker_spark.plan.nodes.base import PlanNode, Schema
+from clinker_spark.plan.nodes.record_rules import RecordLog
 
 
 def bind_logs(binder: NodeBinder, node: TransformNode, schema: Schema) -> tuple[RecordLog, ...] | None:

@@ -13,7 +13,8 @@ from clinker_spark.cxl.conditions import as_program, compile_condition
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.plan.bind.node import NodeBinder
 from clinker_spark.plan.columns import OK_COLUMN
-from clinker_spark.plan.nodes.base import Check, Schema
+from clinker_spark.plan.nodes.base import Schema
+from clinker_spark.plan.nodes.record_rules import Check
 
 
 @dataclass(frozen=True)
