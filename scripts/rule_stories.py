@@ -84,8 +84,10 @@ class Watched(Model):
 
     def evaluation(self, *, last: bool) -> Evaluation:
         """Every node over the whole input, or over what is left at the end."""
-        gone = (self.retracted, self.left_out) if last else ((), ())
-        return Evaluation(self.graph, self.plan, frozenset(gone[0]), frozenset(gone[1])).run()
+        if not last:
+            return Evaluation(self.graph, self.plan, frozenset(), frozenset(), lambda _: False).run()
+        gone = frozenset(self.retracted), frozenset(self.left_out)
+        return Evaluation(self.graph, self.plan, *gone, self._leaves_out).run()
 
     def withholds(self, output: Node, record: Any) -> bool:
         usual = self.graph.handling.get("correlation_fanout_policy", "any")

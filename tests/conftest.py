@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +12,14 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.support.services import Kafka, Postgres
     from tests.support.workbench import Workbench
 
 
 LONGEST = (
     "test_engines_agree",
     "test_every_overload_agrees",
+    "test_kills_lose_nothing_and_write_nothing_twice",
     "test_spark",
     "test_the_next_run_after_a_lost_jvm_starts_a_new_one",
     "test_a_thousand_terms_arms_lets_and_conditions",
@@ -87,3 +90,30 @@ def bench(tmp_path: Path, quick: SparkSession) -> Workbench:
     from tests.support.workbench import Workbench
 
     return Workbench(tmp_path, quick)
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of the test run know."""
+    own = tmp_path_factory.getbasetemp()
+    return (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "services"
+
+
+@pytest.fixture(scope="session")
+def kafka(shared_folder: Path) -> Iterator[Kafka]:
+    """A broker, the same for all processes of the test run."""
+    from tests.support.services import Kafka
+
+    broker = Kafka(shared_folder)
+    yield broker
+    broker.leave()
+
+
+@pytest.fixture(scope="session")
+def postgres(shared_folder: Path) -> Iterator[Postgres]:
+    """A database server, the same for all processes of the test run."""
+    from tests.support.services import Postgres
+
+    server = Postgres(shared_folder)
+    yield server
+    server.leave()

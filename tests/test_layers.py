@@ -168,10 +168,6 @@ ROWS: dict[str, str] = {
 """Folders with a file for each row of a table: these files are not counted, as a table may have any number of rows."""
 
 
-LATER = {"dataset"}
-"""Folders that still have to be sorted by subject."""
-
-
 def rows_of(table: str) -> set[str]:
     """The names of the files that are rows of a table."""
     if table == "node types":
@@ -186,7 +182,7 @@ def test_a_folder_is_no_heap_of_files() -> None:
         name = folder.relative_to(ROOT).as_posix()
         rows = rows_of(ROWS[name]) if name in ROWS else set()
         count = len([path for path in folder.glob("*.py") if path.stem not in rows])
-        if (count > FILES_OF_A_FOLDER) != (name in LATER):
+        if count > FILES_OF_A_FOLDER:
             wrong[name] = count
     assert not wrong, f"too many files, find their subjects: {wrong}"
 

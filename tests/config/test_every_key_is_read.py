@@ -35,13 +35,15 @@ from clinker_spark.config.model import (
     source,
     source_formats,
     split_values,
+    stream_join,
     transform,
 )
 from clinker_spark.config.model.base import Model
+from clinker_spark.config.model.connectors import kafka, postgres, settings
 from clinker_spark.config.model.documents import files as nodes
-from clinker_spark.config.model.documents import pipeline, workspace
+from clinker_spark.config.model.documents import pipeline, stream, workspace
 from clinker_spark.config.model.node import InputNode, NodeModel
-from clinker_spark.config.refused import FOR_PEOPLE, FOR_STREAMS, REFUSED, default_of, refused_keys
+from clinker_spark.config.refused import FOR_PEOPLE, REFUSED, default_of, refused_keys
 from clinker_spark.core.span import Source
 from tests.config.golden_cases import findings as findings_in
 
@@ -93,6 +95,21 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     nodes.PipelineDocument: ("config/load.py: parse_pipeline: 'key'", "config/load.py: nodes: 'key'"),
     nodes.CompositionDocument: ("config/load.py: parse_composition: 'key'", "config/load.py: nodes: 'key'"),
     order.SortField: ("spark/operators/*.py: *: item",),
+    kafka.LetterTopic: ("streaming/connectors/letters.py: *: given",),
+    kafka.MessageText: ("streaming/connectors/topics.py: *: config.options",),
+    kafka.MessageLine: ("spark/connectors/shapes.py: *: config.options",),
+    kafka.Metadata: ("config/model/connectors/kafka.py: *: 'key'",),
+    kafka.TopicRead: ("streaming/connectors/topics.py: *: config", "config/model/connectors/*.py: check_topic: self"),
+    kafka.TopicWrite: (
+        "streaming/connectors/topics.py: *: *config",
+        "spark/connectors/shapes.py: *: config",
+        "config/model/connectors/kafka.py: check_columns: self",
+    ),
+    postgres.TableWrite: ("streaming/connectors/tables.py: *: *config",),
+    settings.FromEnvironment: ("streaming/connectors/places.py: resolved: value",),
+    output.KafkaOutput: (),
+    output.PostgresOutput: (),
+    source.KafkaSource: (),
     output.Mapped: ("plan/output_columns.py: *: item",),
     output.Split: ("spark/operators/output.py: *: *split", "runtime/*.py: *: *split"),
     output.CsvWrite: ("spark/render/csv_lines.py: *: config.options",),
@@ -118,11 +135,15 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     ),
     output.ParquetOutput: ("spark/operators/output.py: *: *config",),
     output.OutputNode: ("plan/bind/output.py: bind_output: node",),
-    pipeline.Memory: ("config/model/documents/pipeline.py: declared_limit: self",),
+    pipeline.Memory: (
+        "config/model/documents/pipeline.py: declared_limit: self",
+        "runtime/arbitrate/session.py: *: memory",
+    ),
     pipeline.VarDecl: ("config/variables.py: *: decl*", "config/model/documents/pipeline.py: value: self"),
     pipeline.Concurrency: ("runtime/run/memory.py: *: *.concurrency",),
     pipeline.Metrics: ("runtime/measure/spool.py: *: *.metrics",),
     pipeline.Settings: (
+        "config/model/documents/pipeline.py: declared_batch_size: self",
         "plan/prepare.py: prepare: file.settings",
         "runtime/run/memory.py: *: *.settings",
         "runtime/measure/spool.py: *: *.settings",
@@ -147,7 +168,24 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     ),
     source.Files: ("runtime/discover/sources.py: _ordered: spec", "runtime/discover/*.py: *: config.files"),
     source.OnUnmapped: ("spark/operators/source.py: *: *.on_unmapped",),
-    source.Watermark: ("spark/operators/time_windows.py: *: watermark",),
+    source.Watermark: (
+        "spark/operators/time_windows.py: *: watermark",
+        "streaming/beats.py: *: mark",
+        "plan/streams.py: *: mark",
+    ),
+    stream.StreamSettings: (
+        "streaming/run.py: *: settings",
+        "streaming/run.py: *: *.stream",
+        "streaming/checkpoint.py: *: *.stream",
+    ),
+    stream_join.TimeWindow: ("spark/operators/stream_join.py: *: window",),
+    stream_join.StreamJoinConfig: (
+        "plan/bind/stream_join.py: *: self.config",
+        "plan/nodes/stream_join.py: *: *config",
+        "spark/operators/stream_join.py: *: *config",
+        "config/model/stream_join.py: event_side: self",
+    ),
+    stream_join.StreamJoinNode: ("plan/bind/stream_join.py: *: node",),
     source.SourceConfig: (
         "runtime/discover/sources.py: *: *config",
         "runtime/discover/source_order.py: *: node.config",
@@ -162,7 +200,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         (source.CsvSource, source.JsonSource, source.XmlSource, source.FixedWidthSource, source.ParquetSource),
         ("spark/operators/source.py: *: node.config",),
     ),
-    source.DatasetSource: ("config/model/source.py: query: self", "spark/operators/source.py: *: node.config"),
+    source.DatasetSource: ("spark/scan/dataset/source.py: *: options", "spark/operators/source.py: *: node.config"),
     source.SourceNode: ("plan/bind/source.py: bind_source: node",),
     source_formats.CsvRead: ("spark/scan/csv/*.py: *: *options",),
     source_formats.JsonRead: ("spark/scan/json/source.py: *: request.options",),
@@ -191,7 +229,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "plan/bind/transforms/validations.py: *: node.config",
     ),
     transform.TransformNode: ("plan/bind/transform.py: bind_transform: node",),
-    workspace.Spill: (),
+    workspace.Spill: ("runtime/arbitrate/*.py: *: *.config", "runtime/arbitrate/*.py: *: *.spill"),
     workspace.Staging: ("runtime/staging/settings.py: *: *config", "runtime/staging/checks.py: *: *config"),
     workspace.Publication: (),
     workspace.Storage: (),
@@ -199,10 +237,12 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     workspace.Group: (),
     workspace.Resource: (),
     workspace.Catalog: ("config/workspace.py: rules_folder: *.catalog",),
-    workspace.Spark: ("cli/clinker/actions/run_session.py: *: spark",),
+    workspace.Spark: ("cli/clinker/actions/session_settings.py: *: *spark",),
+    workspace.Session: ("cli/warm/start.py: *: *.session",),
     workspace.WorkspaceConfig: (
         "runtime/staging/settings.py: *: *.config",
-        "cli/clinker/actions/run_session.py: *: *.config",
+        "cli/clinker/actions/session_settings.py: *: *.config",
+        "cli/warm/start.py: *: *.config",
         "config/workspace.py: rules_folder: *.config",
     ),
 }
@@ -269,7 +309,7 @@ def own_keys(model: type[Model]) -> dict[str, Any]:
 
 
 def excused(model: type[Model]) -> set[str]:
-    tables: tuple[dict[type[Model], Any], ...] = (REFUSED, FOR_STREAMS, FOR_PEOPLE)
+    tables: tuple[dict[type[Model], Any], ...] = (REFUSED, FOR_PEOPLE)
     return {name for table in tables for name in table.get(model, ())}
 
 
@@ -285,7 +325,7 @@ def test_every_key_is_read_or_refused(model: type[Model]) -> None:
 
 
 def test_tables_name_keys_that_are_there_and_that_nobody_reads() -> None:
-    for table in (REFUSED, FOR_STREAMS, FOR_PEOPLE):
+    for table in (REFUSED, FOR_PEOPLE):
         for model, names in table.items():
             known = {name: info for name, info in model.model_fields.items() if name in names}
             assert set(known) == set(names), model
@@ -319,13 +359,13 @@ def other_value(model: type[Model], name: str) -> Any:
     return {"x": "y"} if isinstance(default, dict) else ("x",) if isinstance(default, tuple) else "another"
 
 
-@pytest.mark.parametrize("model", [*REFUSED, *FOR_STREAMS], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", [*REFUSED], ids=lambda model: model.__name__)
 def test_refused_keys_are_told_at_their_place_unless_they_have_their_default(model: type[Model]) -> None:
-    table = {**REFUSED.get(model, {}), **FOR_STREAMS.get(model, {})}
+    table = REFUSED[model]
     for name in table:
         given = model.model_construct(_fields_set={name}, **{name: other_value(model, name)})
         (found,) = refused_keys(given)
-        assert found.code == ("E009" if model in REFUSED else "W027") and found.at == (name,) and found.on_key
+        assert found.code == "E009" and found.at == (name,) and found.on_key
         assert f"'{name}'" in found.message and table[name] in found.message
         usual = model.model_construct(_fields_set={name}, **{name: default_of(model, name)})
         assert list(refused_keys(usual)) == []
@@ -346,10 +386,7 @@ nodes:
 @pytest.mark.parametrize(
     ("place", "text", "code", "key"),
     [
-        (0, ", batch_size: 10", "E009", "batch_size"),
-        (0, ", batch_size: 2048, memory: { backpressure: pause, resume_threshold: 0.7 }", None, ""),
-        (0, ", memory: { backpressure: spill }", "E009", "backpressure"),
-        (0, ", memory: { resume_threshold: 0.5 }", "E009", "resume_threshold"),
+        (0, ", batch_size: 10, memory: { backpressure: spill, resume_threshold: 0.5 }", None, ""),
         (0, ", concurrency: { chunk_size: 5 }", "E009", "chunk_size"),
         (0, ", metrics: { spool_dir: x }", None, ""),
         (3, ", batch_size: 5", "E009", "batch_size"),
@@ -401,7 +438,10 @@ def test_models_say_nothing_of_themselves_by_default() -> None:
 
 
 def test_the_guide_names_every_key() -> None:
-    guide = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("pipelines.md", "correlation.md"))
+    guide = "".join(
+        (DOCS / name).read_text(encoding="utf-8")
+        for name in ("pipelines.md", "correlation.md", "streams.md", "connectors.md")
+    )
     words = set(re.findall(r"[A-Za-z_]+", guide))
     # Of storage, channels and groups the guide names the tables alone.
     tables = {name for model in models(Model) if model.__module__.endswith(".workspace") for name in own_keys(model)}

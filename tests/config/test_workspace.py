@@ -104,7 +104,7 @@ def test_what_nothing_acts_on_is_refused_at_its_key() -> None:
     assert {d.code for d in found} == {"E009"}
     keys = [FULL[d.span.start : d.span.end] for d in found if d.span is not None]
     assert keys == [
-        "dir", "disk_cap_bytes", "compress", "mode", "local_spool_dir",
+        "mode", "local_spool_dir",
         "failed_retention_seconds", "max_attempt_bytes", "root", "shard", "schemas", "resources",
     ]  # fmt: skip
 

@@ -47,12 +47,30 @@ def stage_again_and_again(folder: str, source: str, ready: Any, policy: dict[str
         stage(Path(folder), Path(source), run=f"process-{os.getpid()}", **policy)
 
 
+class AskingFiles:
+    """Lets all others ask for a source, too, before anybody goes on: to ask is to look at its manifest."""
+
+    def __init__(self, barrier: Any) -> None:
+        self.barrier = barrier
+        self.real = PosixFiles()
+        self.asked = False
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            found = getattr(self.real, name)(*args, **options)
+            if name == "stat" and not self.asked:
+                self.asked = True
+                self.barrier.wait()
+            return found
+
+        return call
+
+
 def race(folder: str, source: str, barrier: Any, results: Any, policy: dict[str, Any]) -> None:
     """Stage a source at the same moment as others, and read all of it, slowly."""
     expected = Path(source).read_bytes()
-    barrier.wait()
     try:
-        with held(Path(folder), Path(source), run=f"process-{os.getpid()}", **policy) as found:
+        with held(Path(folder), Path(source), AskingFiles(barrier), run=f"process-{os.getpid()}", **policy) as found:
             with open(found.path, "rb") as file:
                 content = file.read(1000)
                 time.sleep(0.05)

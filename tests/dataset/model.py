@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.dataset.manifest import Dataset
+import pyarrow as pa
+
+from clinker_spark.dataset.either import as_logged, holds_either
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.query import query
 from clinker_spark.dataset.selection import Query, entity_matches
 from clinker_spark.runtime.commit.seam import PosixFiles
@@ -147,5 +150,9 @@ def recorded(folder: Path, events: Sequence[Event], indexes: Sequence[str]) -> D
 
 
 def rows_of(dataset: Dataset, asked: Query) -> list[Row]:
-    """What the engine gives."""
-    return [row for batch in query(dataset, asked) for row in batch.to_pylist()]
+    """What the engine gives. Components that were logged as single values and as lists are what they were."""
+    return [logged(row, batch.schema) for batch in query(dataset, asked) for row in batch.to_pylist()]
+
+
+def logged(row: Row, schema: pa.Schema) -> Row:
+    return {f.name: as_logged(row[f.name], f.type) if holds_either(f.type) else row[f.name] for f in schema}

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from clinker_spark.dataset.budget import PipelineBudget, Reservation
-from clinker_spark.dataset.chunk_bytes import Rows, encode
-from clinker_spark.dataset.io_loop import Fetch, fetches
-from clinker_spark.dataset.manifest import Chunk
-from clinker_spark.dataset.pieces import Loaded, load
+from clinker_spark.dataset.files.chunk_bytes import Rows, encode
+from clinker_spark.dataset.files.manifest import Chunk
+from clinker_spark.dataset.flow.budget import PipelineBudget, Reservation
+from clinker_spark.dataset.flow.io_loop import Fetch, fetches
+from clinker_spark.dataset.flow.worker import Message, Worker
+from clinker_spark.dataset.rows.pieces import Loaded, load
 from clinker_spark.dataset.selection import Column, Layout, Part, Query, needed
-from clinker_spark.dataset.worker import Message, Worker
 from tests.dataset.model import Event, Row, answer
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import clinker_spark
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.selection import Query, select, split
 from clinker_spark.runtime.dataset import writer
 from clinker_spark.spark.dataset import partitions
@@ -36,7 +36,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Event], str]:
 @pytest.mark.parametrize("pieces", [1, 2, 7, 50])
 @pytest.mark.parametrize("asked", [Query("frame", fill=True), Query("frame", range=(100, 300), fill=True)])
 def test_parts_of_segments_make_the_same_rows(long: tuple[list[Event], str], asked: Query, pieces: int) -> None:
-    from clinker_spark.dataset.budget import PipelineBudget
+    from clinker_spark.dataset.flow.budget import PipelineBudget
     from clinker_spark.dataset.query import run
 
     events, place = long
@@ -88,3 +88,19 @@ def test_values_of_all_types(tmp_path: Path, quick: SparkSession) -> None:
     assert (row["/a:b"], row["/a:f"], row["/a:t"], row["/a:l"], row["/a:s"]["x"]) == (True, 1.5, "x", [], [1])
     assert row["log_time"].astimezone(dt.UTC).isoformat() == "2026-01-01T00:00:00+00:00"
     assert len(rows_of(Dataset.open(str(tmp_path / "dataset")), Query("log_time"))) == 1
+
+
+def test_odd_names_and_mixed_values(tmp_path: Path, quick: SparkSession) -> None:
+    """Fields of structs have any name; what was logged as single values and as lists is a list on Spark."""
+    events = [
+        Event("run `1`", "/ä ö/x:y", {"frame": 1}, {"s t": {"a b": 1, "c:d`": [{"e,f": "x"}]}, "both": 1, "none": []}),
+        Event("run `1`", "/ä ö/x:y", {"frame": 2}, {"both": []}),
+        Event("run `1`", "/ä ö/x:y", {"frame": 3}, {"both": [2, 3]}),
+    ]
+    recorded(tmp_path, events, ("frame",))
+    data = clinker_spark.dataset(str(tmp_path / "dataset"))  # type: ignore[operator]
+    rows = data.reader("frame", spark=quick).collect()
+    assert [row["/ä ö/x:y:both"] for row in rows] == [[1], [], [2, 3]]
+    assert rows[0]["/ä ö/x:y:s t"].asDict(recursive=True) == {"a b": 1, "c:d`": [{"e,f": "x"}]}
+    [row] = data.reader("frame", all_values=True, row_ids=True, origin_time=True, range=(1, 1), spark=quick).collect()
+    assert (row["/ä ö/x:y:both"], row["/ä ö/x:y:both@row_id"], row["/ä ö/x:y:both@origin_time"]) == ([[1]], [0], 1)

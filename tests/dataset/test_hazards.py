@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from clinker_spark.dataset import constants, io_loop
-from clinker_spark.dataset.budget import PipelineBudget, Reservation
+from clinker_spark.dataset import constants
 from clinker_spark.dataset.constants import MIB, budget_bytes
 from clinker_spark.dataset.errors import DatasetDamaged
-from clinker_spark.dataset.horizon import EVERYTHING, Expected
-from clinker_spark.dataset.manifest import Dataset
-from clinker_spark.dataset.pieces import Loaded, Piece
+from clinker_spark.dataset.files.manifest import Dataset
+from clinker_spark.dataset.flow import io_loop
+from clinker_spark.dataset.flow.budget import PipelineBudget, Reservation
+from clinker_spark.dataset.flow.worker import Message, Worker
 from clinker_spark.dataset.query import run
+from clinker_spark.dataset.rows.horizon import EVERYTHING, Expected
+from clinker_spark.dataset.rows.pieces import Loaded, Moments, Piece
 from clinker_spark.dataset.selection import Query, Selection, select
-from clinker_spark.dataset.worker import Message, Worker
 from clinker_spark.runtime.dataset import writer
 from tests.dataset.model import Event, answer, recorded
 from tests.dataset.schedules import Deadlock, recording, run_schedule
@@ -155,7 +156,7 @@ def test_hazard_e_an_error_in_the_worker_refunds_everything(dataset: Dataset, mo
     def broken(*args: Any) -> Any:
         raise RuntimeError("no rows today")
 
-    monkeypatch.setattr("clinker_spark.dataset.segment_store.assemble", broken)
+    monkeypatch.setattr("clinker_spark.dataset.rows.segment_store.Window", broken)
     budget = PipelineBudget(64 * MIB)
     with pytest.raises(RuntimeError, match="no rows today"):
         rows(dataset, budget)
@@ -281,7 +282,9 @@ def test_carried_values_survive_the_chunks_they_came_in(dataset: Dataset) -> Non
 
 
 def shifted(loaded: Loaded, by: int) -> Loaded:
-    pieces = {c: Piece(p.times + by, p.ids, p.values, p.others) for c, p in loaded.pieces.items()}
+    pieces = {
+        c: Piece(Moments(p.times + by, p.moments.ids, p.moments.others), p.values) for c, p in loaded.pieces.items()
+    }
     return Loaded(loaded.need, pieces, loaded.size, loaded.time_min + by, loaded.time_max + by)
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from clinker_spark.dataset import store
 from clinker_spark.dataset.errors import DatasetError
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files import store
+from clinker_spark.dataset.files.manifest import Dataset
+from clinker_spark.dataset.files.store import ArrowStore, HttpStore, Retries
 from clinker_spark.dataset.selection import Query
-from clinker_spark.dataset.store import ArrowStore, HttpStore, Retries
 from clinker_spark.runtime.dataset import writer
 from tests.dataset.model import answer, recorded, rows_of
 from tests.dataset.test_semantics import INDEXES, RECORDING
@@ -79,7 +79,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setattr(writer, "CHUNK_ROWS", 1)
     recorded(tmp_path, RECORDING, INDEXES)
     monkeypatch.setattr(store, "open_store", lambda place: HttpStore(place, QUICK))
-    monkeypatch.setattr("clinker_spark.dataset.manifest.open_store", lambda place: HttpStore(place, QUICK))
+    monkeypatch.setattr("clinker_spark.dataset.files.manifest.open_store", lambda place: HttpStore(place, QUICK))
     found = Server(tmp_path)
     thread = threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -128,7 +128,7 @@ def test_a_refusal_is_not_tried_again(server: Server, fault: str, message: str) 
 
 def test_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr("clinker_spark.dataset.store.time.sleep", pauses.append)
+    monkeypatch.setattr("clinker_spark.dataset.files.store.time.sleep", pauses.append)
 
     def broken() -> bytes:
         raise TimeoutError("timed out")

@@ -14,9 +14,11 @@ from click.testing import CliRunner
 
 from clinker_spark.cli.clinker.dataset import command
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.dataset.manifest import CATALOGUE, Dataset
-from clinker_spark.dataset.selection import Query
+from clinker_spark.dataset.files.manifest import CATALOGUE, Dataset
+from clinker_spark.dataset.query import query
+from clinker_spark.dataset.selection import Query, layout_of
 from clinker_spark.runtime.dataset.imports import compact, import_events
+from clinker_spark.runtime.dataset.results import write_result
 from clinker_spark.runtime.dataset.verify import verify
 from tests.crash.faults import Crash, FaultyFiles
 from tests.dataset.model import Unsynced, rows_of
@@ -99,7 +101,7 @@ def test_values_keep_their_types_and_widen_together(tmp_path: Path) -> None:
             {"segment": "r", "entity": "/a", "frame": "2026-01-01", "v": 1},
             "are times here, and whole numbers elsewhere",
         ),
-        ({"segment": "run1", "entity": "/arm", "frame": 1, "v": "text"}, "have no common type"),
+        ({"segment": "run1", "entity": "/arm", "frame": 1, "v": "text"}, 'events.jsonl:2: "text" does not go with'),
         ({"segment": "run9", "entity": "/arm", "frame": 1, "v": "text"}, "is int64 in the dataset, and string here"),
     ],
 )
@@ -214,3 +216,185 @@ def test_an_index_without_values_may_become_one_of_times(tmp_path: Path) -> None
     events = [{"segment": "r", "entity": "/b", "log_time": "2026-01-01T00:00:00Z", "v": 2}]
     [row] = rows_of(imported(tmp_path, written(tmp_path, events), indexes=()), Query("log_time"))
     assert (row["/a:v"], row["/b:v"], row["log_time"].year) == (1, 2, 2026)
+
+
+@pytest.mark.parametrize(
+    ("lines", "code", "message"),
+    [
+        (['{"segment": "s", "entity": "/a", "frame": 1, "v": "\\ud800"}'], "E852", ":1: '\\\\ud800' is no text"),
+        (['{"segment": "s", "entity": "/\\ud800", "frame": 1, "v": 1}'], "E852", "is no text"),
+        (['{"segment": "s", "entity": "/a", "frame": 1, "\\ud800": 1}'], "E852", "is no text"),
+        (['{"segment": "s", "entity": "/a", "frame": 1, "v": 9223372036854775808}'], "E853", "too large"),
+        (
+            ['{"segment": "s", "entity": "/a", "frame": 1, "v": 1}', '{"segment": "s", "entity": "/a", "v": ["x"]}'],
+            "E853",
+            "is int64 in the dataset, and list<string> here",
+        ),
+        (
+            [
+                '{"segment": "s", "entity": "/a", "frame": 1, "v": 1}',
+                '{"segment": "s", "entity": "/a", "frame": 2, "v": ["x"]}',
+            ],
+            "E853",
+            ':2: \\["x"\\] does not go with',
+        ),
+        (
+            [
+                '{"segment": "s", "entity": "/a", "frame": 1, "v": 9007199254740993}',
+                '{"segment": "s", "entity": "/a", "v": 0.5}',
+            ],
+            "E853",
+            "values of '/a:v' do not fit into double",
+        ),
+        (
+            ['{"segment": "s", "entity": "/a", "b:c": 1}', '{"segment": "s", "entity": "/a:b", "c": 1}'],
+            "E853",
+            "would be the same column",
+        ),
+        (["[" * 100_000], "E852", "this is no JSON"),
+    ],
+)
+def test_odd_events_have_a_code(tmp_path: Path, lines: list[str], code: str, message: str) -> None:
+    (tmp_path / "events.jsonl").write_text("\n".join(lines))
+    with pytest.raises(ClinkerError, match=message) as caught:
+        import_events(str(tmp_path / "data"), [str(tmp_path / "events.jsonl")], ["frame"], files=Unsynced())
+    assert [found.code for found in caught.value.diagnostics] == [code]
+    assert not (tmp_path / "data" / CATALOGUE).exists()
+
+
+def test_structs_keep_all_their_fields_beside_lists_of_them(tmp_path: Path) -> None:
+    events = [
+        {"segment": "r", "entity": "/a", "frame": 1, "v": {"x": 1}},
+        {"segment": "r", "entity": "/a", "frame": 2, "v": [{"y": "z"}]},
+    ]
+    rows = rows_of(imported(tmp_path, written(tmp_path, events)), Query("frame"))
+    assert [row["/a:v"] for row in rows] == [{"x": 1, "y": None}, [{"x": None, "y": "z"}]]
+
+
+def test_cells_of_csv_mean_what_all_of_their_component_are(tmp_path: Path) -> None:
+    """A column has numbers for one entity and texts for another; a component that is known as text stays text."""
+    (tmp_path / "a.csv").write_text(
+        "segment,entity,frame,log_time,v,name\n"
+        "r1,/a,1,2026-01-01T00:00:00Z,1,007\n"
+        'r1,/b,2,2026-01-01T02:00:00+02:00,x,"two\nlines"\n'
+        "r2,a,3,,2,\n"
+        "r2,/a,,,,12\n"
+    )
+    indexes = ("frame", "log_time")
+    rows = rows_of(imported(tmp_path, str(tmp_path / "a.csv"), indexes=indexes), Query("frame", row_ids=True))
+    assert [(r["frame"], r["/a:v"], r["/b:v"], r["/a:name"], r["/b:name"]) for r in rows] == [
+        (1, 1, None, "007", None),
+        (2, None, "x", None, "two\nlines"),
+        (3, 2, None, "12", None),
+    ]
+    assert (rows[2]["/a:v@row_id"], rows[2]["/a:name@row_id"]) == (0, 1) and rows[0]["log_time"] == rows[1]["log_time"]
+    (tmp_path / "b.csv").write_text("segment,entity,frame,v\nr1,/b,9,5\n")
+    rows = rows_of(imported(tmp_path, str(tmp_path / "b.csv"), indexes=()), Query("frame"))
+    assert [row["/b:v"] for row in rows] == [None, "x", "5", None]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty"),
+        ("segment,entity,frame,frame\nr,/a,1,2\n", "two columns 'frame'"),
+        ("segment,frame\nr,1\n", "no column 'entity'"),
+        ("segment,entity,frame,v\nr,/,1,1\n", "row 2: the event has no 'entity'"),
+        ("segment,entity,frame,v\nr,/a,1,1\n,/a,1,1\n", "row 3: the event has no 'segment'"),
+        ("segment,entity,frame,v\nr,/a,1.5,1\n", "row 2: '1.5' is no value of index 'frame'"),
+        ("segment,entity,frame,v\nr,/a,99999999999999999999,1\n", "cannot read"),
+        ("segment,entity,frame,v\nr,/a,1\n", "Expected 4 columns, got 3"),
+    ],
+)
+def test_odd_csv_files_have_a_code(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(ClinkerError, match=message) as caught:
+        import_events(str(tmp_path / "data"), [str(tmp_path / "a.csv")], ["frame"], files=Unsynced())
+    assert [found.code for found in caught.value.diagnostics] == ["E852"]
+
+
+def test_parquet_of_types_that_cannot_be_kept(tmp_path: Path) -> None:
+    import datetime as dt
+
+    for i, values in enumerate([pa.array([dt.timedelta(1)]), pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))]):
+        table = pa.table({"segment": ["r"], "entity": ["/a"], "frame": [1], "v": values})
+        pq.write_table(table, tmp_path / f"{i}.parquet")
+        with pytest.raises(ClinkerError, match="which cannot be kept") as caught:
+            import_events(str(tmp_path / "data"), [str(tmp_path / f"{i}.parquet")], ["frame"], files=Unsynced())
+        assert [found.code for found in caught.value.diagnostics] == ["E853"]
+
+
+def test_results_as_text_and_as_tables(tmp_path: Path) -> None:
+    events = [
+        {"segment": "r", "entity": "/a", "at": "2026-01-01T00:00:00.5Z", "v": 1, "t": 'x"\n', "f": 1e300, "o": {}},
+        {"segment": "r", "entity": "/a", "at": "2026-01-01T00:00:01Z", "v": [], "f": 100.0, "b": True},
+    ]
+    imported(tmp_path, written(tmp_path, events), indexes=("at",))
+
+    def done(*args: str) -> str:
+        found = CliRunner().invoke(
+            command, ["query", str(tmp_path / "data"), "--index", "at", *args], catch_exceptions=False
+        )
+        return found.stdout
+
+    assert [json.loads(line) for line in done().splitlines()] == [
+        {
+            "segment": "r",
+            "at": "2026-01-01T00:00:00.500Z",
+            "/a:b": None,
+            "/a:f": 1e300,
+            "/a:o": {},
+            "/a:t": 'x"\n',
+            "/a:v": 1,
+        },
+        {
+            "segment": "r",
+            "at": "2026-01-01T00:00:01Z",
+            "/a:b": True,
+            "/a:f": 100.0,
+            "/a:o": None,
+            "/a:t": None,
+            "/a:v": [],
+        },
+    ]
+    assert done("--columns", "at", "--columns", "/a:f", "--format", "csv") == (
+        '"at","/a:f"\n"2026-01-01T00:00:00.500Z",1e+300\n"2026-01-01T00:00:01Z",100\n'
+    )
+    done("--columns", "/a:v", "--columns", "at", "--output", str(tmp_path / "t.parquet"))
+    table = pq.read_table(tmp_path / "t.parquet")
+    assert table.column("/a:v").to_pylist() == [[1], []] and table.schema.field("at").type == pa.timestamp("us", "UTC")
+    with pytest.raises(ClinkerError, match="cannot be written as parquet") as caught:
+        done("--columns", "/a:o", "--output", str(tmp_path / "o.parquet"))
+    assert caught.value.diagnostics[0].code == "E854" and not (tmp_path / "o.parquet").exists()
+    with pytest.raises(ClinkerError, match="in the folder of the dataset"):
+        done("--output", str(tmp_path / "data" / "x.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("span", "rows"),
+    [
+        ("2026-01-01:2026-01-01T00:00:09Z", [0, 9]),
+        ("2026-01-01T00:00:05+00:00:", [9, 20]),
+        (":2026-01-01T00:00:05", [0]),
+        ("2026-01-01T00:00:00Z:2026-01-01T00:00:09Z", [0, 9]),
+        ("2026-01-01T02:00:05+02:00:2026-01-01T00:00:25+00:00", [9, 20]),
+        (":", [0, 9, 20]),
+    ],
+)
+def test_ranges_of_times(tmp_path: Path, span: str, rows: list[int]) -> None:
+    events = [{"segment": "r", "entity": "/a", "at": f"2026-01-01T00:00:{n:02}Z", "v": n} for n in (0, 9, 20)]
+    imported(tmp_path, written(tmp_path, events), indexes=("at",))
+    args = ["query", str(tmp_path / "data"), "--index", "at", "--range", span]
+    shown = CliRunner().invoke(command, args, catch_exceptions=False).stdout
+    assert [json.loads(line)["/a:v"] for line in shown.splitlines()] == rows
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk_has_a_code(tmp_path: Path) -> None:
+    imported(tmp_path, written(tmp_path, EVENTS))
+    asked = Query("frame")
+    dataset = Dataset.open(str(tmp_path / "data"))
+    for form in ("jsonl", "csv", "parquet"):
+        with pytest.raises(ClinkerError, match="no space left") as caught:
+            write_result(query(dataset, asked), layout_of(dataset, asked).schema, "/dev/full", form)
+        assert caught.value.diagnostics[0].code == "E405"

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.selection import Query
 from clinker_spark.runtime.dataset import writer
 from clinker_spark.runtime.dataset.imports import compact
@@ -91,6 +91,13 @@ def test_values_by_segment_are_all_taken(dataset: Dataset) -> None:
     assert rows == [("seg1", 0, None, None, None, None, 7), ("seg1", 99, 301, 9, [], None, 7)]
 
 
+def test_rows_at_a_steady_pace(dataset: Dataset) -> None:
+    rows = table(dataset, "/a:v", fill=True, every="20", range=(15, None))
+    assert rows == [("seg1", 20, 100), ("seg1", 40, 301)]
+    with pytest.raises(ClinkerError, match="cannot both be given"):
+        table(dataset, every="20", values=[1])
+
+
 def test_values_without_fill_are_the_values_of_exactly_that_time(dataset: Dataset) -> None:
     rows = table(dataset, values=[12, 30])
     assert rows[:2] == [("seg1", 12, None, None, None, None, 7), ("seg1", 30, 301, None, None, None, 7)]
@@ -155,6 +162,19 @@ def test_origin_times_row_ids_and_all_values(dataset: Dataset) -> None:
     assert [(r["/a:v"], r["/a:v@row_id"]) for r in rows] == [([100], [0]), ([300, 301], [1, 2]), ([300, 301], [1, 2])]
 
 
+def test_a_single_value_and_an_empty_list_stay_what_they_are(tmp_path: Path) -> None:
+    events = [
+        Event("s", "/b", {"frame": 20}, {"v": 1}),
+        Event("s", "/b", {"frame": 40}, {"v": 2.5}),
+        Event("s", "/b", {"frame": 50}, {"v": []}),
+        Event("s", "/b", {"frame": 60}, {"v": [3]}),
+        Event("s", "/a", {"frame": 70}, {"v": "x"}),
+    ]
+    found = recorded(tmp_path, events, ("frame",))
+    assert [row["/b:v"] for row in rows_of(found, Query("frame", fill=True))] == [1, 2.5, [], [3], [3]]
+    assert [row["/b:v"] for row in rows_of(found, Query("frame", all_values=True))] == [[1], [2.5], [[]], [[3]], None]
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
@@ -187,7 +207,7 @@ events = st.builds(
         st.fixed_dictionaries({"other": times}),
         st.just({}),
     ),
-    st.fixed_dictionaries({"v": values}, optional={"w": values, "list": lists}),
+    st.fixed_dictionaries({"v": values}, optional={"w": values, "list": lists, "both": st.one_of(values, lists)}),
 )
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from clinker_spark.spark.plan_cuts import Shared, counted_behind, is_repeatable
 from clinker_spark.spark.scan import scans
+from clinker_spark.spark.scan.request import Readers
 from clinker_spark.spark.session.small_inputs import SMALL, settings
 
 
@@ -83,7 +84,7 @@ def _scanned(spark: SparkSession, batches: list[Any]) -> tuple[DataFrame, bool]:
                 raise ValueError("a damaged file")
             yield pa.record_batch([pa.array(values, pa.int64())], ["n"])
 
-    return scans.scan(spark, 1, [("n", "BIGINT")], read, here=True)
+    return scans.scan(spark, 1, [("n", "BIGINT")], read, Readers(here=True))
 
 
 def test_small_inputs_are_read_by_the_driver(spark: SparkSession) -> None:

@@ -85,7 +85,7 @@ def _paths(nodes: Nodes, handling: ErrorHandling) -> Iterator[Finding]:
             place = ("error_handling", "dlq", "per_source", name, "path")
             taken.setdefault(_key(own.path), (place, "the dead letters go here"))
     for i, node in nodes:
-        if isinstance(node, OutputNode):
+        if isinstance(node, OutputNode) and node.config.path:
             at = ("nodes", i, "config", "path")
             first, said = taken.setdefault(_key(node.config.path), (at, f"'{node.name}' writes it here"))
             if first != at:

@@ -18,6 +18,7 @@ from clinker_spark.config.model.base import Model
 from clinker_spark.config.model.composition import Interface
 from clinker_spark.config.model.documents.files import LATER_NODES, CompositionDocument, PipelineDocument
 from clinker_spark.config.model.documents.pipeline import ErrorHandling, Settings
+from clinker_spark.config.model.documents.stream import StreamSettings
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.output import OutputNode
 from clinker_spark.config.model.source import SourceNode
@@ -45,6 +46,9 @@ _FOREIGN = {
     **dict.fromkeys(("join", "lookup"), "combine"),
     **dict.fromkeys(("write", "writer", "target", "destination"), "output"),
 }
+
+_OPTIONAL = ("error_handling", "stream")
+"""Sections that a file may leave out."""
 
 
 def _words() -> list[str]:
@@ -130,6 +134,7 @@ class PipelineFile(LoadedFile):
 
     settings: Settings
     error_handling: ErrorHandling
+    stream: StreamSettings = field(default_factory=StreamSettings)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -155,16 +160,25 @@ def parse_pipeline(source: Source, path: Path) -> PipelineFile:
     loader.top(_PipelineTop, PipelineDocument, "pipeline")
     settings = loader.section(Settings, "pipeline")
     handling = loader.section(ErrorHandling, "error_handling")
+    stream = loader.section(StreamSettings, "stream")
     nodes = loader.nodes()
     graph, problems = build_graph(loader.document)
     loader.found += problems
     sources = [vertex.name for vertex in vertices(loader.document) if vertex.kind == "source"]
     loader.found += (finding_at(f, loader.document, ()) for f in check_pipeline(nodes, handling, sources))
     warnings = loader.finish()
-    assert settings is not None and handling is not None
+    assert settings is not None and handling is not None and stream is not None
     found = tuple(node for _, node in nodes)
     return PipelineFile(
-        path, loader.document, found, graph, loader.schemas, warnings, settings=settings, error_handling=handling
+        path,
+        loader.document,
+        found,
+        graph,
+        loader.schemas,
+        warnings,
+        settings=settings,
+        error_handling=handling,
+        stream=stream,
     )
 
 
@@ -194,6 +208,7 @@ class _PipelineTop(Model):
     pipeline: Any
     nodes: Any
     error_handling: Any = None
+    stream: Any = None
     notes: Any = PipelineDocument.model_fields["notes"]
 
 
@@ -237,8 +252,8 @@ class _Loader:
 
     def section(self, model: type[Any], key: str) -> Any:
         node = self.document.node((key,))
-        if node is None or (node.data() is None and key == "error_handling"):
-            return None if key != "error_handling" else model()
+        if node is None or (node.data() is None and key in _OPTIONAL):
+            return model() if key in _OPTIONAL else None
         if not isinstance(node, Mapping):
             help_text = f"write the settings below '{key}:', indented"
             self.problem("E007", f"'{key}' must be a mapping, not {shown(node.data())}", (key,), help_text)

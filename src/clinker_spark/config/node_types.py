@@ -23,6 +23,7 @@ from clinker_spark.config.model.output import OutputNode
 from clinker_spark.config.model.query import QueryNode
 from clinker_spark.config.model.route import RouteNode
 from clinker_spark.config.model.source import SourceNode
+from clinker_spark.config.model.stream_join import StreamJoinNode
 from clinker_spark.config.model.transform import TransformNode
 
 _PLAN, _SPARK = "clinker_spark.plan", "clinker_spark.spark.operators"
@@ -62,6 +63,13 @@ NODE_TYPES: dict[str, NodeType] = {
         _row("combine", CombineNode, f"{_SPARK}.combine:build_combine"),
         _row("reshape", ReshapeNode, f"{_SPARK}.reshape:build_reshape"),
         _row("cull", CullNode, f"{_SPARK}.cull:build_cull"),
+        NodeType(
+            "stream_join",
+            StreamJoinNode,
+            f"{_PLAN}.bind.stream_join:bind_stream_join",
+            f"{_PLAN}.nodes.stream_join:StreamJoinPlan",
+            f"{_SPARK}.stream_join:build_stream_join",
+        ),
         NodeType(
             "query",
             QueryNode,

@@ -1,5 +1,5 @@
 """Keys that are understood but that nothing acts on. They are refused, because a pipeline that does less than it says
-is worse than one that does not start; or warned about, where doing nothing is what a run over files should do.
+is worse than one that does not start.
 
 A key that is refused may be written with its default value, which is what happens anyway. A test compares these tables
 with the code: a key of a model is read by someone, or it stands here.
@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clinker_spark.config.model.base import Finding, Model, without_effect
+from clinker_spark.config.model.base import Finding, Model
 from clinker_spark.config.model.combine import CombineConfig
 from clinker_spark.config.model.composition import Interface, Parameter, Port
 from clinker_spark.config.model.documents.files import CompositionDocument, PipelineDocument
-from clinker_spark.config.model.documents.pipeline import Concurrency, Memory, Settings
+from clinker_spark.config.model.documents.pipeline import Concurrency, Settings
 from clinker_spark.config.model.documents.variable import VarDecl
-from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication, Spill
+from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source import Watermark
 from clinker_spark.config.model.transform import TransformConfig
 
 _BATCHES = "Spark decides how many records are handled together"
@@ -28,19 +27,9 @@ _CHANNELS = "channels and groups"
 _PUBLICATION = "another way to publish than a rename beside the output"
 
 REFUSED: dict[type[Model], dict[str, str]] = {
-    Memory: {
-        "backpressure": "a policy for memory that runs short",
-        "resume_threshold": "a policy for memory that runs short",
-    },
-    Settings: {"batch_size": _BATCHES},
     Concurrency: {"chunk_size": _BATCHES},
     TransformConfig: {"batch_size": _BATCHES},
     CombineConfig: {"correlation_fanout_policy": "a policy of its own; that of an output or of the pipeline counts"},
-    Spill: {
-        "dir": "a folder for spilled data; the setting spark.local.dir names one",
-        "disk_cap_bytes": "a limit for spilled data",
-        "compress": "settings of spilled data",
-    },
     Publication: dict.fromkeys(Publication.model_fields, _PUBLICATION),
     Channel: dict.fromkeys(Channel.model_fields, _CHANNELS),
     Group: dict.fromkeys(Group.model_fields, _CHANNELS),
@@ -50,11 +39,6 @@ REFUSED: dict[type[Model], dict[str, str]] = {
     },
 }
 """By model: the keys that are refused, and what they are about."""
-
-FOR_STREAMS: dict[type[Model], dict[str, str]] = {
-    Watermark: {"idle_timeout": "a run reads all files to their end"},
-}
-"""By model: the keys that say how long to wait for records, and why a run over files never waits."""
 
 FOR_PEOPLE: dict[type[Model], tuple[str, ...]] = {
     NodeModel: ("description", "notes"),
@@ -78,9 +62,6 @@ def refused_keys(value: Model) -> Iterator[Finding]:
                 key = type(value).model_fields[name].alias or name
                 help_text = "remove the key, or write its default"
                 yield Finding("E009", f"'{key}' is not supported yet: {about}", (key,), help_text, on_key=True)
-    for model, waits in FOR_STREAMS.items():
-        for name, why in waits.items() if isinstance(value, model) else ():
-            yield from without_effect(value, (name,), why)
 
 
 def default_of(model: type[Model], name: str) -> Any:

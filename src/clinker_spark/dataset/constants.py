@@ -33,7 +33,7 @@ ASSEMBLE_ROWS = 1 << 17
 """Rows that are assembled in one go, and then cut into batches."""
 FETCH_TARGET_BYTES = 4 * MIB
 """Small chunks are fetched together up to this size."""
-CHANNEL_MESSAGES = 4
+CHANNEL_MESSAGES = 32
 """Fetched batches that wait for the worker."""
 
 VARIABLES = {

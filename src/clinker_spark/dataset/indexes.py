@@ -31,6 +31,9 @@ def number_of(value: Any, kind: str, name: str) -> int:
     >>> number_of("2026-01-01T00:00:01Z", TIME, "log_time") - number_of("2026-01-01", TIME, "log_time")
     1000000
     """
+    if isinstance(value, pa.Scalar):
+        value = value.as_py()
+    given = value
     if isinstance(value, np.integer):
         value = int(value)
     if isinstance(value, np.datetime64):
@@ -49,7 +52,7 @@ def number_of(value: Any, kind: str, name: str) -> int:
         value = (moment - _EPOCH) // _MICROSECOND
     if isinstance(value, bool) or not isinstance(value, int) or not FIRST <= value <= LAST:
         wanted = "a whole number" if kind == NUMBER else "a time, such as 2026-01-31T12:00:00Z, or microseconds"
-        raise DatasetError("E854", f"{value!r} is no value of index '{name}'", f"write {wanted}")
+        raise DatasetError("E854", f"{given!r} is no value of index '{name}'", f"write {wanted}")
     return value
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.dataset.budget import PipelineBudget
-from clinker_spark.dataset.channel import Channel
 from clinker_spark.dataset.constants import CHANNEL_MESSAGES, FLUSH_BATCH_ROWS, budget_bytes
-from clinker_spark.dataset.io_loop import IoLoop
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
+from clinker_spark.dataset.files.store import Store
+from clinker_spark.dataset.flow.budget import PipelineBudget
+from clinker_spark.dataset.flow.channel import Channel
+from clinker_spark.dataset.flow.io_loop import IoLoop
+from clinker_spark.dataset.flow.worker import Message, Worker
 from clinker_spark.dataset.selection import Layout, Part, Query, Selection, select
-from clinker_spark.dataset.store import Store
-from clinker_spark.dataset.worker import Message, Worker
 
 Tell = Callable[[Diagnostic], None]
 

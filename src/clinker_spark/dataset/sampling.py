@@ -7,8 +7,8 @@ import re
 import numpy as np
 
 from clinker_spark.dataset.errors import DatasetError
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.indexes import TIME
-from clinker_spark.dataset.manifest import Dataset
 
 _UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 

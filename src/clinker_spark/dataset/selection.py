@@ -8,6 +8,7 @@ that can have its newest value before the range.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +20,8 @@ import pyarrow as pa
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.dataset import indexes
 from clinker_spark.dataset.errors import DatasetError
-from clinker_spark.dataset.manifest import Chunk, Dataset
+from clinker_spark.dataset.files.manifest import Chunk, Dataset
+from clinker_spark.dataset.sampling import every
 
 SEGMENT = "segment"
 ORIGIN, ROW = "@origin_time", "@row_id"
@@ -37,6 +39,8 @@ class Query:
     """The first and the last index value, both included; None is open."""
     values: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None
     """Rows at exactly these index values: for all segments, as far as they lie in the segment; or for each of some."""
+    every: str | None = None
+    """Rows at a steady pace, `10` or `100ms`, from the beginning of each segment to its end."""
     fill: bool = False
     columns: tuple[str, ...] | None = None
     origin_time: bool = False
@@ -192,9 +196,12 @@ def layout_of(dataset: Dataset, query: Query) -> Layout:
         query.all_values,
         tuple(dataset.catalogue.indexes),
     )
+    known = whole.schema.names
+    if twice := [name for name, count in Counter(known).items() if count > 1]:
+        help_text = "an index, or a component with the same name, has it: choose others with --entities"
+        raise DatasetError("E854", f"two columns of the result are called '{twice[0]}'", help_text)
     if query.columns is None:
         return whole
-    known = whole.schema.names
     for name in query.columns:
         if name not in known:
             help_text = did_you_mean(name, known) or f"it has {', '.join(known)}"
@@ -365,6 +372,10 @@ def _bounds(dataset: Dataset, query: Query) -> tuple[int, int]:
 
 
 def _values(dataset: Dataset, query: Query) -> np.ndarray | dict[str, np.ndarray] | None:
+    if query.every is not None:
+        if query.values is not None:
+            raise DatasetError("E854", "a step and index values cannot both be given", "keep one of them")
+        return every(dataset, query.index, query.every)
     if query.values is None:
         return None
     if query.index is None:

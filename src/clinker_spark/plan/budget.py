@@ -18,21 +18,29 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import shown_size
 
 MIB = 1 << 20
+LIMIT_SETTING = "spark.clinker.memoryLimit"
+"""Bytes that the process tree of a session may use, as a setting of that session; who starts it sets it."""
 DEFAULT_SHARE = 0.60
 """Without a limit: the share of the machine's memory that a run may use."""
-DRIVER = 140 * MIB
+SPLIT_SETTING = "spark.clinker.splitBytes"
+"""How much of a file a task reads, as a setting of a session; only where memory is short."""
+DRIVER = 120 * MIB
 """This process."""
-JVM = 230 * MIB
+JVM = 270 * MIB
 """What the JVM needs besides its heap: classes, compiled code, threads, buffers."""
 LARGE = 4 << 30
 """From this limit on, the JVM collects garbage with several threads, and keeps tables about its heap for that."""
 _TABLES = 0.05
 """The share of such a limit that these tables take."""
-WORKER = 140 * MIB
-"""A Python worker that reads a source, and its part of the process that it is forked from."""
+DAEMON = 45 * MIB
+"""The process that Python workers are forked from."""
+WORKER = 85 * MIB
+"""A Python worker that reads a source."""
+SLACK = 32
+"""One part in so many of the limit is left: no process stops to grow at the very byte."""
 HEAP = 256 * MIB
 """The least heap: Spark's own objects take half of it."""
-TASK_HEAP = 64 * MIB
+TASK_HEAP = 48 * MIB
 """What each further task needs of the heap to sort and add up before it must spill."""
 MOST_HEAP = 30 << 30
 """Above this, pointers of the JVM are twice as long."""
@@ -52,11 +60,11 @@ class Budget:
 
     @property
     def workers(self) -> int:
-        """All Python workers together."""
-        return self.tasks * WORKER
+        """All Python workers together, with the process that they are forked from."""
+        return DAEMON + self.tasks * WORKER
 
     def __str__(self) -> str:
-        """`heap 374M, JVM besides 230M, 2 Python workers 280M, driver 140M`."""
+        """`heap 387M, JVM besides 270M, 2 Python workers 215M, driver 120M`."""
         several = "worker" if self.tasks == 1 else "workers"
         return (
             f"heap {shown_size(self.heap)}, JVM besides {shown_size(self.jvm)}, "
@@ -66,20 +74,21 @@ class Budget:
 
 def floor(tasks: int = 1) -> int:
     """The least limit with which so many tasks can run, in whole megabytes."""
-    return DRIVER + JVM + HEAP + tasks * WORKER + (tasks - 1) * TASK_HEAP
+    needed = DRIVER + JVM + HEAP + DAEMON + tasks * WORKER + (tasks - 1) * TASK_HEAP
+    return math.ceil(needed * SLACK / (SLACK - 1) / MIB) * MIB
 
 
 def divided(limit: int, most_tasks: int) -> Budget | None:
     """The parts of a limit, with as many tasks as it has room for; None if there is no room for one.
 
     >>> [divided(size * MIB, 8).tasks for size in (1024, 2048, 8192)]
-    [2, 7, 8]
+    [2, 8, 8]
     """
     if limit < floor():
         return None
-    tasks = min(most_tasks, 1 + (limit - floor()) // (floor(2) - floor(1)))
+    tasks = max(number for number in range(1, most_tasks + 1) if number == 1 or floor(number) <= limit)
     jvm = JVM + (int(limit * _TABLES) if limit >= LARGE else 0)
-    heap = limit - DRIVER - jvm - tasks * WORKER
+    heap = limit - limit // SLACK - DRIVER - jvm - DAEMON - tasks * WORKER
     return Budget(limit, jvm, tasks, min(heap // MIB * MIB, MOST_HEAP))
 
 
@@ -106,6 +115,13 @@ def run_budget(plan: Plan, most_tasks: int) -> Budget:
     found = divided(limit, most_tasks)
     assert found is not None
     return found
+
+
+def estimated_spill(plan: Plan) -> dict[str, int]:
+    """By node whose state Spark can spill: how much it holds, and so may put on disk; 0 where nobody knows."""
+    resources = plan.facts.resources
+    spilling = [name for name, holder in resources.holders.items() if holder.accumulates and holder.spills]
+    return {name: resources.predicted[name].freed for name in spilling}
 
 
 def cores() -> int:

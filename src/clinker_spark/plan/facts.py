@@ -182,6 +182,18 @@ class OrderFacts:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """What the records of a source that anybody needs have in common: a column compared with a value."""
+
+    column: str
+    op: str
+    value: int | str
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.op} {self.value!r}"
+
+
+@dataclass(frozen=True)
 class ColumnFacts:
     """Which columns nodes hand on."""
 
@@ -191,6 +203,9 @@ class ColumnFacts:
     """By source: the cells that its reader finishes, where it does. `passes.pass_through`"""
     cells: Mapping[str, tuple[Cells, ...]] = field(default_factory=dict)
     """By output: the cells that it takes as its reader finished them. `passes.pass_through`"""
+    bounds: Mapping[str, tuple[Bound, ...]] = field(default_factory=dict)
+    """By source: what its reader may leave out, because the first thing that happens to all others is that they are
+    filtered away. `passes.bounds`"""
 
 
 @dataclass(frozen=True)

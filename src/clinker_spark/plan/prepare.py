@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.config.load import load_pipeline
+from clinker_spark.config.load import load_pipeline, parse_pipeline
 from clinker_spark.config.variables import parse_overrides, variable_values
 from clinker_spark.config.workspace import Workspace, find_workspace
+from clinker_spark.core.span import Source
 from clinker_spark.plan.bind.pipeline import bind
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.passes.all import with_facts
@@ -23,16 +24,17 @@ def prepare(
     rules_path: str | None = None,
     workspace: Workspace | None = None,
     memory_limit: int | None = None,
+    text: Source | None = None,
 ) -> Plan:
-    """The plan of a pipeline file. Raises `ClinkerError` with everything that is wrong with it. `memory_limit` wins
-    over that of the file."""
-    file = load_pipeline(path)
+    """The plan of a pipeline file, or of a `text` that is to be read as if it stood there. Raises `ClinkerError` with
+    everything that is wrong with it. `memory_limit` wins over that of the file."""
+    file = load_pipeline(path) if text is None else parse_pipeline(text, Path(path))
     declared = file.settings.vars
     given = dict(overrides) if isinstance(overrides, Mapping) else parse_overrides(declared, overrides)
     place = workspace or find_workspace(path)
     modules = place.rules_folder(rules_path, file.settings.rules_path, file.folder)
     known = recall(Path(path))
-    plan = bind(file, variable_values(declared, given), modules, known.rows)
     limit = file.settings.memory.declared_limit if memory_limit is None else memory_limit
-    plan = with_facts(replace(plan, statistics=known, memory_limit=limit))
+    plan = bind(file, variable_values(declared, given), modules, known.rows, limit)
+    plan = with_facts(replace(plan, statistics=known))
     return replace(plan, warnings=(*plan.warnings, *plan.facts.warnings))

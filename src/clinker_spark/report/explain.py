@@ -22,6 +22,7 @@ from clinker_spark.report.explain_memory import (
     spill_lines,
     storage_json,
 )
+from clinker_spark.report.explain_spill import spill_storage_json, spill_storage_lines
 from clinker_spark.report.explain_staging import StagingPlan, staging_json, staging_lines
 from clinker_spark.report.explain_statistics import statistics
 
@@ -63,6 +64,7 @@ def as_text(plan: Plan, staging: StagingPlan | None = None) -> str:
         ("Memory Budget", budget_lines(plan)),
         ("DAG Topology", _topology(plan)),
         ("Statistics", statistics(plan)),
+        ("Spill Storage", spill_storage_lines(plan)),
         ("Staging Plan", staging_lines(staging)),
     ]
     return "\n".join(f"=== {title} ===\n" + "\n".join(lines) + "\n" for title, lines in sections if lines)
@@ -151,6 +153,8 @@ def _properties(plan: Plan) -> list[str]:
             hidden += [variable_column("source", name) for name in sorted(need.members)]
             lines.append(f"  identity: {', '.join(hidden) or '<none>'}")
         lines += node.property_lines(need)
+        if bounds := facts.columns.bounds.get(node.name):
+            lines.append(f"  only: {', '.join(map(str, bounds))}")
         reasons = facts.python.get(node.name, ())
         why = f" (Arrow batches): {', '.join(reasons)}" if reasons else ""
         lines.append(f"  engine: {engine(plan, node)}{why}")
@@ -220,7 +224,7 @@ def as_json(plan: Plan, staging: StagingPlan | None = None) -> str:
         "correlation": correlation_json(plan),
         "statistics": {name: _estimated(found) for name, found in plan.estimates.items()},
         "buffer_edges": edges_json(plan),
-        "storage_summary": {**storage_json(plan), "staging": staging_json(staging)},
+        "storage_summary": {**storage_json(plan), **spill_storage_json(plan), "staging": staging_json(staging)},
         "stages": [{"stage": type(stage).__name__.lower(), **asdict(stage)} for stage in plan.facts.stages],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clinker_spark.plan.budget import DEFAULT_SHARE, cores, run_budget
+from clinker_spark.plan.budget import DEFAULT_SHARE, cores, estimated_spill, run_budget
 from clinker_spark.plan.facts import BufferEdge, Facts, Predicted
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import SLOT, shown_size
@@ -48,7 +48,7 @@ def edge_lines(plan: Plan) -> list[str]:
 
 def spill_lines(plan: Plan) -> list[str]:
     """How much may go to disk, at most, by node; nothing for plans in which nothing is held that Spark could spill."""
-    found = _spills(plan)
+    found = estimated_spill(plan)
     if not found:
         return []
     known = sum(size for size in found.values() if size)
@@ -105,7 +105,7 @@ def edges_json(plan: Plan) -> list[dict[str, Any]]:
 
 def storage_json(plan: Plan) -> dict[str, Any]:
     """What may go to disk."""
-    found = _spills(plan)
+    found = estimated_spill(plan)
     stages = [
         {"node_name": name, "display_name": f"[{plan[name].tag}] {name}", "estimate_bytes": size or None}
         for name, size in found.items()
@@ -118,13 +118,6 @@ def storage_json(plan: Plan) -> dict[str, Any]:
             "any_unknown": not all(found.values()),
         }
     }
-
-
-def _spills(plan: Plan) -> dict[str, int]:
-    """By node whose state Spark can spill: how much it holds; 0 where nobody knows."""
-    facts = plan.facts
-    holders = {name: holder for name, holder in facts.resources.holders.items() if holder.accumulates and holder.spills}
-    return {name: facts.resources.predicted[name].freed for name in holders}
 
 
 def _waiting(facts: Facts, edge: BufferEdge) -> Predicted:

@@ -17,6 +17,9 @@ Listener = Callable[[str, dict[str, Any]], None]
 _Says = Callable[..., None]
 _BAR = 10
 
+began: float | None = None
+"""When the command was started, if that was not this process: it works for another."""
+
 
 @contextmanager
 def reporter(pipeline: str, options: Any, *, machine: str | None, quiet: bool) -> Iterator[Listener]:
@@ -145,7 +148,7 @@ def since_start() -> float:
     """The seconds since the command was started: Python, imports and Java are part of what people wait for."""
     import psutil
 
-    return max(time.time() - psutil.Process().create_time(), 0.0)
+    return max(time.time() - (began or psutil.Process().create_time()), 0.0)
 
 
 @contextmanager

@@ -21,14 +21,14 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discover.remote_copies import found_files
 from clinker_spark.runtime.discover.source_order import with_known_order
 from clinker_spark.runtime.run.engine_failures import explained
-from clinker_spark.runtime.run.memory import few_arenas, session_memory
+from clinker_spark.runtime.run.memory import few_arenas, session_memory, with_spill_folder
 from clinker_spark.runtime.run.options import Options, contexts
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.report import RunReport
 from clinker_spark.runtime.run.variables import with_found_values
 from clinker_spark.spark.build.builder import Builder
 from clinker_spark.spark.build.passes import RunContext
-from clinker_spark.spark.session.sessions import SparkSession, session, working_session
+from clinker_spark.spark.session.sessions import SparkSession, active_session, session, working_session
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Pipeline:
 
     def run(self, spark: SparkSession | None = None, **options: Any) -> RunReport:
         """Run it, in the given session, the active one, or an embedded one. `options` are those of `Options`."""
-        return run(self.plan, spark or self._session(), Options(**options))
+        return run(self.plan, spark or self.session(), Options(**options))
 
     def dataframe(self, node: str, spark: SparkSession | None = None) -> Any:
         """The records that leave a node (`node` or `node.port`), without those that fail, as a DataFrame."""
@@ -52,7 +52,7 @@ class Pipeline:
         options = Options()
         base = self.plan.file.folder
         with explained(self.plan):
-            used = working_session(spark or self._session())
+            used = working_session(spark or self.session())
             plan = _showing(self.plan, ref)
             files = found_files(used, plan, base, options.now)
             context = with_known_order(RunContext(used, plan, contexts(plan, options), files))
@@ -60,14 +60,18 @@ class Pipeline:
             stream = builder.settle(plan[ref.node], builder.stream(ref))
         return stream.frame.select(*[quote(name) for name in plan[ref.node].schema])
 
-    def _session(self) -> SparkSession:
+    def session(self) -> SparkSession:
         """The active session, or one as clinker.toml and the pipeline ask for it."""
+        active = active_session()
+        if active is not None:
+            return active
         settings = find_workspace(self.plan.file.path).config.spark
         if settings.remote is not None:
             return session(conf=settings.conf, remote=settings.remote)
         memory = session_memory(self.plan, settings.master, settings.conf)
         few_arenas()
-        return session(memory.master, conf={**memory.conf, **settings.conf}, java_options=memory.java_options)
+        conf = with_spill_folder({**memory.conf, **settings.conf})
+        return session(memory.master, conf=conf, java_options=memory.java_options)
 
     def _stream(self, text: str) -> StreamRef:
         name, _, port = text.partition(".")

@@ -14,6 +14,9 @@ from tests.property.rollback.graph import Graph
 from tests.property.rollback.graphs import generated
 from tests.property.rollback.shrink import shrink
 
+MOST_JOBS = 8
+"""Runs with more Spark jobs are named."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
@@ -68,6 +71,8 @@ def _campaign(given: argparse.Namespace, spark: Any, *, warm: bool) -> None:
             print(f"({total} graphs, {different} different)", flush=True)
         if warm or total > 3:  # the first ones warm the session up
             costs[_cost_kind(compared)].append((compared.found.seconds, compared.found.jobs))
+        if compared.found.jobs > MOST_JOBS:
+            print(f"seed {seed}: {compared.found.jobs} jobs", flush=True)
         if not compared.said:
             continue
         if compared.result.doubtful:

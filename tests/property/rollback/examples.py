@@ -327,4 +327,50 @@ EXAMPLES = [
         {"lines": ["k,g,v", "A,m,5", "B,m,2"], "totals": ["k,v", "B,2"]},
         TOTAL + held(1, name="b"),
     ),
+    Example(
+        "Group scope goes by the key as it was read, also where a combine has let a part of it pass.",
+        Graph(
+            [source("a", "A/x m 9, A/x m 1, A/y m 2, B/x m 3", key=("k", "h")), source("p", "C m 1", key=())],
+            [
+                check("t", "a", "divide", "x", "v", 9),
+                combine("c", "t", "p", "g", propagate=["k"]),
+                total("sums", "c", "g"),
+                output("totals", "sums", "g", "v"),
+            ],
+            {"retraction_scope": "group"},
+        ),
+        {"totals": ["g,v", "m,5"]},
+        failed(1) + held(2),
+    ),
+    Example(
+        "What fails behind that combine takes all records with the part that was carried out of totals.",
+        Graph(
+            [source("a", "A/x m 9, A/x m 1, A/y m 2, B/x m 3", key=("k", "h")), source("p", "C m 1", key=())],
+            [
+                combine("c", "a", "p", "g", propagate=["k"]),
+                check("t", "c", "divide", "x", "v", 9),
+                output("lines", "t"),
+                total("sums", "a", "g"),
+                output("totals", "sums", "g", "v"),
+            ],
+            {"retraction_scope": "group"},
+        ),
+        {"lines": ["k,g,v", "B,m,3"], "totals": ["g,v", "m,3"]},
+        failed(1) + held(2, 3),
+    ),
+    Example(
+        "Group scope leaves out totals of the group, too, where totals are made of totals.",
+        Graph(
+            [source("a", "A m 9, A m 1, B m 3, C n 4")],
+            [
+                check("t", "a", "divide", "x", "v", 9),
+                total("strict", "t", "k"),
+                total("sum", "strict"),
+                output("totals", "sum", "v"),
+            ],
+            {"retraction_scope": "group"},
+        ),
+        {"totals": ["v", "7"]},
+        failed(1) + held(2),
+    ),
 ]

@@ -31,9 +31,14 @@ class Open:
     """May a window read it? Not one directly after a source or merge."""
 
 
+FIRST_WIDE = 320
+"""From this seed on, graphs have more of what is rare below it."""
+
+
 class Generator:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed * 7919 + 13)
+        self.wide = seed >= FIRST_WIDE
         self.graph = Graph([], [])
         self.count = 0
         self.type = self.rng.choice(["string", "string", "int", "float"])
@@ -77,7 +82,7 @@ class Generator:
 
     def sample(self, ref: str) -> list[Record]:
         plan = streams_of(self.graph)
-        return Evaluation(self.graph, plan, frozenset(), frozenset()).run().streams[ref]
+        return Evaluation(self.graph, plan, frozenset(), frozenset(), lambda _: False).run().streams[ref]
 
     def limit(self, stream: Open, column: str) -> tuple[str, int]:
         """A test that a few records do not pass, or would not without those that fail."""
@@ -168,6 +173,28 @@ class Generator:
         ref = self.node("merge", [s.ref for s in streams], mode=mode)
         return replace(streams[0], ref=ref, window=False)
 
+    def together_again(self, stream: Open) -> Open:
+        """Branches of one stream that are merged: records may come twice."""
+        self.graph.shapes.add("merged branches")
+        if self.chance(0.5):
+            return self.merged([self.filtered(stream), self.filtered(stream)])
+        one, two, _ = self.routed(stream)
+        kind, number = self.limit(one, "v")
+        out = f"c{self.count}"
+        return self.merged(
+            [
+                self.transform(one, [[kind, out, "v", number]], (out,)),
+                self.transform(two, [["above", out, "v", 100]], (out,)),
+            ]
+        )
+
+    def joined_totals(self, stream: Open, total: Open, name: str) -> Open:
+        """Two totals of one stream, side by side."""
+        other = self.filtered(stream) if self.chance(0.5) else self.checked(stream)
+        other = self.aggregated(other, [name])
+        made = self.combined(total, other, "joined totals", [(name, name)])
+        return self.checked(made) if self.chance(0.6) else made
+
     def combined(self, driver: Open, build: Open, shape: str, on: list[tuple[str, str]] | None = None) -> Open:
         rng = self.rng
         self.graph.shapes.add(shape)
@@ -235,7 +262,7 @@ class Generator:
                 other = self.transform(other, [["above", "c", "v", 100]])
             stream = self.merged([stream, other])
         lookup = None
-        if self.chance(0.5):
+        if self.chance(0.8 if self.wide else 0.5):
             lookup = self.source("p", rng.choice([(), ("g",), key]), rng.randint(3, 6), rng.choice([0.0, 0.2]))
         ends = self._rows(stream, lookup)
         if self.chance(0.3):
@@ -269,11 +296,13 @@ class Generator:
             stream = self.combined(stream, lookup, "combine")
             if self.chance(0.5):
                 stream = self.checked(stream)
-        elif self.chance(0.25):
+        if (lookup is None or self.wide) and self.chance(0.25):
             other = self.filtered(stream) if self.chance(0.5) else stream
             stream = self.combined(stream, other, "self-join")
             if self.chance(0.5):
                 stream = self.checked(stream)
+        if self.wide and self.chance(0.3):
+            stream = self.together_again(stream)
         if self.chance(0.3):
             return self.routed(stream)
         if self.chance(0.35):
@@ -291,6 +320,8 @@ class Generator:
         if self.chance(0.4):
             self.output(stream)
         group_by = keys if what == "strict" else rng.choice([["g"], ["g"], ["k"], [], ["h"]])
+        if self.wide and what == "totals" and keys and self.chance(0.4):
+            group_by = keys
         total = self.aggregated(stream, list(group_by))
         if self.chance(0.6):
             total = self.checked(total)
@@ -308,6 +339,8 @@ class Generator:
             self.output(joined)
             if self.chance(0.3):
                 return
+        elif self.wide and what == "relaxed" and group_by and self.chance(0.5):
+            total = self.joined_totals(stream, total, group_by[0])
         elif lookup is not None and total.columns[0] in ("g", "k") and self.chance(0.4):
             name = total.columns[0]
             total = self.combined(total, lookup, "joined total", [(name, name)])
@@ -319,7 +352,7 @@ class Generator:
 
     def _handling(self) -> None:
         rng, handling = self.rng, self.graph.handling
-        if self.chance(0.35):
+        if self.chance(0.55 if self.wide else 0.35):
             handling["retraction_scope"] = "group"
             self.graph.shapes.add("group scope")
         if self.chance(0.3):

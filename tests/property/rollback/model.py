@@ -28,7 +28,8 @@ Readings, where the specification leaves a choice:
     an output of records, and withheld at none of these, are no letters for a total they are missing in. A matched
     row is no letter for what became of the driver's.
 11. Group scope: the rows of the failing row's source that its carried keys name. The rows of a failed total count as
-    failing rows for that, too, each with the key that was read.
+    failing rows for that, too, each with the key that was read. A strict total belongs to the group: relaxed totals
+    that are made of it leave it out.
 12. `max_group_buffer`: counted when no failure of level 0 is left, in rows of the sources (not in joined records); the
     rows of the group that reached something are retracted as if they had failed, the first one is the trigger. A group
     overflows once: rows that reach something only after that (`distinct`) are retracted with the others.
@@ -103,7 +104,8 @@ class Model:
 
     def run(self) -> Result:
         while True:
-            now = Evaluation(self.graph, self.plan, frozenset(self.retracted), frozenset(self.left_out)).run()
+            without = frozenset(self.retracted), frozenset(self.left_out)
+            now = Evaluation(self.graph, self.plan, *without, self._leaves_out).run()
             new = [f for f in now.failures if (f.node, f.record.members) not in self.settled]
             level = min((f.level for f in new), default=None)
             if self._missed(now, level, new):
@@ -176,6 +178,14 @@ class Model:
                 peer = (origin[0], number)
                 if any(origin[0] in key.sources and self._same(key, self._own(peer)) for key in failed):
                     self.left_out.add(peer)
+
+    def _leaves_out(self, total: Record) -> bool:
+        """Is it the total of a group that is left out, be it of one of its sources?"""
+        return any(
+            origin[0] in key.sources and self._same(key, self._own(origin))
+            for key in total.keys
+            for origin in self.left_out
+        )
 
     def _overflows(self, now: Evaluation) -> bool:
         limit = self.graph.handling.get("max_group_buffer")

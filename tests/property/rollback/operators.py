@@ -31,6 +31,8 @@ class Evaluation:
     """Rows that are not read."""
     left_out: frozenset[Origin]
     """Rows that relaxed totals leave out, and nobody else."""
+    leaves_out: Callable[[Record], bool]
+    """Does a relaxed total leave out one of those totals, because it belongs to a group with a failure?"""
     streams: dict[str, list[Record]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     misses: list[Failure] = field(default_factory=list)
@@ -234,6 +236,9 @@ class Evaluation:
             came |= record.members
             if not strict and reads.lineage and record.origin in self.left_out:
                 self.absent.add(record.origin)
+                continue
+            if not strict and record.origin is None and self.leaves_out(record):
+                self.absent |= record.members
                 continue
             groups.setdefault(tuple(canonical(record.values[name]) for name in options["group_by"]), []).append(record)
         if not options["group_by"] and not groups:

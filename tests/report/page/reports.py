@@ -7,8 +7,9 @@ from pathlib import Path
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.page.run_page import RunPage
-from clinker_spark.runtime.measure.memory import MemoryUse, Sample
+from clinker_spark.runtime.measure.memory import MemoryUse
 from clinker_spark.runtime.measure.nodes import NodeMeasure
+from clinker_spark.runtime.measure.processes import Sample
 from clinker_spark.runtime.measure.used import Used
 from clinker_spark.runtime.reject.letter_files import Letter, Reason
 from clinker_spark.runtime.run.report import (

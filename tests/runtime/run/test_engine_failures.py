@@ -59,7 +59,7 @@ def attempt(do):
 
 hungry, plain = clinker_spark.load("hungry.yaml"), clinker_spark.load("pipeline.yaml")
 attempt(hungry.run)
-attempt(lambda: run(plain.plan, plain._session(), listener=kill))
+attempt(lambda: run(plain.plan, plain.session(), listener=kill))
 attempt(plain.run)
 """
 
@@ -90,7 +90,7 @@ def test_the_next_run_after_a_lost_jvm_starts_a_new_one(folder: Path) -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=folder, capture_output=True, text=True, timeout=500)
     assert done.stderr == ""
     hungry, left, killed, also_left, third, outputs = done.stdout.splitlines()
-    assert hungry.startswith("IoError 4 E410: Spark ran out of memory") and left == "[]"
+    assert hungry.startswith("IoError 4 E310: 'all' needs more memory than the limit of 900M") and left == "[]"
     assert killed == "IoError 4 E410: the JVM of Spark was killed (SIGKILL); nothing was published"
     assert also_left == "[]"
     assert third == "done 0" and outputs == "['.clinker-manifest-test-9f86d081.json', 'out.csv']"

@@ -8,7 +8,7 @@ import pytest
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan import budget
-from clinker_spark.plan.budget import DRIVER, JVM, MIB, WORKER, divided, floor
+from clinker_spark.plan.budget import DAEMON, DRIVER, HEAP, JVM, MIB, SLACK, WORKER, divided, floor
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.memory import check_limit, session_memory
@@ -30,19 +30,25 @@ def heap(conf: dict[str, str]) -> int:
     return int(conf["spark.driver.memory"].removesuffix("m")) * MIB
 
 
+def heap_of(limit: int, tasks: int) -> int:
+    return limit - limit // SLACK - DRIVER - JVM - DAEMON - tasks * WORKER
+
+
 @pytest.mark.parametrize("limit", [floor(), 1 << 30, 2 << 30, 16 << 30])
 @pytest.mark.parametrize("most", [1, 2, 8])
 def test_the_parts_are_the_limit(limit: int, most: int) -> None:
     found = divided(limit, most)
     assert found is not None and 1 <= found.tasks <= most
-    assert limit - MIB < found.heap + found.jvm + DRIVER + found.tasks * WORKER <= limit
+    assert found.workers == DAEMON + found.tasks * WORKER
+    assert -MIB < found.heap + found.jvm + DRIVER + found.workers - (limit - limit // SLACK) <= 0
+    assert found.heap >= HEAP
     assert floor(found.tasks) <= limit and (found.tasks == most or limit < floor(found.tasks + 1))
 
 
 def test_the_session_is_sized_by_the_limit(tmp_path: Path) -> None:
     limited = plan(tmp_path, ", memory: { limit: 2G }")
     found = session_memory(limited, "local[2]", {})
-    assert found.master == "local[2]" and heap(found.conf) == (2 << 30) - DRIVER - JVM - 2 * WORKER
+    assert found.master == "local[2]" and heap(found.conf) == heap_of(2 << 30, 2)
     assert "UseSerialGC" in found.java_options
     own = {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
     assert "GC" not in session_memory(limited, "local[2]", own).java_options  # two collectors stop the JVM
@@ -57,7 +63,7 @@ def test_few_tasks_run_at_once_where_there_is_little(tmp_path: Path) -> None:
 
 def test_the_command_line_wins(tmp_path: Path) -> None:
     found = session_memory(plan(tmp_path, ", memory: { limit: 8G }", 2 << 30), "local[1]", {})
-    assert heap(found.conf) == (2 << 30) - DRIVER - JVM - WORKER
+    assert heap(found.conf) == heap_of(2 << 30, 1)
 
 
 def test_without_a_limit_it_is_a_share_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

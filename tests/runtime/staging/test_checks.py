@@ -89,9 +89,9 @@ def test_a_folder_that_may_not_be_written_to(tmp_path: Path, elsewhere: Path, mo
 
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs", "9p"])
 def test_a_network_file_system(tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(checks, "_mounts", lambda: [("/", "ext4"), (str(elsewhere), kind)])
+    monkeypatch.setattr(checks, "mounts", lambda: [("/", "ext4"), (str(elsewhere), kind)])
     assert [code for code, _ in findings(workspace(tmp_path, elsewhere / "new"))] == ["E332"]
-    monkeypatch.setattr(checks, "_mounts", lambda: [("/", kind), (str(elsewhere), "fuseblk")])
+    monkeypatch.setattr(checks, "mounts", lambda: [("/", kind), (str(elsewhere), "fuseblk")])
     assert findings(workspace(tmp_path, elsewhere / "new")) == []
 
 

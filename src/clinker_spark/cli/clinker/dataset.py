@@ -18,7 +18,7 @@ def command() -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @click.option("--index", "indexes", multiple=True, metavar="FIELD", help="A field that orders events in time.")
 @click.option(
-    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="By default, the files' endings."
+    "--format", "form", type=click.Choice(["jsonl", "csv", "parquet", "rrd"]), help="By default, the files' endings."
 )
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def import_(dataset: str, files: tuple[str, ...], indexes: tuple[str, ...], form: str | None, quiet: bool) -> int:
@@ -28,11 +28,14 @@ def import_(dataset: str, files: tuple[str, ...], indexes: tuple[str, ...], form
     clinker dataset import robots/ events.jsonl --index frame --index log_time
 
     An event has a `segment` (the recording), an `entity` (a path such as /arm/left), values of indexes, and other
-    fields, its components. All events are added, or none.
+    fields, its components. Recordings of Rerun (.rrd) bring their timelines as indexes. All events are added, or none.
     """
+    from clinker_spark.core.diagnostics.render import render_all
     from clinker_spark.runtime.dataset.imports import import_events  # pyarrow: not for --help
 
     done = import_events(dataset, files, indexes, form)
+    if done.notes:
+        click.echo(render_all(list(done.notes), False), err=True)
     if not quiet:
         click.echo(
             f"{dataset}: {_count(done.events, 'event')} in {_count(done.chunks, 'chunk')} of "
@@ -46,8 +49,9 @@ def import_(dataset: str, files: tuple[str, ...], indexes: tuple[str, ...], form
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(dataset: str, as_json: bool) -> int:
     """Show segments, entities, components, ranges of indexes and bytes."""
+    from clinker_spark.dataset.either import type_text
+    from clinker_spark.dataset.files.manifest import Dataset
     from clinker_spark.dataset.indexes import shown
-    from clinker_spark.dataset.manifest import Dataset
 
     known = Dataset.open(dataset).catalogue
     ranges = {
@@ -61,7 +65,7 @@ def info(dataset: str, as_json: bool) -> int:
                 s.name: {"rows": s.rows, "chunks": s.chunks, "bytes": s.size, "ranges": ranges[s.name]}
                 for s in known.segments.values()
             },
-            "entities": {e: {n: str(t) for n, t in c.items()} for e, c in sorted(known.components.items())},
+            "entities": {e: {n: type_text(t) for n, t in c.items()} for e, c in sorted(known.components.items())},
         }
         click.echo(json.dumps(body, indent=2, ensure_ascii=False))
         return 0
@@ -77,7 +81,9 @@ def info(dataset: str, as_json: bool) -> int:
         click.echo(f"  {s.name}: {_count(s.rows, 'row')} in {_count(s.chunks, 'chunk')}, {_bytes(s.size)}{spans}")
     click.echo("\nentities")
     for entity, components in sorted(known.components.items()):
-        click.echo(f"  {entity}: {', '.join(f'{name} ({kind})' for name, kind in sorted(components.items()))}")
+        click.echo(
+            f"  {entity}: {', '.join(f'{name} ({type_text(kind)})' for name, kind in sorted(components.items()))}"
+        )
     return 0
 
 
@@ -86,7 +92,7 @@ def info(dataset: str, as_json: bool) -> int:
 def verify(dataset: str) -> int:
     """Read everything, and compare it with the checksums and manifests."""
     from clinker_spark.dataset.errors import DatasetDamaged
-    from clinker_spark.dataset.manifest import Dataset
+    from clinker_spark.dataset.files.manifest import Dataset
     from clinker_spark.runtime.dataset.verify import verify as problems
 
     opened = Dataset.open(dataset)
@@ -128,7 +134,7 @@ def compact(dataset: str, quiet: bool) -> int:
 @click.option("--all-values", is_flag=True, help="Lists of all values of one time, not only the last.")
 @click.option("--output", "-o", default="-", metavar="FILE", help="A .jsonl, .csv or .parquet file.  [default: -]")
 @click.option("--format", "form", type=click.Choice(["jsonl", "csv", "parquet"]), help="By default, the file's ending.")
-@click.option("--force", is_flag=True, help="Replace a file that clinker did not write.")
+@click.option("--force", is_flag=True, help="Write even if another run seems to write there.")
 def query(dataset: str, output: str, form: str | None, force: bool, **options: Any) -> int:
     """The state of everything at each moment: one row for each index value, one column for each component.
 
@@ -137,7 +143,7 @@ def query(dataset: str, output: str, form: str | None, force: bool, **options: A
     clinker dataset query robots/ --index frame --entities "/arm/**" --segments run1 --range 30:50 --values 30,35,40
     """
     from clinker_spark.core.diagnostics.render import render_all
-    from clinker_spark.dataset.manifest import Dataset
+    from clinker_spark.dataset.files.manifest import Dataset
     from clinker_spark.dataset.query import query as rows_of
     from clinker_spark.dataset.selection import layout_of
     from clinker_spark.runtime.dataset.results import write_result
@@ -146,7 +152,8 @@ def query(dataset: str, output: str, form: str | None, force: bool, **options: A
     asked = _query(opened, options)
     layout = layout_of(opened, asked)
     batches = rows_of(opened, asked, lambda found: click.echo(render_all([found], False), err=True))
-    rows = write_result(batches, layout.schema, output, form, force=force)
+    here = None if opened.store.remote else opened.store.shown
+    rows = write_result(batches, layout.schema, output, form, dataset=here, force=force)
     if output != "-":
         click.echo(f"{output}: {_count(rows, 'row')}", err=True)
     return 0
@@ -154,37 +161,48 @@ def query(dataset: str, output: str, form: str | None, force: bool, **options: A
 
 def _query(opened: Any, options: dict[str, Any]) -> Any:
     from clinker_spark.dataset.errors import DatasetError
-    from clinker_spark.dataset.sampling import every
     from clinker_spark.dataset.selection import Query
 
-    span: tuple[Any, Any] | None = None
-    if options["span"] is not None:
-        # Times have colons, too: the one in the middle parts two of them.
-        pieces = options["span"].split(":")
-        if len(pieces) % 2:
-            raise DatasetError("E854", f"'{options['span']}' is no range", "write FIRST:LAST, as in 30:50")
-        middle = len(pieces) // 2
-        span = (":".join(pieces[:middle]) or None, ":".join(pieces[middle:]) or None)
-        if len(pieces) > 2 and (not pieces[0] or not pieces[-1]):  # `2026-01-01T10:00:00:` has an open end
-            text = options["span"]
-            span = (None, text[1:]) if text.startswith(":") else (text[:-1], None)
-    values: Any = None if options["values"] is None else [v for v in options["values"].split(",") if v.strip()]
-    if options["every"] is not None:
-        if values is not None:
-            raise DatasetError("E854", "--every and --values cannot both be given", "keep one of them")
-        values = every(opened, options["index"], options["every"])
+    index = options["index"]
+    span = None if options["span"] is None else _span(options["span"], opened, index)
+    values: Any = None
+    if options["values"] is not None:
+        values = [value for value in options["values"].split(",") if value.strip()]
+        if not values:
+            raise DatasetError("E854", "--values has no value", "write them with commas: 30,35,40")
     return Query(
-        options["index"],
+        index,
         tuple(options["entities"]),
         tuple(options["segments"]) or None,
         span,
         values,
+        options["every"],
         options["fill"],
         tuple(options["columns"]) or None,
         options["origin_time"],
         options["row_ids"],
         options["all_values"],
     )
+
+
+def _span(text: str, opened: Any, index: str | None) -> tuple[str | None, str | None]:
+    """FIRST:LAST. Times have colons, too: the one that parts two values, or a value and nothing, is meant."""
+    from clinker_spark.dataset.errors import DatasetError
+    from clinker_spark.dataset.indexes import number_of
+
+    def is_value(part: str) -> bool:
+        try:
+            return not part or index is None or number_of(part, opened.index_type(index), index) is not None
+        except DatasetError:
+            return False
+
+    cuts = [i for i, sign in enumerate(text) if sign == ":"]
+    pairs = [(text[:cut], text[cut + 1 :]) for cut in cuts]
+    found = [pair for pair in pairs if is_value(pair[0]) and is_value(pair[1])]
+    if not cuts:
+        raise DatasetError("E854", f"'{text}' is no range", "write FIRST:LAST, as in 30:50")
+    first, last = (found or pairs)[len(found or pairs) // 2]  # if none will do, the one in the middle is explained
+    return first or None, last or None
 
 
 def _count(number: int, what: str) -> str:

@@ -9,9 +9,12 @@ from clinker_spark.cli.app import Lazy, LazyGroup, run
 
 COMMANDS = {
     "run": Lazy("clinker_spark.cli.clinker.run", "Run a pipeline."),
+    "stream": Lazy("clinker_spark.cli.clinker.streams.stream", "Run a pipeline over sources that never end."),
+    "state": Lazy("clinker_spark.cli.clinker.streams.state", "Look at the state of a stream."),
     "query": Lazy("clinker_spark.cli.clinker.query", "Query files, tables and lists."),
     "dlq": Lazy("clinker_spark.cli.clinker.dlq", "Look at dead letters, and run them again."),
     "dataset": Lazy("clinker_spark.cli.clinker.dataset", "Import recordings, and query their state over time."),
+    "serve": Lazy("clinker_spark.cli.clinker.serve", "Keep a Spark session, so that commands start at once."),
     "recover": Lazy("clinker_spark.cli.clinker.recover", "Finish what a crash left half published."),
     "metrics": Lazy("clinker_spark.cli.clinker.metrics", "Collect the numbers of runs."),
     "explain": Lazy("clinker_spark.cli.clinker.explain", "Explain a diagnostic code, or the plan of a pipeline."),

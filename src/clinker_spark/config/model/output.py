@@ -8,6 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import STRING, Also, Finding, Gone, Model, without_effect
+from clinker_spark.config.model.connectors.kafka import TopicWrite
+from clinker_spark.config.model.connectors.postgres import TableWrite
 from clinker_spark.config.model.documents.pipeline import FanoutPolicy
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.model.order import SortOrder
@@ -16,7 +18,10 @@ from clinker_spark.config.model.source_formats import Character
 from clinker_spark.config.paths.templates import PER_FILE, TemplateError, Token, naming_problem, parse_template
 from clinker_spark.config.tree.yaml import Mapping
 from clinker_spark.config.values import Bool, Count, Natural, Size, Text, Words, problem, shown
+from clinker_spark.core.types import Type
 
+_SORTED = ("order", "sort_order", "split", "include_header")
+_OF_FILES = (*_SORTED, "schema_", "if_exists", "unique_suffix_width", "write_meta", "include_correlation_keys")
 DEFAULT_NAMING = "{stem}_{seq:04}.{ext}"
 
 
@@ -175,6 +180,18 @@ class OutputConfig(Model):
     write_meta: Bool = False
     """Write a .meta.json file beside the output."""
 
+    stream_only: ClassVar[bool] = False
+    """Can only `clinker stream` write it?"""
+
+    @property
+    def place(self) -> str:
+        """What is written, for people."""
+        return str(self.path)
+
+    def check_columns(self, types: dict[str, Type]) -> Iterator[Finding]:
+        """What is wrong with the columns that are written, by the names they have there."""
+        yield from ()
+
     later: ClassVar[dict[str, str]] = {
         "reconstruct_envelope": "envelopes",
         "join_values": "joining several values into one",
@@ -310,7 +327,41 @@ class ParquetOutput(OutputConfig):
     options: ParquetWrite = Field(default_factory=ParquetWrite)
 
 
-AnyOutput = CsvOutput | JsonOutput | XmlOutput | FixedWidthOutput | ParquetOutput
+class KafkaOutput(TopicWrite, OutputConfig):
+    """A topic of Kafka. Each batch is one transaction; only `clinker stream` can write it."""
+
+    type: Literal["kafka"]
+    """The kind of output."""
+    path: Literal[""] = ""
+    """A topic has none."""
+
+    stream_only: ClassVar[bool] = True
+
+    def check(self) -> Iterator[Finding]:
+        yield from self._check_mapping()
+        yield from without_effect(self, _OF_FILES, "a topic is no file")
+        if self.format != "json":
+            yield from without_effect(self, ("preserve_nulls",), "every column of such a message is written")
+        yield from self.check_topic()
+
+
+class PostgresOutput(TableWrite, OutputConfig):
+    """A table of PostgreSQL. Each batch is one transaction; only `clinker stream` can write it."""
+
+    type: Literal["postgres"]
+    """The kind of output."""
+    path: Literal[""] = ""
+    """A table has none."""
+
+    stream_only: ClassVar[bool] = True
+
+    def check(self) -> Iterator[Finding]:
+        yield from self._check_mapping()
+        yield from without_effect(self, (*_OF_FILES, "preserve_nulls"), "a table is no file")
+        yield from self.check_table()
+
+
+AnyOutput = CsvOutput | JsonOutput | XmlOutput | FixedWidthOutput | ParquetOutput | KafkaOutput | PostgresOutput
 
 
 class OutputNode(InputNode):

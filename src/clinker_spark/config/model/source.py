@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from clinker_spark.config.model.base import ONE_OR_MORE, Also, Finding, Gone, Model, not_yet, without_effect
+from clinker_spark.config.model.connectors.kafka import TopicRead
 from clinker_spark.config.model.envelope import Envelope, check_envelope
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.order import SortOrder
@@ -27,13 +28,11 @@ from clinker_spark.config.values import Bool, Count, Duration, FlagText, Moment,
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind, Type
 
-if TYPE_CHECKING:
-    from clinker_spark.dataset.selection import Query
-
 MATCHERS = ("path", "glob", "regex", "paths")
 _SEARCH_KEYS = ("exclude", "modified_after", "modified_before", "min_size", "max_size")
 _OF_NAMED_FILES = ("on_bad_file",)
 _TEXT_KEYS = ("trim", "null_values")
+_OF_FILES = (*MATCHERS, *_SEARCH_KEYS, "transport", "files", "compression", "sort_order", "on_unsorted")
 _REST = {"rest": "sources that read from a web service are", "{}": "sources that read from a web service are"}
 _DOCUMENTS = {"document": "holding back a whole file for one bad record is"}
 
@@ -139,6 +138,10 @@ class SourceConfig(Model):
     dlq_granularity: Annotated[Literal["record"], not_yet(_DOCUMENTS)] = "record"
     """What one bad record sends to the dead letters: itself."""
 
+    stream_only: ClassVar[bool] = False
+    """Has it no end, so that only `clinker stream` can read it?"""
+    finite_only: ClassVar[bool] = False
+    """Has it an end, so that only `clinker run` can read it?"""
     gone: ClassVar[dict[str, Gone]] = {
         "array_paths": Gone(
             "'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"
@@ -152,6 +155,11 @@ class SourceConfig(Model):
 
     section_key: ClassVar[str | None] = None
     """The key that leads to a section of the envelope of such a file."""
+
+    @property
+    def place(self) -> str:
+        """What is read, for people."""
+        return str(self.path or self.glob or self.regex or ", ".join(self.paths or ()))
 
     def check(self) -> Iterator[Finding]:
         yield from self._check_matchers()
@@ -301,6 +309,7 @@ class ParquetSource(SourceConfig):
 class DatasetSource(SourceConfig):
     """A dataset, a recording of many entities over time: the state of everything at each moment."""
 
+    finite_only: ClassVar[bool] = True
     type: Literal["dataset"]
     """The file format."""
     index: Words | None = None
@@ -313,6 +322,8 @@ class DatasetSource(SourceConfig):
     """The first and the last index value, both included; null is open: [30, null]."""
     values: Annotated[tuple[Any, ...], Field(min_length=1)] | None = None
     """Rows at exactly these index values."""
+    every: FlagText | None = None
+    """Rows at a steady pace: 10, or 100ms where the index is a time."""
     fill_latest_at: Bool = False
     """Fill cells with the newest value up to their row."""
     origin_time: Bool = False
@@ -324,40 +335,48 @@ class DatasetSource(SourceConfig):
 
     def check(self) -> Iterator[Finding]:
         yield from super().check()
-        yield from without_effect(self, ("compression",), "the chunks of a dataset are compressed as they are")
-        yield from without_effect(self, _TEXT_KEYS, "the values of a dataset have types")
+        yield from without_effect(self, ("compression", *_TEXT_KEYS), "the values of a dataset have types of their own")
         for key in ("glob", "regex", "paths"):
             if getattr(self, key) is not None:
-                help_text = "write path: and the folder of the dataset"
-                yield Finding("E210", f"a dataset is one folder, and has no '{key}'", (key,), help_text, on_key=True)
+                message = f"a dataset is one folder, and has no '{key}'"
+                yield Finding("E210", message, (key,), "write path: and the folder of the dataset", on_key=True)
         if self.index is None:
-            yield from without_effect(self, ("range", "values", "origin_time"), "there is no 'index'")
+            yield from without_effect(self, ("range", "values", "every", "origin_time"), "there is no 'index'")
+        elif self.values is not None and self.every is not None:
+            yield Finding(
+                "E218", "'values' and 'every' exclude each other", ("every",), "keep one of them", on_key=True
+            )
 
     @property
     def options(self) -> DatasetSource:
         """What the reader is asked for stands beside the other keys."""
         return self
 
-    def query(self, columns: tuple[str, ...] | None = None) -> Query:
-        """What is asked of the dataset."""
-        from clinker_spark.dataset.selection import Query  # NumPy and Arrow: not for reading a file
 
-        span = None if self.range is None or self.index is None else (self.range[0], self.range[1])
-        return Query(
-            self.index,
-            self.entities,
-            self.segments,
-            span,
-            self.values if self.index is not None else None,
-            self.fill_latest_at,
-            columns,
-            self.origin_time,
-            self.row_ids,
-            self.all_values,
-        )
+class KafkaSource(TopicRead, SourceConfig):
+    """A topic of Kafka. Only `clinker stream` can read it."""
+
+    type: Literal["kafka"]
+    """The kind of source."""
+
+    stream_only: ClassVar[bool] = True
+    later: ClassVar[dict[str, str]] = {**SourceConfig.later, "connector": "another client than confluent-kafka"}
+
+    def check(self) -> Iterator[Finding]:
+        for key in _OF_FILES:
+            if key in self.model_fields_set:
+                yield Finding("E007", f"a topic is no file, and has no '{key}'", (key,), "remove it", on_key=True)
+        if not isinstance(self.schema_, str):
+            yield from self.check_schema(self.schema_)
+            yield from self._check_places(self.schema_)
+        yield from self.check_topic()
+
+    def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
+        yield from super().check_schema(columns)
+        yield from self.check_messages(columns)
 
 
-AnySource = CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource | DatasetSource
+AnySource = CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource | DatasetSource | KafkaSource
 
 
 class SourceNode(NodeModel):

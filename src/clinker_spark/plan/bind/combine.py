@@ -35,6 +35,9 @@ from clinker_spark.plan.nodes.combine import CombinePlan, CombineStep
 
 BROADCAST_BYTES = 64 << 20
 """Inputs up to this size are held whole by every task."""
+BROADCAST_SHARE = 64
+"""But not more than one part in so many of the memory limit: a table in the heap is several times as large as its file,
+and while it is made it is there twice."""
 ORDERINGS = ("<", "<=", ">", ">=")
 
 
@@ -182,7 +185,12 @@ class _CombineBinder:
             return "grace_hash"
         if step.estimate is None:
             return "adaptive"
-        return "broadcast" if step.estimate.bytes <= BROADCAST_BYTES else "sort_merge"
+        return "broadcast" if step.estimate.bytes <= self._broadcastable() else "sort_merge"
+
+    def _broadcastable(self) -> int:
+        """The size up to which an input is held whole by every task."""
+        limit = self.binder.binder.memory_limit
+        return BROADCAST_BYTES if limit is None else min(BROADCAST_BYTES, limit // BROADCAST_SHARE)
 
     def _is_latest(self, step: CombineStep) -> bool:
         fine = len(step.ranges) == 1 and step.ranges[0].op in (">=", ">") and step.residual is None
@@ -242,7 +250,7 @@ class _CombineBinder:
 
     def _warn(self, steps: tuple[CombineStep, ...]) -> None:
         if self.config.strategy == "grace_hash":
-            small = [s for s in steps if s.estimate is not None and s.estimate.bytes <= BROADCAST_BYTES]
+            small = [s for s in steps if s.estimate is not None and s.estimate.bytes <= self._broadcastable()]
             if small and all(s.strategy == "grace_hash" for s in small):
                 message = f"'{small[0].build}' has only {small[0].estimate}: it would fit every task"
                 self.binder.problem("W302", message, "config", "strategy", help="leave 'strategy' out")

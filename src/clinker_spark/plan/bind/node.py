@@ -66,6 +66,7 @@ class Binding:
         modules: Path | None,
         measured: Mapping[str, int],
         body: Callable[..., dict[str, Streams | None]],
+        memory_limit: int | None = None,
     ) -> None:
         self.variables = variables
         self.modules = modules
@@ -73,6 +74,8 @@ class Binding:
         """The records that each source had in the last run."""
         self.body = body
         """Binds the nodes of a file: compositions are files of their own."""
+        self.memory_limit = memory_limit
+        """What a run may use, if somebody said so."""
         self.nodes: list[PlanNode] = []
         self.by_name: dict[str, PlanNode] = {}
         self.sources: dict[str, SourcePlan] = {}
@@ -86,6 +89,8 @@ class Binding:
         self.keys: dict[str, Keys] = {}
         self.sorting: dict[str, Sorting] = {}
         self.estimates: dict[str, Estimate | None] = {}
+        self.events: dict[str, str | None] = {}
+        """By node: the column with the time of its records."""
 
     def add(self, node: PlanNode) -> None:
         self.nodes.append(node)
@@ -93,6 +98,7 @@ class Binding:
         self.keys[node.name] = keys_of(node, self.keys)
         self.sorting[node.name] = sorting_of(node, self.sorting)
         self.estimates[node.name] = estimate_of(node, self.estimates, self.sizes)
+        self.events[node.name] = node.event_column([self.events[ref.node] for ref in node.inputs])
 
 
 class NodeBinder:

@@ -27,6 +27,9 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     split = node.config.split
     if split is not None and split.group_key is not None:
         known &= binder.known(stream.schema, [split.group_key], "config", "split", "group_key")
+    for found in node.config.check_columns({name: schema[source] for name, source in columns if source in schema}):
+        problems.append((found.code, found.message, found.at, found.help))
+        binder.problem(found.code, found.message, "config", *found.at, help=found.help)
     if not known or any(code.startswith("E") for code, *_ in problems):
         return None
     return binder.made(

@@ -23,11 +23,12 @@ def bind(
     variables: Mapping[str, Any],
     modules: Path | None = None,
     measured: Mapping[str, int] | None = None,
+    memory_limit: int | None = None,
 ) -> Plan:
     """The nodes of a pipeline, without facts. Raises `PlanError` with everything that is wrong.
 
     `measured` are the records that each source had in the last run."""
-    binding = Binding(variables, modules, measured or {}, bind_body)
+    binding = Binding(variables, modules, measured or {}, bind_body, memory_limit)
     bind_body(binding, file, {})
     if any(d.severity is Severity.ERROR for d in binding.found):
         raise PlanError(binding.found)
@@ -40,6 +41,7 @@ def bind(
         estimates=binding.sizes,
         file_sizes=binding.file_sizes,
         rules=modules,
+        memory_limit=memory_limit,
     )
     if found := [*check_scopes(plan), *check_events(plan.nodes), *check_paths(plan), *check_policies(plan)]:
         raise PlanError(found)

@@ -18,6 +18,7 @@ from clinker_spark.cxl.hidden import (
     VARIABLE_PREFIX,
 )
 from clinker_spark.plan.columns import (
+    BEAT_COLUMN,
     BUILT_COLUMN,
     BUILT_TYPE,
     CELLS_PREFIX,
@@ -29,6 +30,7 @@ from clinker_spark.plan.columns import (
     FROM_COLUMN,
     GROUP_PREFIX,
     HELD_COLUMN,
+    LEFT_OUT_COLUMN,
     LETTER_COLUMN,
     LETTER_TYPE,
     LINE_COLUMN,
@@ -37,6 +39,7 @@ from clinker_spark.plan.columns import (
     ORIGIN_TYPE,
     RECORD_COLUMN,
     STAGE_COLUMN,
+    TIME_COLUMN,
     WIDENED_COLUMN,
 )
 from clinker_spark.plan.hidden.column import ARRIVAL_TYPE, HiddenColumn, within
@@ -80,6 +83,7 @@ OF_PROGRAMS = (
             "spark.query.csv_frames",
             "spark.rejects.correlated",
             "spark.rejects.letters",
+            "spark.streaming.files",
         ),
     ),
     HiddenColumn(
@@ -95,6 +99,7 @@ OF_PROGRAMS = (
             "spark.operators.merge",
             "spark.operators.query",
             "spark.operators.source_order",
+            "spark.operators.stream_join",
             "spark.operators.time_windows",
             "spark.scan.csv.source",
             "spark.scan.parquet.columns",
@@ -205,6 +210,20 @@ BETWEEN_NODES = (
         ("spark.operators.lateness", "spark.operators.time_windows"),
     ),
     HiddenColumn(
+        TIME_COLUMN,
+        "in streams: the time of a record, with the watermark of its source",
+        "TIMESTAMP_LTZ",
+        ("spark.streaming.watermark", "spark.operators.stream_join"),
+        ("spark.streaming.watermark", "spark.streaming.waiting", "spark.operators.stream_join"),
+    ),
+    HiddenColumn(
+        BEAT_COLUMN,
+        "in streams: the time of what is no record, but says that nothing older comes; null for records",
+        "TIMESTAMP_LTZ",
+        ("spark.streaming.reader", "spark.streaming.files", "spark.connectors.kafka.source"),
+        ("spark.streaming.watermark",),
+    ),
+    HiddenColumn(
         WIDENED_COLUMN,
         "the cells that no declared column reads, when the source carries them along",
         "MAP<STRING, STRING>, or a map that keeps the types of the values",
@@ -222,10 +241,12 @@ BETWEEN_NODES = (
         ORIGIN_COLUMN,
         "where a record was read, null if it was made of others; only when dead letters are collected",
         ORIGIN_TYPE,
-        ("spark.operators.aggregate", "spark.operators.query", "spark.operators.source"),
+        ("spark.columns.made_letters", "spark.operators.source"),
         (
             "spark.joins.sides",
+            "spark.operators.aggregate",
             "spark.operators.combine",
+            "spark.operators.stream_join",
             "spark.rejects.correlated",
             "spark.rejects.letters",
             "spark.rejects.traced",
@@ -235,7 +256,7 @@ BETWEEN_NODES = (
         LETTER_COLUMN,
         "the record as it was read; only when dead letters are collected",
         LETTER_TYPE,
-        ("spark.operators.aggregate", "spark.operators.query", "spark.operators.source"),
+        ("spark.columns.made_letters", "spark.operators.source"),
         ("spark.rejects.correlated", "spark.rejects.letters", "spark.rejects.traced"),
     ),
     HiddenColumn(
@@ -278,7 +299,7 @@ BETWEEN_NODES = (
         "the number of the group that a relaxed aggregate made the record of",
         "BIGINT",
         ("plan.nodes.aggregate",),
-        ("plan.bind.aggregate", "plan.facts", "plan.passes.correlation", "runtime.rollback.groups"),
+        ("plan.bind.aggregate", "plan.facts", "plan.passes.correlation"),
     ),
     HiddenColumn(
         GROUP_PREFIX,
@@ -286,7 +307,6 @@ BETWEEN_NODES = (
         "STRING",
         ("spark.operators.aggregate",),
         (
-            "runtime.rollback.groups",
             "spark.operators.aggregate",
             "spark.rejects.correlated",
             "spark.rejects.letters",
@@ -301,10 +321,17 @@ BETWEEN_NODES = (
         ("spark.rejects.withheld",),
     ),
     HiddenColumn(
+        LEFT_OUT_COLUMN,
+        "true for a record that relaxed totals leave out, with `retraction_scope: group`, else null",
+        "BOOLEAN",
+        ("spark.rejects.withheld",),
+        ("spark.rejects.withheld",),
+    ),
+    HiddenColumn(
         BUILT_COLUMN,
         "where the records were read that a combine matched; only when groups are withheld",
         BUILT_TYPE,
-        ("spark.operators.combine",),
+        ("spark.operators.combine", "spark.operators.stream_join"),
         ("spark.operators.combine", "spark.rejects.letters"),
     ),
     HiddenColumn(
@@ -353,7 +380,7 @@ OF_READERS = (
         "true for a record that failed, where nobody asks why",
         "BOOLEAN",
         ("spark.operators.output", "spark.scan.csv.records"),
-        ("spark.operators.output", "spark.scan.csv.source"),
+        ("spark.operators.output", "spark.scan.csv.source", "spark.streaming.files"),
     ),
     HiddenColumn(
         RECORD_COLUMN,

@@ -21,7 +21,6 @@ from clinker_spark.plan.columns import (
     KEPT_COLUMN,
     LATEST_PREFIX,
     LEADS_COLUMN,
-    LEFT_OUT_COLUMN,
     LOG_COLUMN,
     LOOKUP_KEY_PREFIX,
     LOST_COLUMN,
@@ -66,8 +65,8 @@ INSIDE_NODES = (
         OK_COLUMN,
         "whether a record meets the condition of a validation",
         "BOOLEAN",
-        ("plan.bind.transforms.validations",),
-        ("spark.operators.transform",),
+        ("plan.bind.transforms.validations", "spark.operators.stream_join"),
+        ("spark.operators.transform", "spark.operators.stream_join"),
     ),
     within(
         BEFORE_COLUMN, "`$error`, while a condition that may fail is asked", ERROR_TYPE, "spark.operators.transform"
@@ -183,6 +182,7 @@ INSIDE_NODES = (
         "spark.joins.range",
         "spark.joins.sides",
         "spark.operators.combine",
+        "spark.operators.stream_join",
     ),
     HiddenColumn(
         MATCHED_PREFIX,
@@ -216,8 +216,13 @@ INSIDE_NODES = (
     within(WITHHELD_COLUMN, "true for a record that is withheld, else null", "BOOLEAN", "spark.operators.output"),
     within(SORT_FILE_COLUMN, "`$document` of a line, to sort it by", "BIGINT", "spark.operators.output"),
     within(SORT_PREFIX, "a value of the record of a line, to sort it by", "any", "spark.operators.output"),
-    within(LEFT_OUT_COLUMN, "true for a record that a total leaves out", "BOOLEAN", "spark.rejects.withheld"),
-    within(ID_COLUMN, "a group of an aggregate, as in `$group.`", "STRING", "spark.rejects.correlated"),
+    HiddenColumn(
+        ID_COLUMN,
+        "a group of an aggregate, as in `$group.`",
+        "STRING",
+        ("spark.operators.aggregate", "spark.rejects.correlated"),
+        ("spark.operators.aggregate", "spark.rejects.correlated"),
+    ),
     within(FAMILY_COLUMN, "the first of the sources that share a key", "INT", "spark.rejects.correlated"),
 )
 

@@ -47,6 +47,7 @@ class AggregatePlan(PlanNode):
     category = "aggregate_type_error"
     made_category = "aggregate_finalize"
     totals = True
+    made = True
 
     program: Program
     group_by: tuple[str, ...]

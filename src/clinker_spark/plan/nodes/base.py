@@ -1,11 +1,12 @@
 """What all nodes of a plan share, and their traits: what each type of node says about itself.
 
-A pass (`plan.passes`) asks the traits of one node after the other and makes facts of the answers. A type of node that
-says nothing promises nothing: its records are new ones, in no order, of which nobody knows where they come from.
+A pass (`plan.passes`) asks the traits of one node after the other and makes facts of the answers. A type that says
+nothing promises nothing: its records are new ones, in no order, of which nobody knows where they come from.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -58,6 +59,8 @@ class PlanNode:
     """The key of the node that a failure is shown at."""
     totals: ClassVar[bool] = False
     """Is each of its records the total of a group?"""
+    made: ClassVar[bool] = False
+    """Is each of its records made of several, so that its dead letter shows the record itself?"""
     unites: ClassVar[bool] = False
     """Do its inputs become one stream, so that their correlation groups are one?"""
     traceable: ClassVar[bool] = True
@@ -72,6 +75,8 @@ class PlanNode:
     """Does it say in `$meta` what it did with each record?"""
     uses_statistics: ClassVar[bool] = False
     """Is it planned by how many records its inputs have?"""
+    stateful: ClassVar[bool] = False
+    """Can it go on over records that never end by holding those that wait for others?"""
 
     name: str
     inputs: tuple[StreamRef, ...]
@@ -105,10 +110,9 @@ class PlanNode:
 
     def system_members(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The system variables that the programs read: namespace and path."""
-        for expression in self.expressions():
-            for node in expression.walk():
-                if isinstance(node, ir.SystemRef):
-                    yield node.namespace, node.path
+        for node in (part for expression in self.expressions() for part in expression.walk()):
+            if isinstance(node, ir.SystemRef):
+                yield node.namespace, node.path
 
     @property
     def source_members(self) -> frozenset[str]:
@@ -118,8 +122,7 @@ class PlanNode:
     @property
     def reads_file_values(self) -> bool:
         """Does it read a variable of the file that a record belongs to?"""
-        of_envelopes = any(space == "doc" for space, _ in self.system_members())
-        return of_envelopes or bool(self.source_members - set(SOURCE_MEMBERS))
+        return any(s == "doc" for s, _ in self.system_members()) or bool(self.source_members - set(SOURCE_MEMBERS))
 
     # ------------------------------------------------------------ streams
 
@@ -201,8 +204,8 @@ class PlanNode:
     @property
     def python_reasons(self) -> tuple[str, ...]:
         """Why Python touches the records of this node, in Arrow batches; empty when all of it runs on Spark."""
-        reasons = (python_reason(part) for expression in self.expressions() for part in expression.walk())
-        return tuple(dict.fromkeys(reason for reason in reasons if reason is not None))
+        found = (python_reason(part) for expression in self.expressions() for part in expression.walk())
+        return tuple(dict.fromkeys(filter(None, found)))
 
     @property
     def sql_origins(self) -> Mapping[str, Span] | None:
@@ -248,6 +251,20 @@ class PlanNode:
         return Keys(order=tuple(self.schema))
 
     @property
+    def lag(self) -> dt.timedelta:
+        """In streams: how much further than the delays of its sources the watermark stays behind for its sake."""
+        return dt.timedelta(0)
+
+    @property
+    def reach(self) -> dt.timedelta:
+        """In streams: for how long after its time it holds a record."""
+        return dt.timedelta(0)
+
+    def event_column(self, before: Sequence[str | None]) -> str | None:
+        """The column with the time of its records, given those of its inputs; None where there is none."""
+        return None
+
+    @property
     def rewritten(self) -> frozenset[str]:
         """The columns that it gives other values."""
         return frozenset()
@@ -283,8 +300,7 @@ class PlanNode:
     # ------------------------------------------------------------ what passes ask against the order of the plan
 
     def required(self, i: int, need: Required, *, in_order: bool) -> Required:
-        """What it requires of an input, given what is required of itself, and whether that input lies in its order.
-        Without more knowledge: everything that its programs read, and all that orders records."""
+        """What it requires of an input, given what is required of itself, and whether that input lies in its order."""
         columns = need.columns | program_fields(*self.programs)
         return Required(columns, True, need.document or self.reads_file_values, need.event, self.source_members)
 
@@ -372,7 +388,7 @@ class PlanNode:
         yield from ()
 
     def sections(self, readers: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
-        """Blocks of its own, with the titles under which they stand. `readers` are the nodes that read each port."""
+        """Blocks of its own, by their titles. `readers` are the nodes that read each port."""
         yield from ()
 
     def retraction_lines(self) -> Iterator[str]:

@@ -69,6 +69,9 @@ class MergePlan(PlanNode):
         provenance = EXEC_SKETCH if all(item.provenance == EXEC_SKETCH for item in known) else FILE_METADATA
         return Estimate(sum(item.rows for item in known), sum(item.bytes for item in known), provenance)
 
+    def event_column(self, before: Sequence[str | None]) -> str | None:
+        return before[0] if len(set(before)) == 1 else None
+
     def required(self, i: int, need: Required, *, in_order: bool) -> Required:
         columns = need.columns or frozenset(self.schema)
         return replace(need, columns=columns, arrival=need.arrival or self.interleave)

@@ -57,6 +57,9 @@ class NarrowPlan(PlanNode):
     def estimate(self, before: Sequence[Estimate | None]) -> Estimate | None:
         return before[0]
 
+    def event_column(self, before: Sequence[str | None]) -> str | None:
+        return before[0] if before[0] in self.schema and before[0] not in self.rewritten else None
+
     def several_documents(self, before: Sequence[bool]) -> bool:
         return before[0]
 

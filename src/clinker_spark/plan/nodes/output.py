@@ -55,7 +55,7 @@ class OutputPlan(NarrowPlan):
     def job_kind(self) -> object | None:
         """What outputs have in common that one job can write; None for those that need a job of their own."""
         config = self.config
-        if config.type == "parquet":
+        if config.type == "parquet" or config.stream_only:
             return None
         return config.type, config.options, config.split is None, self.per_file
 
@@ -95,8 +95,8 @@ class OutputPlan(NarrowPlan):
 
     @property
     def files_written(self) -> str:
-        return str(self.config.path)
+        return str(self.config.place)
 
     def details(self) -> dict[str, Any]:
         columns = [{"name": name, "from": source} for name, source in self.columns]
-        return {"format": self.config.type, "path": self.config.path, "columns": columns}
+        return {"format": self.config.type, "path": self.config.place, "columns": columns}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -56,7 +56,14 @@ class SourcePlan(PlanNode):
 
     @property
     def can_fail(self) -> bool:
-        return str(self.config.type) not in TYPED or any(checked_in_parquet(column) for column in self.columns)
+        if str(self.config.type) not in TYPED:
+            return True
+        return any(checked_in_parquet(c) for c in self.columns if c.name not in self.bounded)
+
+    @property
+    def bounded(self) -> Mapping[str, Kind]:
+        """The columns by which its reader can leave out records without reading them."""
+        return always_there(self.config, self.columns)
 
     @property
     def holder(self) -> Holder:
@@ -100,6 +107,8 @@ class SourcePlan(PlanNode):
         kind = str(self.config.type)
         if kind == "dataset":
             return ("rows of a dataset are assembled by Python",)
+        if self.config.stream_only:
+            return (f"messages of {kind} are read and parsed by Python",)
         return () if kind == "parquet" else (f"{kind} files are parsed by Python",)
 
     def in_order(self, before: Sequence[bool]) -> bool:
@@ -111,6 +120,9 @@ class SourcePlan(PlanNode):
     def keys(self, before: Sequence[Keys]) -> Keys:
         columns = {CK_PREFIX + name: self.schema[name] for name in self.config.correlation_key or ()}
         return Keys(columns, (self.name,) if columns else (), True, (*self.schema, *columns))
+
+    def event_column(self, before: Sequence[str | None]) -> str | None:
+        return None if self.config.watermark is None else str(self.config.watermark.column)
 
     def several_documents(self, before: Sequence[bool]) -> bool:
         return self.several_files
@@ -126,8 +138,7 @@ class SourcePlan(PlanNode):
 
     @property
     def files_read(self) -> str:
-        config = self.config
-        return str(config.path or config.glob or config.regex or ", ".join(config.paths or ()))
+        return str(self.config.place)
 
     def property_lines(self, need: Required) -> Iterator[str]:
         read = [name for name in self.schema if name in need.columns]
@@ -138,6 +149,16 @@ class SourcePlan(PlanNode):
 
     def details(self) -> dict[str, Any]:
         return {"format": self.config.type, "files": self.files_read}
+
+
+def always_there(config: Any, columns: Iterable[Column]) -> dict[str, Kind]:
+    """The columns of a source that have a value in each record: every row of a dataset query has a segment and a value
+    of the queried index."""
+    if config.type != "dataset" or config.index is None:
+        return {}
+    kinds = {config.index: Kind.INT, "segment": Kind.STRING}
+    named = [(column.name, column.data_type, kinds.get(column.source_name or column.name)) for column in columns]
+    return {name: known for name, kind, known in named if known is kind.kind and not kind.is_dynamic}
 
 
 def checked_in_parquet(column: Column) -> bool:

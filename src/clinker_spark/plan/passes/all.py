@@ -8,6 +8,7 @@ from dataclasses import replace
 from clinker_spark.plan.facts import Facts
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.passes.balance import find_components
+from clinker_spark.plan.passes.bounds import find_bounds
 from clinker_spark.plan.passes.buffers import find_buffers
 from clinker_spark.plan.passes.correlation import find_keys
 from clinker_spark.plan.passes.documents import find_documents
@@ -38,6 +39,7 @@ PASSES: tuple[Pass, ...] = (
     find_order,
     find_sorting,
     find_required,
+    find_bounds,
     find_documents,
     find_estimates,
     find_keys,

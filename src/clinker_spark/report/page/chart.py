@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from clinker_spark.report.page.html import Html, element, seconds
 from clinker_spark.report.summary import size
-from clinker_spark.runtime.measure.memory import Sample
+from clinker_spark.runtime.measure.processes import Sample
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 760, 220, 64, 24, 12
 PARTS = (("driver", "driver"), ("jvm", "JVM"), ("workers", "Python workers"))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from clinker_spark.dataset.either import either, is_either
+from clinker_spark.dataset.errors import DatasetError
+
 _SIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.int64()}
 
 
@@ -34,6 +37,40 @@ def kept(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def as_kept(values: pa.Array, what: str) -> pa.Array:
+    """Values in the type in which they are kept. Raises DatasetError, with what they are, if there is none."""
+    kind = kept(values.type)
+    if not _is_known(kind):
+        message = f"{what} has values of type {values.type}, which cannot be kept"
+        raise DatasetError("E853", message, "make them numbers, texts, times, lists or structs of these")
+    if values.type == kind:
+        return values
+    try:
+        return values.cast(kind)
+    except pa.ArrowException as error:
+        message = f"{what} has values that do not fit into {kind}: {str(error).splitlines()[0]}"
+        raise DatasetError("E853", message) from None
+
+
+def _is_known(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind):
+        return _is_known(kind.value_type)
+    if pa.types.is_struct(kind):
+        return all(_is_known(f.type) for f in kind)
+    tests = (
+        pa.types.is_null,
+        pa.types.is_boolean,
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_decimal128,
+        pa.types.is_string,
+        pa.types.is_binary,
+        pa.types.is_date32,
+        pa.types.is_timestamp,
+    )
+    return any(test(kind) for test in tests)
+
+
 def common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     """The type for values of both, or None.
 
@@ -41,7 +78,24 @@ def common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     ('double', None)
     >>> str(common(pa.list_(pa.null()), pa.list_(pa.int64())).value_type)
     'int64'
+    >>> common(pa.int64(), pa.list_(pa.null())) == either(pa.int64())
+    True
     """
+    if pa.types.is_null(a) or pa.types.is_null(b):
+        return b if pa.types.is_null(a) else a
+    if is_either(a) or is_either(b) or pa.types.is_list(a) != pa.types.is_list(b):
+        inner = _common(_inner(a), _inner(b))
+        return None if inner is None else either(inner)
+    return _common(a, b)
+
+
+def _inner(kind: pa.DataType) -> pa.DataType:
+    if is_either(kind):
+        return kind.field(0).type
+    return kind.value_type if pa.types.is_list(kind) else kind
+
+
+def _common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     if a == b or pa.types.is_null(b):
         return a
     if pa.types.is_null(a):
@@ -52,12 +106,12 @@ def common(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         single = {a, b} == {pa.float32()} or (pa.float32() in (a, b) and min(a.bit_width, b.bit_width) <= 16)
         return pa.float32() if single else pa.float64()
     if pa.types.is_list(a) and pa.types.is_list(b):
-        inner = common(a.value_type, b.value_type)
+        inner = _common(a.value_type, b.value_type)
         return None if inner is None else pa.list_(inner)
     if pa.types.is_struct(a) and pa.types.is_struct(b):
         fields = {f.name: f.type for f in a}
         for f in b:
-            inner = common(fields.get(f.name, pa.null()), f.type)
+            inner = _common(fields.get(f.name, pa.null()), f.type)
             if inner is None:
                 return None
             fields[f.name] = inner

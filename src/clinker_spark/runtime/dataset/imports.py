@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from clinker_spark.dataset.chunk_bytes import check, decode
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.dataset.errors import DatasetError
+from clinker_spark.dataset.files.chunk_bytes import check, decode
+from clinker_spark.dataset.files.manifest import Catalogue, read_manifest
+from clinker_spark.dataset.files.store import FolderStore
 from clinker_spark.dataset.indexes import NUMBER
-from clinker_spark.dataset.manifest import Catalogue, read_manifest
-from clinker_spark.dataset.store import FolderStore
 from clinker_spark.runtime.commit.seam import SYSTEM, Files
-from clinker_spark.runtime.dataset.events import ENTITY, SEGMENT, Reading, read_events
+from clinker_spark.runtime.dataset.event_files import indexes_of, read_events
+from clinker_spark.runtime.dataset.events import ENTITY, SEGMENT, Reading
 from clinker_spark.runtime.dataset.writer import DatasetWriter, load_catalogue, locked, strays
 
 
@@ -26,6 +28,7 @@ class Imported:
     size: int
     removed: int = 0
     """Files of earlier imports that did not end."""
+    notes: tuple[Diagnostic, ...] = ()
 
 
 def import_events(
@@ -39,12 +42,14 @@ def import_events(
     folder = _folder(place)
     with locked(folder, files):
         known = load_catalogue(folder)
-        names = _indexes(known, indexes, place)
+        timelines = [name for path in paths for name in indexes_of(path, form)]
+        names = _indexes(known, [*indexes, *timelines], place)
         reading = Reading(tuple(names), _index_types(known))
         left = strays(folder, known, files)
         for stray in left:
             files.unlink(stray)
         writer = DatasetWriter(folder, replace(known or Catalogue(), indexes=dict.fromkeys(names, NUMBER)), files)
+        reading.types = writer.components
         events = 0
         try:
             for path in paths:
@@ -57,7 +62,8 @@ def import_events(
             writer.abandon()
             raise
         chunks = [chunk for found in writer.added.values() for chunk in found]
-        return Imported(events, len(writer.added), len(chunks), sum(chunk.length for chunk in chunks), len(left))
+        size = sum(chunk.length for chunk in chunks)
+        return Imported(events, len(writer.added), len(chunks), size, len(left), tuple(reading.notes))
 
 
 def compact(place: str, files: Files = SYSTEM) -> tuple[int, int]:

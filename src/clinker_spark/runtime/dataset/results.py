@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,63 +12,112 @@ from typing import IO
 
 import pyarrow as pa
 
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.dataset.constants import FLUSH_BATCH_BYTES
+from clinker_spark.dataset.either import as_table, table_type
 from clinker_spark.dataset.errors import DatasetError
-from clinker_spark.query.values import json_text
 from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.commit.claims import Claim
+from clinker_spark.runtime.dataset.text_cells import json_lines, times
+from clinker_spark.runtime.errors import IoError
 
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".parquet": "parquet"}
 STDOUT = "-"
-Write = Callable[[pa.RecordBatch], None]
+Write = Callable[[pa.RecordBatch], object]
+_ROW_GROUP = 1 << 17
 
 
 def write_result(
-    batches: Iterator[pa.RecordBatch], schema: pa.Schema, path: str, form: str | None = None, *, force: bool = False
+    batches: Iterator[pa.RecordBatch],
+    schema: pa.Schema,
+    path: str,
+    form: str | None = None,
+    *,
+    dataset: str | None = None,
+    force: bool = False,
 ) -> int:
-    """Write all rows; how many there are. `-` is standard output."""
+    """Write all rows; how many there are. `-` is standard output. Nothing is written into the folder of the dataset."""
     kind = form or ("jsonl" if path == STDOUT else FORMATS.get(Path(path).suffix.lower()))
     if kind is None:
         raise DatasetError("E854", f"'{path}': it is not known how to write this file", "use .jsonl, .csv or .parquet")
     if kind == "csv" and (nested := [field.name for field in schema if pa.types.is_nested(field.type)]):
         raise DatasetError("E854", f"column '{nested[0]}' is no single value: CSV cannot hold it", "write .jsonl")
-    if path == STDOUT:
-        return _write(batches, schema, kind, sys.stdout.buffer)
-    with _in_place(path, force=force) as file:
-        return _write(batches, schema, kind, file)
+    if dataset is not None and path != STDOUT and Path(dataset).resolve() in Path(path).resolve().parents:
+        message = f"'{path}' is in the folder of the dataset, whose files would be mixed with the result"
+        raise DatasetError("E854", message, "write it beside the dataset")
+    try:
+        if path == STDOUT:
+            return _write(batches, schema, kind, sys.stdout.buffer)
+        with _in_place(path, force=force) as file:
+            return _write(batches, schema, kind, file)
+    except BrokenPipeError:
+        raise  # nobody wants more
+    except OSError as error:
+        code = "E405" if error.errno == errno.ENOSPC else "E401"
+        where = "the result" if path == STDOUT else f"'{path}'"
+        message = f"cannot write {where}: {(error.strerror or str(error)).lower()}"
+        raise IoError([Diagnostic(code, message, help="free space or choose another place, and ask again")]) from None
 
 
 def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, kind: str, file: IO[bytes]) -> int:
     rows = 0
-    with _writer(schema, kind, file) as write:
-        for batch in batches:
-            write(batch)
-            rows += batch.num_rows
+    try:
+        with _WRITERS[kind](schema, file) as write:
+            for batch in batches:
+                write(batch)
+                rows += batch.num_rows
+        file.flush()
+    except pa.ArrowException as error:
+        message = f"the result cannot be written as {kind}: {str(error).splitlines()[0]}"
+        raise DatasetError("E854", message, "write .jsonl, or ask for other --columns") from None
     return rows
 
 
 @contextmanager
-def _writer(schema: pa.Schema, kind: str, file: IO[bytes]) -> Iterator[Write]:
-    if kind == "parquet":
-        import pyarrow.parquet as pq
+def _parquet(schema: pa.Schema, file: IO[bytes]) -> Iterator[Write]:
+    import pyarrow.parquet as pq
 
-        with pq.ParquetWriter(file, schema) as parquet:
-            yield _gathered(parquet.write_batch)
-    elif kind == "csv":
-        from pyarrow import csv
+    table = pa.schema([pa.field(f.name, table_type(f.type)) for f in schema])
+    held: list[pa.RecordBatch] = []
+    with pq.ParquetWriter(file, table) as parquet:
 
-        with csv.CSVWriter(file, schema, write_options=csv.WriteOptions(quoting_style="needed")) as text:
-            yield text.write_batch
-    else:
+        def flush() -> None:
+            if held:
+                parquet.write_table(pa.Table.from_batches(held))
+            held.clear()
 
-        def lines(batch: pa.RecordBatch) -> None:
-            rows = (json_text(row, sort=False, indent=None, whole=False) for row in batch.to_pylist())
-            file.write("".join(f"{row}\n" for row in rows).encode())
+        def write(batch: pa.RecordBatch) -> None:
+            held.append(_converted(batch, table, as_table))
+            if sum(batch.num_rows for batch in held) >= _ROW_GROUP or sum(b.nbytes for b in held) >= FLUSH_BATCH_BYTES:
+                flush()
 
-        yield lines
+        yield write
+        flush()
 
 
-def _gathered(write: Callable[[pa.RecordBatch, int], None]) -> Write:
-    return lambda batch: write(batch, max(batch.num_rows, 1))
+@contextmanager
+def _csv(schema: pa.Schema, file: IO[bytes]) -> Iterator[Write]:
+    from pyarrow import csv
+
+    texts = pa.schema([pa.field(f.name, pa.string() if pa.types.is_timestamp(f.type) else f.type) for f in schema])
+    with csv.CSVWriter(file, texts, write_options=csv.WriteOptions(quoting_style="needed")) as writer:
+        yield lambda batch: writer.write_batch(_converted(batch, texts, _without_times))
+
+
+@contextmanager
+def _jsonl(schema: pa.Schema, file: IO[bytes]) -> Iterator[Write]:
+    yield lambda batch: file.write(json_lines(batch))
+
+
+_WRITERS = {"parquet": _parquet, "csv": _csv, "jsonl": _jsonl}
+
+
+def _converted(batch: pa.RecordBatch, schema: pa.Schema, how: Callable[[pa.Array], pa.Array]) -> pa.RecordBatch:
+    return pa.record_batch([how(column) for column in batch.columns], schema=schema)
+
+
+def _without_times(column: pa.Array) -> pa.Array:
+    return times(column) if pa.types.is_timestamp(column.type) else column
 
 
 @contextmanager

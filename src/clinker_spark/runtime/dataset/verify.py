@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow.compute as pc
 
-from clinker_spark.dataset.chunk_bytes import check, decode
 from clinker_spark.dataset.errors import DatasetError
-from clinker_spark.dataset.manifest import Chunk, Dataset
+from clinker_spark.dataset.files.chunk_bytes import check, decode
+from clinker_spark.dataset.files.manifest import Chunk, Dataset
 
 
 def verify(dataset: Dataset) -> Iterator[str]:

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.dataset.chunk_bytes import Rows, encode
+from clinker_spark.dataset.either import cast, type_text
 from clinker_spark.dataset.errors import DatasetError
-from clinker_spark.dataset.manifest import (
+from clinker_spark.dataset.files.chunk_bytes import Rows, encode, id_array
+from clinker_spark.dataset.files.manifest import (
     CATALOGUE,
     MANIFESTS,
     PACKS,
@@ -29,7 +30,7 @@ from clinker_spark.dataset.manifest import (
     encode_manifest,
     read_manifest,
 )
-from clinker_spark.dataset.store import FolderStore
+from clinker_spark.dataset.files.store import FolderStore
 from clinker_spark.runtime.commit.locks import Locks
 from clinker_spark.runtime.commit.seam import SYSTEM, Files
 from clinker_spark.runtime.commit.signals import undisturbed
@@ -42,7 +43,8 @@ CHUNK_ROWS = 1 << 14
 CHUNK_BYTES = 4 << 20
 PACK_BYTES = 32 << 20
 BUFFER_ROWS = 1 << 21
-"""Rows of all entities that wait to become chunks."""
+BUFFER_BYTES = 256 << 20
+"""Rows of all entities that wait to become chunks, and their bytes."""
 
 
 @contextlib.contextmanager
@@ -76,6 +78,7 @@ def load_catalogue(folder: Path) -> Catalogue | None:
 @dataclass
 class _Buffer:
     rows: int = 0
+    size: int = 0
     blocks: list[Rows] = field(default_factory=list)
 
 
@@ -96,9 +99,12 @@ class DatasetWriter:
         self.catalogue = catalogue
         self.files = files
         self.components = {entity: dict(names) for entity, names in catalogue.components.items()}
+        self._columns = {
+            f"{entity}:{name}": (entity, name) for entity, names in self.components.items() for name in names
+        }
         self.added: dict[str, list[Chunk]] = {}
         self._buffers: dict[tuple[str, str, tuple[str, ...]], _Buffer] = {}
-        self._buffered = 0
+        self._buffered = self._buffered_bytes = 0
         self._before: dict[str, list[Chunk]] = {}
         self._next_id: dict[tuple[str, str], int] = {}
         self._pack = _Pack()
@@ -117,18 +123,28 @@ class DatasetWriter:
         for name, values in rows.components.items():
             kind = common(types.get(name, pa.null()), kept(values.type))
             if kind is None:
-                message = f"'{rows.entity}:{name}' is {types[name]} in the dataset, and {values.type} here"
+                before, here = type_text(types[name]), type_text(values.type)
+                message = f"'{rows.entity}:{name}' is {before} in the dataset, and {here} here"
                 raise DatasetError("E853", message, "a component has values of one type in all segments")
             if not pa.types.is_null(kind):
+                self._claim(rows.entity, name)
                 types[name] = kind
         buffer = self._buffers.setdefault((segment, rows.entity, tuple(rows.indexes)), _Buffer())
         buffer.blocks.append(rows)
-        buffer.rows += len(rows.ids)
-        self._buffered += len(rows.ids)
-        if buffer.rows >= 4 * CHUNK_ROWS:
+        size = sum(values.nbytes for values in rows.components.values())
+        buffer.rows, buffer.size = buffer.rows + len(rows.ids), buffer.size + size
+        self._buffered, self._buffered_bytes = self._buffered + len(rows.ids), self._buffered_bytes + size
+        if buffer.rows >= 4 * CHUNK_ROWS or buffer.size >= 4 * CHUNK_BYTES:
             self._flush(segment, buffer)
-        if self._buffered > BUFFER_ROWS:
+        if self._buffered > BUFFER_ROWS or self._buffered_bytes > BUFFER_BYTES:
             self.flush()
+
+    def _claim(self, entity: str, name: str) -> None:
+        """`/a` with `b:c` and `/a:b` with `c` would be one column."""
+        owner = self._columns.setdefault(f"{entity}:{name}", (entity, name))
+        if owner != (entity, name):
+            message = f"'{name}' of '{entity}' and '{owner[1]}' of '{owner[0]}' would be the same column"
+            raise DatasetError("E853", message, "use other names: columns are called /entity:component")
 
     def _first_id(self, segment: str, entity: str) -> int:
         if segment not in self._before:
@@ -150,8 +166,8 @@ class DatasetWriter:
         if not buffer.rows:
             return
         rows = _together(buffer.blocks, self.components)
-        self._buffered -= buffer.rows
-        buffer.rows, buffer.blocks = 0, []
+        self._buffered, self._buffered_bytes = self._buffered - buffer.rows, self._buffered_bytes - buffer.size
+        buffer.rows, buffer.size, buffer.blocks = 0, 0, []
         index = next((name for name in self.catalogue.indexes if name in rows.indexes), None)
         rows = rows.sorted_by(index)
         count = len(rows.ids)
@@ -235,12 +251,20 @@ def _together(blocks: list[Rows], types: dict[str, dict[str, pa.DataType]]) -> R
         if kind is None:
             continue  # nothing but nulls so far
         parts = [
-            block.components[name].cast(kind) if name in block.components else pa.nulls(len(block.ids), kind)
+            _fitted(block, name, kind) if name in block.components else pa.nulls(len(block.ids), kind)
             for block in blocks
         ]
         components[name] = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
     indexes = {name: np.concatenate([block.indexes[name] for block in blocks]) for name in first.indexes}
-    return Rows(first.entity, np.concatenate([block.ids for block in blocks]), indexes, components)
+    return Rows(first.entity, np.concatenate([id_array(block.ids) for block in blocks]), indexes, components)
+
+
+def _fitted(block: Rows, name: str, kind: pa.DataType) -> pa.Array:
+    try:
+        return cast(block.components[name], kind)
+    except pa.ArrowException as error:
+        message = f"values of '{block.entity}:{name}' do not fit into {type_text(kind)}: {str(error).splitlines()[0]}"
+        raise DatasetError("E853", message, "a component has values of one type in all segments") from None
 
 
 def strays(folder: Path, catalogue: Catalogue | None, files: Files = SYSTEM) -> list[Path]:

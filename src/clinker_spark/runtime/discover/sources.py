@@ -104,7 +104,7 @@ def _named(node: SourcePlan, base: Path, name: str, i: int, remote: RemoteFiles 
 def _dataset(node: SourcePlan, base: Path, name: str) -> SourceFile:
     """A dataset is its catalogue: whoever imports into it replaces that."""
     from clinker_spark.dataset.errors import DatasetError  # Arrow is slow to load, and few pipelines read datasets
-    from clinker_spark.dataset.manifest import CATALOGUE, Dataset
+    from clinker_spark.dataset.files.manifest import CATALOGUE, Dataset
 
     place = name if is_remote(name) else str(base / name.removeprefix("file://"))
     try:

@@ -20,6 +20,7 @@ from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.errors import IoError
+from clinker_spark.runtime.measure.used import Used
 from clinker_spark.runtime.run.report import RunIdentity, RunReport
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ def run_record(plan: Plan | None, options: Options, report: RunReport | None, ex
     return record | (_counts(RunReport(RunIdentity("", "", "", ""))) if report is None else _counts(report))
 
 
+def _used(used: Used) -> dict[str, Any]:
+    """Without the samples of memory, of which only the peak is kept."""
+    nodes = {name: found.as_dict() for name, found in used.nodes.items()}
+    return {"nodes": nodes, "arbitration": used.arbitration, "seconds_sampling": round(used.memory.seconds, 3)}
+
+
 def _counts(report: RunReport) -> dict[str, Any]:
     read = [source.records for source in report.sources]
     balanced = {name for balance in report.balances for name in balance.sources}
@@ -68,7 +75,7 @@ def _counts(report: RunReport) -> dict[str, Any]:
         "per_source_dlq_counts": {source.name: source.dead_letters for source in report.sources},
         "stage_seconds": dict(report.cost.stage_seconds),
         "nodes": [node.as_dict() for node in report.nodes],
-        "used": None if used is None else {"nodes": {name: found.as_dict() for name, found in used.nodes.items()}},
+        "used": None if used is None else _used(used),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from clinker_spark.runtime.measure.memory import MemorySampler, MemoryUse
 from clinker_spark.runtime.measure.nodes import NodeMeasure, node_measures
+from clinker_spark.runtime.measure.processes import Sample
 from clinker_spark.spark.measure.executions import executions, executions_so_far
 from clinker_spark.spark.session.sessions import SparkSession
 
@@ -23,20 +24,26 @@ class Used:
     """By node, as Spark counted it; nothing over Spark Connect."""
     seconds_measuring: float
     """How long it took to ask Spark for that, after the run."""
+    arbitration: dict[str, Any] | None = None
+    """What was done about memory that ran short, where there was a limit."""
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "memory": self.memory.as_dict(),
             "nodes": {name: measure.as_dict() for name, measure in self.nodes.items()},
             "seconds_measuring": round(self.seconds_measuring, 3),
+            "arbitration": self.arbitration,
         }
 
 
 @contextmanager
-def measured(spark: SparkSession, last: str, take: Callable[[Used], None]) -> Iterator[None]:
-    """Measure what runs in the block; `take` gets it afterwards. `last` is the node of plans that name none."""
+def measured(
+    spark: SparkSession, last: str, take: Callable[[Used], None], tell: Callable[[Sample], None] | None = None
+) -> Iterator[None]:
+    """Measure what runs in the block; `take` gets it afterwards, `tell` each sample of memory meanwhile. `last` is the
+    node of plans that name none."""
     first = executions_so_far(spark)
-    with MemorySampler() as memory:
+    with MemorySampler(tell=tell) as memory:
         yield
     began = time.monotonic()
     nodes = node_measures(executions(spark, first), last)

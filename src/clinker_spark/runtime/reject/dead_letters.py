@@ -89,8 +89,9 @@ class DeadLetters:
         kept_bad = kept_by_readers(self.state)
         for report in self.state.report.sources:
             report.records = self.state.source_records(report.name)
-        oversize = has_large_groups(self.state)
-        clean = kept_bad is not None and not kept_bad.kept and not self.state.failed() and not oversize
+        fine = kept_bad is not None and not kept_bad.kept and not self.state.failed()
+        oversize = has_large_groups(self.state, failures=not fine)
+        clean = fine and not oversize
         if clean and (not self.state.unsure or self._found(None) is None):
             counts = {node.name: self.state.source_records(node.name) for node in self.state.plan.sources}
             self.state.report.rollback.rollback_cursors = {name: count for name, count in counts.items() if count}
@@ -108,8 +109,8 @@ class DeadLetters:
 
     def _settled(self, kept_bad: SourceLetters | None, *, oversize: bool) -> tuple[RowGroups | Groups, Saved]:
         """In the way that suits what there is: all of them withhold the same."""
-        if are_small(self.state, kept_bad, oversize=oversize):
-            small = SmallGroups(self.state, self.outputs, kept_bad, oversize=False)
+        if are_small(self.state, kept_bad):
+            small = SmallGroups(self.state, self.outputs, kept_bad, oversize=oversize)
             with contextlib.suppress(TooMuch):
                 return small, small.settle()
         if not oversize and can_settle_rows(self.state, kept_bad):

@@ -46,8 +46,8 @@ def letter_files(plan: Plan, counts: Sequence[LetterCount]) -> list[LetterFile]:
         if mine:
             found.append(LetterFile(path, (source,), False, mine))
     rest = tuple(count for count in counts if count.source not in own)
-    if dlq.path is not None and rest:
-        found.append(LetterFile(dlq.path, tuple(own), True, rest))
+    if (dlq.path is not None or dlq.topic is not None) and rest:  # a topic has no path
+        found.append(LetterFile(dlq.path or "", tuple(own), True, rest))
     return found
 
 
@@ -76,7 +76,7 @@ def write_letters(state: RunState, letters: Letters, counts: Sequence[LetterCoun
                     with open(part, "rb") as source:
                         shutil.copyfileobj(source, out, 1 << 20)
             else:
-                for batch in _batches(letters, file):
+                for batch in source_batches(letters, file):
                     fed = None if state.options.feed is None else _fed(state.plan, state.options.feed, batch)
                     out.write("".join(f"{line}\n" for line in lines.lines(batch, fed).to_pylist()).encode())
         with located(state):
@@ -123,7 +123,7 @@ def _bad_files(state: RunState, file: LetterFile) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([columns.get(name, nothing) for name in SHOWN], list(SHOWN))
 
 
-def _batches(letters: Letters, file: LetterFile) -> Iterator[pa.RecordBatch]:
+def source_batches(letters: Letters, file: LetterFile) -> Iterator[pa.RecordBatch]:
     """The letters of a file in source and row order, what was made of several records last."""
     batches: Iterable[pa.RecordBatch] = letters.batches(*SHOWN)
     if not letters.ordered:

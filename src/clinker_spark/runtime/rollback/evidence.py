@@ -4,7 +4,7 @@ Nothing here needs Spark: these are the rules of `spark.rejects.correlated`, for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,13 +16,15 @@ from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
-from clinker_spark.spark.rejects.correlated import CORRELATED
+from clinker_spark.spark.rejects.correlated import CORRELATED, HELD_MESSAGE, OVERSIZE, OVERSIZE_MESSAGE
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, concerned, joined_text, writes_records_of
-from clinker_spark.spark.rejects.traced import FAILED, LEFT_OUT, MADE_OF, REACHED, WHAT
+from clinker_spark.spark.rejects.traced import FAILED, LEFT_OUT, MADE_OF, NUMBERED, REACHED, WHAT
 from clinker_spark.spark.rejects.withheld import also_compared
 
 Origin = tuple[int | None, int | None, int | None]
 """Where a record was read: source, file and row. What was made of several records has none."""
+GroupName = tuple[str, tuple[tuple[str, str | None], ...]]
+"""The first of the sources whose records with one key are one group, and that key."""
 _PLACE = ("source", "file", "row")
 
 
@@ -67,16 +69,65 @@ class Evidence:
             found.setdefault(stage, []).append((i, source, dict(groups)))
         return rows, found
 
+    def numbers(self) -> dict[str, dict[str, int]]:
+        """By aggregate whose numbers are shown: those of its totals."""
+        rows = self.rows(NUMBERED)
+        found: dict[str, dict[str, int]] = {}
+        for number, groups in zip(rows["row"].to_pylist(), rows["groups"].to_pylist(), strict=True):
+            for name, group in groups:
+                found.setdefault(name, {})[group] = number
+        return found
+
+    def large_groups(self, most: int, known: Container[GroupName]) -> tuple[list[GroupName], pa.Table]:
+        """The groups of which more than `most` records reach an output or a total, and those that are `known` to be so:
+        their records as letters, see `correlated.oversize_letters`."""
+        rows = pa.concat_tables([self.rows(what) for what in (REACHED, MADE_OF, LEFT_OUT)])
+        families = self.plan.facts.correlation.families
+        groups: dict[GroupName, dict[Origin, int]] = {}
+        for i, (origin, letter) in enumerate(zip(origins(rows), rows["letter"].to_pylist(), strict=True)):
+            source = None if origin[0] is None else self.plan.sources[origin[0]]
+            if source is not None and source.name in families:
+                read = dict(letter)
+                keys = tuple((name, read.get(name)) for name in source.key_columns)
+                if any(text is not None for _, text in keys):
+                    groups.setdefault((families[source.name][0], keys), {}).setdefault(origin, i)
+        large = [name for name, those in groups.items() if len(those) > most or name in known]
+        taken: list[int] = []
+        messages: list[str] = []
+        triggers: list[bool] = []
+        for name in large:
+            text, size = group_text(name[1]), len(groups[name])
+            first = min(groups[name]) if name not in known else None
+            for origin, i in groups[name].items():
+                taken.append(i)
+                triggers.append(origin == first)
+                told = OVERSIZE_MESSAGE.format(text, size, most) if origin == first else HELD_MESSAGE.format(text)
+                messages.append(told)
+        found = _take(rows, taken)
+        stages = [self.plan.places[self.plan.sources[source].name] for source in found["source"].to_pylist()]
+        read_keys = [
+            [pair for pair in letter if pair[0].startswith(CK_PREFIX)] for letter in found["letter"].to_pylist()
+        ]
+        found = _with(found, stage=stages, keys=read_keys)
+        return large, correlated_letters(found, messages, triggers)
+
     def held(self, dirty: DirtyGroups) -> pa.Table:
         """The records that are withheld at outputs, or that totals were made without: see `correlated.held_records`."""
         reached = Reached(self.plan, self.rows(REACHED), dirty)
-        behind = self.behind(reached.totals())
         left_out = self.rows(LEFT_OUT)
-        gone = [i for i, origin in enumerate(origins(left_out)) if origin[0] is not None]
-        written = reached.written()
+        places, written = origins(left_out), reached.written()
+        # One that was written itself, because a policy spares it, is no dead letter: a replay would write it again.
+        gone = [i for i, place in enumerate(places) if place[0] is not None and place not in written]
+        totals = reached.totals()
+        for name, group in (
+            pair
+            for place, groups in zip(places, left_out["groups"].to_pylist(), strict=True)
+            for pair in (groups if place[0] is None else ())
+        ):
+            totals.setdefault(name, set()).add(group)
+        behind = self.behind(totals)
         found = (
-            # One that was written itself, because a policy spares it, is no dead letter: a replay would write it again.
-            _take(left_out, [i for i in gone if origins(left_out)[i] not in written] if gone else []),
+            _take(left_out, gone),
             _take(
                 reached.rows, [i for i, held in enumerate(reached.held) if held and reached.origins[i][0] is not None]
             ),
@@ -169,11 +220,17 @@ def _take(rows: pa.Table, numbers: Sequence[int]) -> pa.Table:
     return rows.take(pa.array(numbers, pa.int64()))
 
 
-def correlated_letters(rows: pa.Table, messages: Sequence[str]) -> pa.Table:
-    """Source records that did not fail themselves, as dead letters: `correlated.correlated_letters`."""
-    count = rows.num_rows
-    made: dict[str, list[Any]] = {"category": [CORRELATED] * count, "message": list(messages)}
-    made |= {"trigger": [False] * count} | {name: [[]] * count for name in ("tie", "built", "groups")}
+def correlated_letters(rows: pa.Table, messages: Sequence[str], triggers: Sequence[bool] = ()) -> pa.Table:
+    """Source records that did not fail themselves, as dead letters: `correlated.correlated_letters`. The triggers among
+    them stand for a group that is too large."""
+    first = list(triggers) or [False] * rows.num_rows
+    empty: dict[str, list[Any]] = {name: [[]] * rows.num_rows for name in ("tie", "built", "groups")}
+    categories = [OVERSIZE if trigger else CORRELATED for trigger in first]
+    return _with(rows, category=categories, message=list(messages), trigger=first, **empty)
+
+
+def _with(rows: pa.Table, **made: list[Any]) -> pa.Table:
+    """With other values in some columns."""
     columns = [
         pa.array(made[name], rows.schema.field(name).type) if name in made else rows[name] for name in rows.column_names
     ]

@@ -26,6 +26,15 @@ def failed_groups(plan: Plan, failed: Sequence[Saved]) -> Iterator[tuple[int, Ke
                 yield index, dict(pairs or ())
 
 
+def carried_groups(failed: Sequence[Saved]) -> Iterator[tuple[int, KeyTexts]]:
+    """The groups of failed records within their own sources: source and keys (`dirty_groups.carried_groups`)."""
+    for found in failed:
+        table = found.table("source", "keys")
+        for source, pairs in zip(*(column.to_pylist() for column in table.columns), strict=True):
+            if source is not None:
+                yield source, dict(pairs or ())
+
+
 def own_groups(letters: Sequence[Saved]) -> Iterator[tuple[int, KeyTexts]]:
     """The groups of records as they were read: source and keys (`dirty_groups.own_groups`)."""
     for found in letters:

@@ -26,8 +26,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.config.model.documents.pipeline import ErrorHandling
-from clinker_spark.plan import columns
-from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, GROUP_PREFIX
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.passes.all import with_facts
@@ -41,10 +39,10 @@ from clinker_spark.runtime.rollback.retracted import Retracted
 from clinker_spark.runtime.rollback.strata import UNTRACED, failed_totals, strata
 from clinker_spark.runtime.rollback.suspects import Suspects
 from clinker_spark.runtime.run.progress import FINDING
-from clinker_spark.spark.build.passes import Find, Pass, Retraction
+from clinker_spark.spark.build.passes import Find, Numbers, Pass, Retraction
 from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.rejects import correlated as ops
-from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, dirty_groups, own_groups
+from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, carried_groups, dirty_groups, own_groups
 from clinker_spark.spark.rejects.letters import letters
 from clinker_spark.spark.scan.row_filter import Chosen
 
@@ -143,7 +141,7 @@ class Groups:
         if self.triggers and dirty:
             withheld = self._groups(as_failed=self.triggers, as_read=self.taken)
         if self.triggers and self.handling.retraction_scope == "group":
-            left_out = self._groups(as_failed=(), as_read=[*self.triggers, *self.taken])
+            left_out = self._groups(as_carried=self.triggers, as_read=self.taken)
         retraction = replace(
             retraction, withheld=withheld, left_out=left_out, broadcastable=self.few, numbers=self.retracted.numbers
         )
@@ -177,15 +175,23 @@ class Groups:
         self.offsets |= {name: scan.row_offsets for name, scan in builder.scans.items()}
         return builder
 
-    def _groups(self, *, as_failed: Sequence[Saved], as_read: Sequence[Saved]) -> DirtyGroups:
-        """The groups of records: by the keys they had when they failed, or each one's own as it was read."""
-        if sum(found.rows() for found in (*as_failed, *as_read)) <= FEW_LETTERS:
+    def _groups(
+        self, *, as_failed: Sequence[Saved] = (), as_carried: Sequence[Saved] = (), as_read: Sequence[Saved] = ()
+    ) -> DirtyGroups:
+        """The groups of records, by the keys that they had when they failed: of all sources that a failure concerns, or
+        only of each one's own; or by the key that was read."""
+        if sum(found.rows() for found in (*as_failed, *as_carried, *as_read)) <= FEW_LETTERS:
             listed: dict[int, dict[tuple[tuple[str, str | None], ...], KeyTexts]] = {}
-            for source, keys in (*few_letters.failed_groups(self.plan, as_failed), *few_letters.own_groups(as_read)):
+            for source, keys in (
+                *few_letters.failed_groups(self.plan, as_failed),
+                *few_letters.carried_groups(as_carried),
+                *few_letters.own_groups(as_read),
+            ):
                 listed.setdefault(source, {})[tuple(sorted(keys.items()))] = keys
             if sum(map(len, listed.values())) <= LISTED_GROUPS:
                 return DirtyGroups(self.plan, {source: list(groups.values()) for source, groups in listed.items()})
         frames = [dirty_groups(self.plan, found.frame) for found in as_failed]
+        frames += [carried_groups(found.frame) for found in as_carried]
         frames += [own_groups(found.frame) for found in as_read]
         return DirtyGroups(self.plan, frame=_union(frames), few=self.few)
 
@@ -283,21 +289,22 @@ class Groups:
         saved = self._save(rows, f"oversize-{turn}")
         if not saved.rows():
             return False
-        first = saved.only(lambda batch: batch["trigger"], self.folder / f"oversize-{turn}-first")
-        rest = saved.only(lambda batch: pc.invert(batch["trigger"]), self.folder / f"oversize-{turn}-rest")
+        self._retract_overflow(saved, turn)
+        return True
+
+    def _retract_overflow(self, letters: Saved, turn: int) -> None:
+        first = letters.only(lambda batch: batch["trigger"], self.folder / f"oversize-{turn}-first")
+        rest = letters.only(lambda batch: pc.invert(batch["trigger"]), self.folder / f"oversize-{turn}-rest")
         self._retract([first], [rest])
         self.overflown.append(rest)
-        return True
 
     def _keep_numbers(self, builder: Builder) -> None:
         if not self.plan.shows_keys:
             return
         for name in self.plan.facts.correlation.relaxed:
-            frame = builder.stream(StreamRef(name)).frame
-            numbers = frame.selectExpr(
-                f"ltrim('{columns.UNTRACED}', `{GROUP_PREFIX}{name}`) AS id", f"`{CK_AGGREGATE_PREFIX}{name}` AS number"
-            )
-            self.retracted.numbers[name] = self._save(numbers, f"numbers-{name.replace('/', '~')}").frame
+            builder.stream(StreamRef(name))
+            saved = self._save(builder.rejects.numbers[name], f"numbers-{name.replace('/', '~')}")
+            self.retracted.numbers[name] = Numbers(saved.rows(), saved.frame)
 
     def _retract(self, triggers: list[Saved], taken: list[Saved]) -> None:
         self.triggers += triggers

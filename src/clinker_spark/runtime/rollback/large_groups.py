@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from clinker_spark.runtime.run.state import RunState
 
 
-def has_large_groups(state: RunState) -> bool:
-    """May a group have more records than `max_group_buffer`? Filtered records are not counted yet."""
+def has_large_groups(state: RunState, *, failures: bool) -> bool:
+    """May a group have more records than `max_group_buffer`? Filtered records are not counted yet. Small inputs with
+    failures are looked at anyway: nothing is counted for them before that."""
     plan, most = state.plan, state.handling.max_group_buffer
     seen: set[str] = set()
     for node in plan.sources:
@@ -24,7 +25,9 @@ def has_large_groups(state: RunState) -> bool:
         family = [plan.source(name) for name in plan.facts.correlation.families[node.name]]
         seen |= {other.name for other in family}
         shown = Pass(Show(keys=True))
-        if _may_exceed(state, family, most) and ops.has_large_group(state.new_builder(shown), family, most):
+        if not _may_exceed(state, family, most):
+            continue
+        if (state.inputs.small and failures) or ops.has_large_group(state.new_builder(shown), family, most):
             return True
     return False
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.passes.correlation import FEW
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, save
-from clinker_spark.spark.build.passes import Retraction
+from clinker_spark.spark.build.passes import Numbers, Retraction
 from clinker_spark.spark.scan.row_filter import Chosen, save_chosen
 from clinker_spark.spark.session.sessions import is_local
 
@@ -36,7 +36,7 @@ class Retracted:
         self.folder = folder
         self.counts: Counter[int] = Counter()
         """By source."""
-        self.numbers: dict[str, Any] = {}
+        self.numbers: dict[str, Numbers] = {}
         """By relaxed aggregate: the numbers that its groups had when nothing was retracted."""
         self.turn = 0
         self._told = -1

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from clinker_spark.runtime.reject.saved_letters import Saved, save_table
-from clinker_spark.runtime.rollback.evidence import Evidence, correlated_letters, group_text
-from clinker_spark.runtime.rollback.groups import MOST_TURNS, Groups
+from clinker_spark.runtime.rollback.evidence import Evidence, GroupName, correlated_letters, group_text
+from clinker_spark.runtime.rollback.groups import LISTED_TOTALS, MOST_TURNS, Groups
 from clinker_spark.runtime.rollback.strata import UNTRACED, strata
 from clinker_spark.runtime.run.progress import FINDING
+from clinker_spark.spark.build.passes import Numbers
 from clinker_spark.spark.plan_cuts import is_repeatable
 from clinker_spark.spark.rejects.correlated import HELD_MESSAGE, TAKEN_MESSAGE
 from clinker_spark.spark.rejects.traced import run_again, traced
@@ -34,13 +35,9 @@ class TooMuch(Exception):
     """This must be decided by Spark."""
 
 
-def are_small(state: RunState, kept_bad: SourceLetters | None, *, oversize: bool) -> bool:
+def are_small(state: RunState, kept_bad: SourceLetters | None) -> bool:
     """Can it be tried here?"""
-    if not state.inputs.small or oversize or state.unsure or not all(node.traceable for node in state.plan.nodes):
-        return False
-    if (
-        state.plan.shows_keys and state.plan.facts.correlation.relaxed
-    ):  # the numbers that totals had at first are kept there
+    if not state.inputs.small or state.unsure or not all(node.traceable for node in state.plan.nodes):
         return False
     kept = 0 if kept_bad is None else sum(count.count for count in kept_bad.kept)
     return state.failed() + kept <= MOST_FAILED
@@ -57,8 +54,12 @@ class SmallGroups(Groups):
     found: Evidence
     """What it showed the last time."""
 
+    large: set[GroupName]
+    """Groups that were too large."""
+
     def settle(self) -> Saved:
         """Withhold what must be; gives all dead letters. Raises `TooMuch` before outputs are written again."""
+        self.large = set()
         try:
             return self._settle()
         finally:
@@ -69,7 +70,12 @@ class SmallGroups(Groups):
             self.counters["turns"] = turn + 1
             with self.state.passing(FINDING):
                 self.found = self._look()
-            failed = self._first_failures(turn)
+            if turn == 0:
+                self._keep_numbers_of(self.found)
+            stratum, failed = self._first_failures(turn)
+            # Groups are counted over what is left when no record fails by itself any more.
+            if self.oversize and stratum != 0 and self._retract_large_groups(turn):
+                continue
             if failed is None:
                 # The last turn is that in which outputs are written.
                 self.counters["turns"] = max(turn, 1)
@@ -87,13 +93,14 @@ class SmallGroups(Groups):
     def _look(self) -> Evidence:
         """What a pass shows that leaves out what was retracted up to now."""
         scoped = self.handling.retraction_scope == "group" and bool(self.triggers)
-        fixed = self.table is not None and not scoped and self.retracted.by_readers() and is_repeatable(self.table)
+        same = not scoped and not self.retracted.numbers
+        fixed = self.table is not None and same and self.retracted.by_readers() and is_repeatable(self.table)
         if self.looking is not None and fixed:
             self.looking.memo.forget()
         else:
             self._forget()
             self.looking = self._letters_builder([node.name for node in self.plan.outputs], later=True)
-            self.table = traced(self.looking, MOST_ROWS)
+            self.table = traced(self.looking, MOST_ROWS, everywhere=self.oversize)
         self.retracted.tell_readers()
         found = run_again(self.table)
         if found.num_rows >= MOST_ROWS:
@@ -104,14 +111,33 @@ class SmallGroups(Groups):
         if self.looking is not None:
             self.looking.memo.let_go()
 
-    def _first_failures(self, turn: int) -> Saved | None:
-        """The failures that are judged first."""
+    def _first_failures(self, turn: int) -> tuple[int | None, Saved | None]:
+        """The failures that are judged first, and their stratum."""
         judged = strata(self.plan, self.found.failures)
         traced = judged[judged != UNTRACED]
         if not len(traced):
-            return None
+            return None, None
         rows = self.found.failures.filter(pa.array(judged == traced.min()))
-        return save_table(rows, self.folder / f"failures-{turn}", self.state.spark)
+        return int(traced.min()), save_table(rows, self.folder / f"failures-{turn}", self.state.spark)
+
+    def _retract_large_groups(self, turn: int) -> bool:
+        """Groups with more records than `max_group_buffer` are dead letters as a whole. Are there any?"""
+        large, rows = self.found.large_groups(self.handling.max_group_buffer, self.large)
+        if large:
+            self.large |= set(large)
+            saved = save_table(rows, self.folder / f"oversize-{turn}", self.state.spark)
+            self._retract_overflow(saved, turn)
+        return bool(large)
+
+    def _keep_numbers_of(self, found: Evidence) -> None:
+        """The numbers that totals have before anything is retracted, where outputs show them."""
+        for name, known in found.numbers().items():
+            numbers: Any = known
+            if len(known) > LISTED_TOTALS:
+                table = pa.table({"id": list(known), "number": list(known.values())})
+                place = self.folder / f"numbers-{self.plan.places[name]}"
+                numbers = save_table(table, place, self.state.spark).frame
+            self.retracted.numbers[name] = Numbers(len(known), numbers)
 
     def _made_of(self, totals: dict[str, set[str]], name: str) -> Saved:
         """The records that totals were made of."""

@@ -17,6 +17,11 @@ from clinker_spark.runtime.query.failures import node_failure
 from clinker_spark.spark.session import jvm
 
 _NO_SPACE = re.compile(r"No space left on device|ENOSPC|Disk quota exceeded", re.IGNORECASE)
+_SPILLS = re.compile(
+    r"\.(?:UnsafeSorterSpillWriter|UnsafeExternalSorter|ShuffleExternalSorter|ExternalSorter|ExternalAppendOnlyMap|"
+    r"DiskBlockObjectWriter|DiskStore|IndexShuffleBlockResolver|\w*ShuffleWriter|TimeTrackingOutputStream)\b"
+)
+"""Parts of Spark that write shuffles and spills."""
 _WORKER = re.compile(r"Python worker (?:exited unexpectedly|failed to connect back)")
 _ANSWER = re.compile(
     r"Answer from Java side is empty|Error while (?:sending|receiving)|network problem|"
@@ -76,6 +81,12 @@ def engine_failure(error: Exception) -> Diagnostic | None:
     if (_from_spark(error) and jvm.MEMORY.search(text)) or isinstance(error, MemoryError):
         return jvm.out_of_memory(_memory_words(text))
     return None
+
+
+def is_spill_failure(error: Exception) -> bool:
+    """Did Spark find no room for what it shuffles or spills? Its error does not name the file, but who wrote it."""
+    text = str(error)
+    return _from_spark(error) and _NO_SPACE.search(text) is not None and _SPILLS.search(text) is not None
 
 
 def _lost_answer(error: Exception) -> bool:

@@ -6,22 +6,44 @@ Python workers and overhead are part of it.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.budget import LARGE, MIB, cores, floor, run_budget
+from clinker_spark.plan.budget import LARGE, LIMIT_SETTING, MIB, SPLIT_SETTING, cores, floor, run_budget
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import shown_size
+from clinker_spark.runtime.arbitrate.spill_folder import own_folder
+from clinker_spark.runtime.arbitrate.spill_settings import check_spill
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
+_LOCAL_DIR = "spark.local.dir"
+_SPILL_ROOT = "spark.clinker.spillRoot"
+"""The folder in which a session has one of its own to spill to. Sessions that could be one have the same settings."""
 _COLLECTOR = "-XX:+UseSerialGC"
 """It has no tables and threads of its own."""
-_FRUGAL = "-XX:ReservedCodeCacheSize=96m -XX:MaxDirectMemorySize=64m"
+_GIVES_BACK = "-XX:MinHeapFreeRatio=15 -XX:MaxHeapFreeRatio=30 -XX:-ShrinkHeapInSteps"
+"""After a collection of garbage, what is not needed of the heap goes back to the system."""
+_FRUGAL = (
+    "-XX:ReservedCodeCacheSize=96m -XX:MaxDirectMemorySize=64m "
+    "-Dio.netty.allocator.numDirectArenas=1 -Dio.netty.allocator.numHeapArenas=1"
+)
 """Room for code and buffers that suits one machine."""
+_ALLOCATION = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_MMAP_THRESHOLD_": str(MIB),
+    "MALLOC_TRIM_THRESHOLD_": str(MIB),
+}
+"""What Python workers no longer use goes back to the system at once. It costs a few hundredths of a run; Arrow's own
+allocator keeps 60 MB more for each worker."""
+_SPLIT = 8 * MIB
+"""How much of a file a task reads: a reader of text holds all of it."""
 _RESERVED = 100 * MIB
 """What Spark leaves of the heap to its own objects. Its 300 MB suit heaps of many gigabytes."""
 _EXECUTOR_SHARE = 0.6
@@ -39,6 +61,11 @@ class SessionMemory:
     java_options: str = ""
 
 
+def settings_key(settings: SessionMemory) -> str:
+    """A short name for sessions that are started in the same way."""
+    return hashlib.sha256(json.dumps(asdict(settings), sort_keys=True).encode()).hexdigest()[:8]
+
+
 def session_memory(plan: Plan, master: str | None, conf: Mapping[str, str]) -> SessionMemory:
     """The session for a pipeline; `master` is None if nobody chose one. A `spark.driver.memory` in `conf` wins. Raises
     `ClinkerError` for a limit below what Spark needs."""
@@ -47,17 +74,39 @@ def session_memory(plan: Plan, master: str | None, conf: Mapping[str, str]) -> S
     local = _LOCAL.fullmatch(wanted)
     if local is None:
         return SessionMemory(wanted, _of_executors(plan, conf))
+    spill = _of_spill(plan, conf)
     if "spark.driver.memory" in conf:
-        return SessionMemory(wanted)
+        return SessionMemory(wanted, spill)
     check_limit(plan)
     budget = run_budget(plan, cores() if local[1] == "*" else int(local[1] or 1))
-    settings = {"spark.driver.memory": f"{budget.heap // MIB}m"}
+    settings = {**spill, "spark.driver.memory": f"{budget.heap // MIB}m", LIMIT_SETTING: str(budget.limit)}
     if budget.limit >= LARGE:
         return SessionMemory(f"local[{budget.tasks}]", settings)
     settings["spark.testing.reservedMemory"] = str(_RESERVED)
     settings["spark.sql.execution.arrow.maxRecordsPerBatch"] = "2000"
-    collector = "" if "GC" in conf.get("spark.driver.extraJavaOptions", "") else _COLLECTOR
+    settings[SPLIT_SETTING] = str(_SPLIT)
+    settings |= {f"spark.executorEnv.{name}": value for name, value in _ALLOCATION.items()}
+    collector = "" if "GC" in conf.get("spark.driver.extraJavaOptions", "") else f"{_COLLECTOR} {_GIVES_BACK}"
     return SessionMemory(f"local[{budget.tasks}]", settings, f"{collector} {_FRUGAL}".strip())
+
+
+def _of_spill(plan: Plan, conf: Mapping[str, str]) -> dict[str, str]:
+    """Where Spark puts what does not fit in memory, and how. A `spark.local.dir` in `conf` wins."""
+    settings = check_spill(plan)
+    if settings.folder is None or _LOCAL_DIR in conf:
+        return settings.compression
+    return {**settings.compression, _SPILL_ROOT: str(settings.folder)}
+
+
+def with_spill_folder(conf: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a session that starts now: it spills to a folder of its own in the one that was named."""
+    root = conf.get(_SPILL_ROOT)
+    if root is None or _LOCAL_DIR in conf:
+        return dict(conf)
+    folder = str(own_folder(Path(root)))
+    if "SPARK_LOCAL_DIRS" in os.environ:  # Spark would take that instead
+        os.environ["SPARK_LOCAL_DIRS"] = folder
+    return {**conf, _LOCAL_DIR: folder}
 
 
 def check_limit(plan: Plan) -> None:

@@ -124,7 +124,7 @@ class Outputs:
         sources = dict.fromkeys(name for each in together for name in self.state.sources_of(each.node.name))
         again = ", without what is withheld" if self.again else ""
         parts = self._folder(node, self.targets[node.name]) / "parts"
-        with self.state.passing(writing(node.name) + again, list(sources)):
+        with self.state.passing(writing(node.name) + again, list(sources), [each.node.name for each in together]):
             if others:
                 folders = write_parts_together(together, str(parts))
             else:

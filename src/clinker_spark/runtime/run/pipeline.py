@@ -5,11 +5,15 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
+from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write
+from clinker_spark.plan.streams import check_finite
+from clinker_spark.runtime.arbitrate.session import watched
+from clinker_spark.runtime.arbitrate.spill_settings import spill_warnings
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.bad_files import without_bad
 from clinker_spark.runtime.discover.envelopes import envelope_values
@@ -17,8 +21,9 @@ from clinker_spark.runtime.discover.input_changes import changes_explained, chec
 from clinker_spark.runtime.discover.remote_copies import remote_files, with_copies
 from clinker_spark.runtime.discover.source_order import settle_order
 from clinker_spark.runtime.discover.sources import discover
+from clinker_spark.runtime.measure.memory import MemorySampler
 from clinker_spark.runtime.measure.spool import spool_folder, spooled
-from clinker_spark.runtime.measure.used import measured
+from clinker_spark.runtime.measure.used import Used, measured
 from clinker_spark.runtime.paths.checks import check_paths
 from clinker_spark.runtime.reject.dead_letters import DeadLetters
 from clinker_spark.runtime.run.accounting import Accounts
@@ -41,6 +46,7 @@ from clinker_spark.spark.session.sessions import SparkSession, is_local, working
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
     """Run a pipeline. Raises `ClinkerError`; nothing is published then."""
+    check_finite(plan)
     used, given = working_session(spark), options or Options()
     given.measure = given.measure or spool_folder(plan, given) is not None
     with spooled(plan, given) as keep:
@@ -68,6 +74,7 @@ class _Run:
                 tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder,
                 contextlib.ExitStack() as meanwhile,
                 self._measured(),
+                watched(self.state.plan, self.state.arbitrator, folder),
             ):
                 self.state.progress = folder
                 self._log("before_transform")
@@ -104,11 +111,18 @@ class _Run:
                 self.state.inputs.files |= self.staged.stage(found)
             self.state.report.staging = self.staged.report(found)
 
-    def _measured(self) -> contextlib.AbstractContextManager[None]:
+    def _measured(self) -> contextlib.AbstractContextManager[Any]:
+        """Memory is looked at when somebody wants to know, and when it must not grow beyond a limit."""
+        arbitrator = self.state.arbitrator
+        tell = None if arbitrator is None else arbitrator.look
         if not self.state.options.measure:
-            return contextlib.nullcontext()
-        last = self.state.plan.outputs[-1].name
-        return measured(self.state.spark, last, lambda used: setattr(self.state.report.cost, "used", used))
+            return contextlib.nullcontext() if tell is None else MemorySampler(tell=tell)
+
+        def take(used: Used) -> None:
+            used.arbitration = None if arbitrator is None else arbitrator.done.as_dict()
+            self.state.report.cost.used = used
+
+        return measured(self.state.spark, self.state.plan.outputs[-1].name, take, tell)
 
     def _suit_small_inputs(self, meanwhile: contextlib.ExitStack) -> None:
         """All files are known: is it so little that it should be planned for one task?"""
@@ -227,6 +241,7 @@ class _Run:
         if len(self.state.files) == len(self.state.plan.sources):
             self.state.report.warnings += check_paths(self.state.plan, self.state.options, self.state.files)
             check_staging(self.state.plan, self._own_files(), self.state.base)
+            self.state.report.warnings += spill_warnings(self.state.plan)
 
     def _own_files(self) -> dict[str, tuple[SourceFile, ...]]:
         """The files that sources name, without those that a replay brings."""

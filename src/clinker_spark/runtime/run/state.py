@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from clinker_spark.config.model.documents.pipeline import ErrorHandling
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.runtime.arbitrate.session import arbitrator_of
 from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.commit.staging import Provenance
 from clinker_spark.runtime.run.options import Listener, Options, contexts
@@ -92,6 +93,7 @@ class RunState:
         self.values = Values()
         self.progress: str | None = None
         self.outcome = Outcome()
+        self.arbitrator = arbitrator_of(plan, spark, options.execution_id)
         self._builders: list[Builder] = []
 
     @property
@@ -216,10 +218,24 @@ class RunState:
         }
         return Watch(Path(self.progress), sizes, Passes(expected), lambda found: self.tell("progress", found))
 
-    def passing(self, name: str, sources: Sequence[str] | None = None) -> AbstractContextManager[None]:
-        """A pass over some sources, or all of them: the listener is told how far it is."""
+    @contextmanager
+    def passing(
+        self, name: str, sources: Sequence[str] | None = None, outputs: Sequence[str] | None = None
+    ) -> Iterator[None]:
+        """A pass over some sources, or all of them, for some outputs, or all: the listener is told how far it is."""
         chosen = [source.name for source in self.plan.sources] if sources is None else list(sources)
-        return self._watch.over(name, chosen, lambda: share_of_tasks(self.spark))
+        with (
+            nullcontext() if self.arbitrator is None else self.arbitrator.job(self._nodes_of(chosen, outputs)),
+            self._watch.over(name, chosen, lambda: share_of_tasks(self.spark)),
+        ):
+            yield
+
+    def _nodes_of(self, sources: Sequence[str], outputs: Sequence[str] | None) -> list[str]:
+        """The nodes of a pass."""
+        wanted = [output.name for output in self.plan.outputs] if outputs is None else outputs
+        found = {node.name for output in wanted for node in self.plan.upstream(output)} | {*wanted, *sources}
+        read = {source.name for source in self.plan.sources} - set(sources)
+        return [node.name for node in self.plan.nodes if node.name in found - read]
 
     def expects_failures(self) -> None:
         """Records failed: there will be a pass that finds out why."""

@@ -11,13 +11,10 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.discover.searches import search_of
 from clinker_spark.runtime.discover.sources import is_remote
 from clinker_spark.runtime.errors import IoError, PathError
+from clinker_spark.runtime.paths.file_systems import file_system, is_over_network, mounts
 from clinker_spark.runtime.staging.settings import StagingSettings, settings_of
 from clinker_spark.spark.scan.files import SourceFile
 
-_OVER_A_NETWORK = (
-    "nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "afs", "afpfs", "9p", "ceph", "glusterfs", "lustre",
-    "gpfs", "beegfs", "davfs", "webdav", "ncpfs", "fuse",
-)  # fmt: skip
 _EXAMPLES = [f"{'0' * 32}{end}" for end in (".staged", ".manifest.json", ".lock", ".x.partial")]
 
 
@@ -59,8 +56,8 @@ def _there(folder: Path) -> Path:
 
 
 def _network(settings: StagingSettings) -> Iterator[Diagnostic]:
-    kind = file_system(str(_there(settings.folder)), _mounts())
-    if kind in _OVER_A_NETWORK or kind.startswith("fuse."):
+    kind = file_system(str(_there(settings.folder)), mounts())
+    if is_over_network(kind):
         message = f"'{settings.folder}' is on a network file system ({kind})"
         help_text = "name a folder on a local disk: copies are made to need no network while records are read"
         yield _finding(settings, "E332", message, help_text)
@@ -94,23 +91,3 @@ def _found_again(settings: StagingSettings, plan: Plan, base: Path) -> Iterator[
         if any(search.would_find(str(settings.folder / name)) for name in _EXAMPLES):
             message = f"'{node.name}' looks for files in '{settings.folder}': it would read the copies"
             yield _finding(settings, "E426", message, "name another folder, or leave it out with 'exclude'")
-
-
-def _mounts() -> list[tuple[str, str]]:
-    import psutil
-
-    return [(part.mountpoint, part.fstype) for part in psutil.disk_partitions(all=True)]
-
-
-def file_system(path: str, mounts: list[tuple[str, str]]) -> str:
-    """The type of the file system that a path is on: that of the innermost mount around it, the last one made.
-
-    >>> file_system("/mnt/share/stage", [("/", "ext4"), ("/mnt/share", "nfs4"), ("/mnt/sha", "xfs")])
-    'nfs4'
-    """
-    best, kind = -1, ""
-    for place, fstype in mounts:
-        inside = path == place or path.startswith(place.rstrip("/") + "/")
-        if inside and len(place) >= best:
-            best, kind = len(place), fstype.lower()
-    return kind

@@ -27,7 +27,7 @@ from clinker_spark.spark.build.memo import Memo, Ports
 from clinker_spark.spark.build.metrics import Metrics
 from clinker_spark.spark.build.passes import Pass, RunContext
 from clinker_spark.spark.build.source_columns import read_columns
-from clinker_spark.spark.build.stream import DOCUMENT_BITS, FAILED, Stream
+from clinker_spark.spark.build.stream import DOCUMENT_BITS, FAILED, Stream, not_failed
 from clinker_spark.spark.build.table import operator_of
 from clinker_spark.spark.plan_cuts import cut
 from clinker_spark.spark.rejects.collected import Rejects, SetAside
@@ -111,7 +111,11 @@ class Builder:
                 continue
             built = self._build(self.plan[name])
             if self.asked.materializes(name):
-                built = {port: stream.over(self.memo.store(name, stream.frame)) for port, stream in built.items()}
+                on_disk = self.plan.file.settings.memory.backpressure == "spill"
+                built = {
+                    port: stream.over(self.memo.store(name, stream.frame, on_disk=on_disk))
+                    for port, stream in built.items()
+                }
             self.memo.built[name] = built
         return self.memo.built[ref.node][ref.port]
 
@@ -194,7 +198,7 @@ class Builder:
             self.ledger.law(node.name, what, stream.flow, rows)
             self.ledger.entry(node.name).failed[name] = gone
         settled = replace(stream, flow=rows - gone, carried=(), pushes=False)
-        return settled.over(frame.where(f"NOT {FAILED}")).without(ERROR_COLUMN, STAGE_COLUMN)
+        return settled.over(frame.where(not_failed(self.asked.strict))).without(ERROR_COLUMN, STAGE_COLUMN)
 
     def absorb(self, node: PlanNode, stream: Stream, place: str) -> Stream:
         """An input whose records do not leave the node as they came: they end here, so it is known how many."""

@@ -40,9 +40,10 @@ class Memo:
         self.shared.append(Shared(frame.coalesce(1)))
         return self.shared[-1].frame
 
-    def store(self, node: str, frame: DataFrame) -> DataFrame:
-        """Rows of a node that are kept when they are read for the first time."""
-        kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    def store(self, node: str, frame: DataFrame, *, on_disk: bool = False) -> DataFrame:
+        """Rows of a node that are kept when they are read for the first time: in memory as far as there is room, or on
+        disk alone."""
+        kept = frame.persist(StorageLevel.DISK_ONLY if on_disk else StorageLevel.MEMORY_AND_DISK)
         self.stored.setdefault(node, []).append(kept)
         return kept
 

@@ -17,6 +17,8 @@ from clinker_spark.spark.plan_cuts import counted_behind
 _PATIENCE = 2.0
 """So many seconds after that of its output, all counts of a job are there."""
 _NUMBERS = itertools.count()
+STREAMED = "node:"
+"""What the names of counts begin with in the progress of a streaming query."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,13 @@ class Metrics:
         has: two counts of a pass with one name would be one count less."""
         assert not self.once or name not in self._named, name
         self._named.add(name)
+        columns = [column.alias(key) for key, column in metrics.items()]
+        if frame.isStreaming:  # what is counted stands in the progress of the query, batch by batch
+            return frame.observe(f"{STREAMED}{name}", *columns)
         observation = Observation(f"node:{name}:{next(_NUMBERS)}")
         self.counts[name] = Count(observation, frame, metrics)
         self._known.pop(name, None)
-        return frame.observe(observation, *[column.alias(key) for key, column in metrics.items()])
+        return frame.observe(observation, *columns)
 
     def counted(self, name: str, patience: float | None = None) -> dict[str, int]:
         """What was counted at a node. Nothing, when no job came there: Spark saw that no record can get there and left

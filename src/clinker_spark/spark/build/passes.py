@@ -5,7 +5,7 @@ A stage of a run says what it wants as a `Pass`, and a `Builder` builds it over 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.graph import Plan
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups
-from clinker_spark.spark.scan.request import SourceFile
+from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
 
 Points = tuple[tuple[str | None, ...], ...]
@@ -43,6 +43,8 @@ class RunContext:
     """Do readers run on this machine? Elsewhere they cannot write there: records are counted after the reader then."""
     measured: dict[str, Any] = field(default_factory=dict)
     """What was found out about the data by one pass, for the next ones."""
+    opened: Mapping[str, Callable[[ReadRequest], Scan]] = field(default_factory=dict)
+    """By source: who opens it, where that is not the reader of its format."""
     forced_join: str | None = None
     """Join all inputs in this way, whatever the plan says: for tests and benchmarks."""
 
@@ -65,6 +67,8 @@ class Write:
     """Do readers that can do so keep bad records in files of their own, instead of passing them on?"""
     materialized: tuple[str, ...] = ()
     """The nodes whose records are kept when they are read for the first time."""
+    strict: bool = False
+    """Does the first record that fails end the job? Streams with `fail_fast`: nothing of that batch is written."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,15 @@ class Find:
 
 
 @dataclass(frozen=True)
+class Numbers:
+    """The numbers of the groups of an aggregate, by the texts of their keys."""
+
+    count: int
+    known: Mapping[str, int] | DataFrame
+    """While they are few, or the columns `id` and `number`."""
+
+
+@dataclass(frozen=True)
 class Retraction:
     """What a pass does without, because of failures that earlier ones found."""
 
@@ -95,7 +108,7 @@ class Retraction:
     """Those that relaxed totals are made without, each within its source."""
     broadcastable: bool = True
     """Are they all few enough to be held by every task?"""
-    numbers: Mapping[str, DataFrame] = field(default_factory=dict)
+    numbers: Mapping[str, Numbers] = field(default_factory=dict)
     """By relaxed aggregate: the numbers that its groups had at first."""
 
 
@@ -122,6 +135,10 @@ class Pass:
     def texts(self) -> bool:
         """Do records that fail say what they were, and why?"""
         return self.task.texts if isinstance(self.task, Find) else not self.writes
+
+    @property
+    def strict(self) -> bool:
+        return isinstance(self.task, Write) and self.task.strict
 
     @property
     def sets_aside(self) -> bool:

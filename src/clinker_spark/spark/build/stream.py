@@ -53,6 +53,15 @@ FAILED = f"({quote(ERROR_COLUMN)} IS NOT NULL)"
 """SQL: has the record failed?"""
 
 
+ENDED = "clinker: a record failed"
+"""What Spark says when a record that fails ends its job."""
+
+
+def not_failed(strict: bool, condition: str = FAILED) -> str:
+    """SQL: goes the record on? With `strict`, one that does not ends the job."""
+    return f"CASE WHEN {condition} THEN CAST(raise_error('{ENDED}') AS BOOLEAN) ELSE TRUE END" if strict else f"NOT {condition}"
+
+
 def failed() -> Column:
     """Has the record failed?"""
     return F.col(quote(ERROR_COLUMN)).isNotNull()

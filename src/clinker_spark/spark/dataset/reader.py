@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from clinker_spark.dataset.manifest import Dataset
+from clinker_spark.dataset.files.manifest import Dataset
 from clinker_spark.dataset.selection import Query
-from clinker_spark.spark.dataset.partitions import Partitions
+from clinker_spark.spark.dataset.partitions import Partitions, sql_fields
 from clinker_spark.spark.scan.record_source import parallelism_of
 from clinker_spark.spark.scan.scans import scan
 from clinker_spark.spark.session.sessions import session
@@ -38,12 +38,13 @@ class DatasetFrames:
         self,
         index: str | None,
         *,
-        entities: Sequence[str] = (),
-        segments: Sequence[str] | None = None,
+        entities: str | Sequence[str] = (),
+        segments: str | Sequence[str] | None = None,
         range: tuple[Any, Any] | None = None,
         using_index_values: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+        every: str | int | None = None,
         fill_latest_at: bool = False,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         origin_time: bool = False,
         row_ids: bool = False,
         all_values: bool = False,
@@ -58,20 +59,24 @@ class DatasetFrames:
         used = spark or session()
         asked = Query(
             index,
-            tuple(entities),
-            None if segments is None else tuple(segments),
+            _names(entities),
+            None if segments is None else _names(segments),
             range,
             using_index_values,
+            None if every is None else str(every),
             fill_latest_at,
-            None if columns is None else tuple(columns),
+            None if columns is None else _names(columns),
             origin_time,
             row_ids,
             all_values,
         )
         partitions = Partitions.of(self.dataset, asked, parallelism_of(used))
-        fields = [(field.name, field.dataType.simpleString()) for field in partitions.spark_schema.fields]
-        frame, _ = scan(used, len(partitions.groups), fields, partitions.read)
+        frame, _ = scan(used, len(partitions.groups), sql_fields(partitions.spark_schema), partitions.read)
         return frame
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def dataset(place: str) -> DatasetFrames:

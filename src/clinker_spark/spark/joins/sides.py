@@ -29,6 +29,7 @@ from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.columns.types import read_as
 
 if TYPE_CHECKING:
+    from clinker_spark.cxl.program import Program
     from clinker_spark.cxl.system import Context
     from clinker_spark.spark.build.builder import Builder
 
@@ -298,6 +299,15 @@ def with_residual(builder: Builder, node: CombinePlan, sides: Sides) -> Sides:
         return replace(sides, later=lowered, context=context)
     value, error = inlined
     return replace(sides, residual=Residual(value, error or None))
+
+
+def inlined_condition(program: Program, name: str, frame: DataFrame, context: Context) -> str:
+    """What a program that cannot fail emits as `name`, as one SQL condition over the columns of a frame."""
+    lowered = lower(program, frame, context)
+    inlined = _inlined(lowered, [dict(lowered.outputs)[name]])
+    if inlined is None:
+        raise NotImplementedError("a condition that is no single expression of Spark")
+    return f"coalesce({inlined[0]}, FALSE)"
 
 
 def _inlined(lowered: LoweredProgram, texts: list[str]) -> list[str] | None:

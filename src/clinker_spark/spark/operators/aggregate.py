@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from clinker_spark.cxl.builtins.text import sql_text
+from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
     DOCUMENT_COLUMN,
     GROUP_PREFIX,
-    LETTER_COLUMN,
-    LETTER_TYPE,
+    ID_COLUMN,
     ORIGIN_COLUMN,
-    ORIGIN_TYPE,
     UNTRACED,
     WINDOW_COLUMN,
 )
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.spark.build.counting import Tap
 from clinker_spark.spark.build.stream import Stream
+from clinker_spark.spark.columns.made_letters import made_letter
 from clinker_spark.spark.columns.programs import Identity, group
 from clinker_spark.spark.operators.lateness import still_open, without_late
 from clinker_spark.spark.operators.time_windows import in_window_order, with_windows
@@ -85,7 +84,7 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     if node.name in builder.plan.facts.correlation.relaxed and builder.plan.shows_keys:
         groups = _numbered(builder, node, groups, node.index_column)
     if builder.finds:
-        groups = groups.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: _letter(node)})
+        groups = groups.withColumns(made_letter(node.schema))
     return builder.mark(node, Stream(groups, in_place=False, flow=builder.ledger.unknown(f"{node.name}.groups")))
 
 
@@ -103,18 +102,20 @@ def _traced(rows: DataFrame) -> Column:
 
 
 def _numbered(builder: Builder, node: AggregatePlan, groups: DataFrame, index: str) -> DataFrame:
-    """Groups with their number in order of appearance. It stays what it was before records were retracted."""
+    """Groups with their number in order of appearance. It stays what it was before records were retracted; those that
+    there were not then come after them."""
     known = builder.asked.retraction.numbers.get(node.name)
+    number = F.row_number().over(Window.orderBy(quote(ARRIVAL_COLUMN))).cast("long") - 1
+    group = f"ltrim('{UNTRACED}', {quote(GROUP_PREFIX + node.name)})"
     if known is None:
-        number = F.row_number().over(Window.orderBy(quote(ARRIVAL_COLUMN))).cast("long") - 1
-        return groups.withColumn(index, number)
-    name = f"{GROUP_PREFIX}{node.name}"
-    return groups.join(known.withColumnsRenamed({"id": name, "number": index}), name, "left")
-
-
-def _letter(node: AggregatePlan) -> Column:
-    """A group as a dead letter shows it."""
-    pairs: list[Column] = []
-    for name, t in node.schema.items():
-        pairs += [F.lit(name), F.expr(sql_text(quote(name), t))]
-    return F.create_map(*pairs).cast(LETTER_TYPE)
+        groups = groups.withColumn(index, number)
+        if builder.traces:
+            builder.rejects.numbers[node.name] = groups.selectExpr(f"{group} AS id", f"{quote(index)} AS number")
+        return groups
+    if isinstance(known.known, DataFrame):
+        before = known.known.withColumnsRenamed({"id": ID_COLUMN, "number": index})
+        groups = groups.join(before, F.expr(group) == F.col(ID_COLUMN), "left").drop(ID_COLUMN)
+    else:
+        pairs = ", ".join(f"{sql_string(text)}, {n}L" for text, n in known.known.items())
+        groups = groups.withColumn(index, F.expr(f"try_element_at(CAST(map({pairs}) AS MAP<STRING, BIGINT>), {group})"))
+    return groups.withColumn(index, F.coalesce(F.col(quote(index)), number + known.count))

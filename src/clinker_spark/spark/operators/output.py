@@ -31,8 +31,9 @@ from clinker_spark.plan.columns import (
 )
 from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
 from clinker_spark.plan.nodes.output import OutputPlan
-from clinker_spark.spark.build.stream import Stream, direction, failed
+from clinker_spark.spark.build.stream import Stream, direction, failed, not_failed
 from clinker_spark.spark.columns import undeclared
+from clinker_spark.spark.connectors.shapes import shape_of
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.rejects.collected import Held
 from clinker_spark.spark.rejects.withheld import with_held
@@ -68,10 +69,8 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     stream = with_held(builder, node, stream)
     columns = output_columns(builder, node, stream)
     rendering = None if node.config.type == "parquet" else _writable(render(node.config, columns, node.declared))
-    if rendering is not None and rendering.error is not None:
-        known = f"coalesce({quote(ERROR_COLUMN)}, {rendering.error})" if stream.fallible else rendering.error
-        stream = stream.over(stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({known} AS {ERROR_TYPE})")))
-        stream = builder.mark(node, stream)
+    if rendering is not None:
+        stream = _refused(builder, node, stream, rendering.error)
     split = node.config.split
     key = _key(node) if split is not None or node.per_file else None
     keyed = key is not None
@@ -84,6 +83,31 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         line = f"concat({key}, {sql_string(KEY_SEPARATOR)}, {rendering.line})" if keyed else rendering.line
         columns_sql = [F.expr(line).alias(LINE_COLUMN)]
     return Prepared(node, _finish(builder, node, stream, columns_sql), rendering, keyed)
+
+
+def plain_rendering(node: OutputPlan) -> Rendering | None:
+    """How the lines of an output become a file, if its records have no columns but those of the plan."""
+    if node.config.type == "parquet":
+        return None
+    columns = tuple(OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns)
+    return _writable(render(node.config, columns, node.declared))
+
+
+def records_of(builder: Builder, node: OutputPlan) -> DataFrame:
+    """The records of an output with its columns, for what is no file; failures set aside and counted."""
+    [stream] = builder.inputs(node)
+    shape = shape_of(node)
+    stream = _refused(builder, node, stream, shape.error)
+    return _finish(builder, node, stream, [F.expr(sql).alias(name) for name, sql in shape.columns])
+
+
+def _refused(builder: Builder, node: OutputPlan, stream: Stream, error: str | None) -> Stream:
+    """The stream, with the records that cannot be written marked as failures."""
+    if error is None:
+        return stream
+    known = f"coalesce({quote(ERROR_COLUMN)}, {error})" if stream.fallible else error
+    stream = stream.over(stream.frame.withColumn(ERROR_COLUMN, F.expr(f"CAST({known} AS {ERROR_TYPE})")))
+    return builder.mark(node, stream)
 
 
 def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Column]) -> DataFrame:
@@ -104,7 +128,7 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     kept = frame.columns[: len(columns)]
     frame = builder.metrics.count(node.name, frame, **metrics)
     if GOOD_COLUMN in flags:
-        frame = frame.where(F.col(quote(GOOD_COLUMN)).isNotNull())
+        frame = frame.where(not_failed(builder.asked.strict, f"({quote(GOOD_COLUMN)} IS NULL)"))
     if order:
         items = {f"{SORT_PREFIX}{i}": item for i, item in enumerate(node.config.sort_order)}
         frame = frame.orderBy(

@@ -6,18 +6,17 @@ go on with ends the run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import LETTER_COLUMN, LETTER_TYPE, ORIGIN_COLUMN, ORIGIN_TYPE
 from clinker_spark.plan.query.node import NodeInput, QueryPlan
 from clinker_spark.spark.build.stream import Stream
+from clinker_spark.spark.columns.made_letters import made_letter
 from clinker_spark.spark.query.frames import scan_frame
 from clinker_spark.spark.query.patterns import register_patterns
 from clinker_spark.sql import tree as sql
@@ -51,9 +50,7 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
     register_patterns(builder.spark, node.functions)
     frame = builder.spark.sql(query.text(view))
     if builder.finds:
-        pairs: list[Any] = [item for n, t in node.schema.items() for item in (F.lit(n), F.expr(sql_text(quote(n), t)))]
-        letter = F.create_map(*pairs).cast(LETTER_TYPE)
-        frame = frame.withColumns({ORIGIN_COLUMN: F.lit(None).cast(ORIGIN_TYPE), LETTER_COLUMN: letter})
+        frame = frame.withColumns(made_letter(node.schema))
     return builder.mark(node, Stream(frame, in_place=False, flow=builder.ledger.unknown(f"{node.name}.made")))
 
 

@@ -38,6 +38,7 @@ from clinker_spark.spark.build.stream import DOCUMENT_BITS, Stream
 from clinker_spark.spark.operators.source_order import repaired
 from clinker_spark.spark.operators.time_windows import event_time
 from clinker_spark.spark.rejects.dirty_groups import key_text
+from clinker_spark.spark.rejects.withheld import with_left_out
 from clinker_spark.spark.scan.formats import read
 from clinker_spark.spark.scan.group_sizes import ONE_IN, largest_group
 from clinker_spark.spark.scan.request import CsvExtras, Readers, ReadRequest, Scan, SourceFile
@@ -56,7 +57,9 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     """The records of the source's files, in file order."""
     unread = _unread(builder, node)
     request = _request(builder, node, unread)
-    scan = _placed(builder, read(builder.spark, node.config.type, request))
+    opened = builder.run.opened.get(node.name)
+    found = read(builder.spark, node.config.type, request) if opened is None else opened(request)
+    scan = _placed(builder, found)
     removed = builder.asked.retraction.removed.get(node.name)
     if removed is not None:
         scan = replace(scan, frame=_without(scan.frame, removed, builder.asked.retraction))
@@ -81,7 +84,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
         flow=_flow(builder, node, removed=removed is not None, chosen=chosen is not None),
         pushes=not scan.in_python and not scan.fallible,
     )
-    return builder.mark(node, stream)
+    return builder.mark(node, with_left_out(builder, node, stream))
 
 
 def _unread(builder: Builder, node: SourcePlan) -> dict[str, str]:
@@ -100,6 +103,9 @@ def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> Rea
     asked, run, need = builder.asked, builder.run, builder.plan.facts.columns.required[node.name]
     formats = tuple(builder.plan.file.settings.date_formats)
     placed = need.document or bool(need.members & set(PER_FILE)) or node.name in asked.retraction.removed
+    positions = builder.finds or placed or node.name in run.unsorted
+    # Where records are numbered, all of them count.
+    bounds = () if positions or asked.limit is not None else builder.plan.facts.columns.bounds.get(node.name, ())
     return ReadRequest(
         source=node.name,
         files=run.files[node.name],
@@ -108,7 +114,7 @@ def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> Rea
         conventions=conventions_of(node, node.config.on_unmapped.mode, formats),
         wanted=_wanted(builder, node) - set(unread),
         arrival=need.arrival or _counts_groups(builder, node),
-        positions=builder.finds or placed or node.name in run.unsorted,
+        positions=positions,
         record=builder.finds and asked.texts,
         limit=asked.limit,
         readers=Readers(
@@ -116,6 +122,8 @@ def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> Rea
             meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
             known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
             here=run.small and not asked.repeats,
+            bounds=bounds,
+            batch_size=run.plan.file.settings.declared_batch_size,
         ),
         csv=_csv_extras(builder, node),
     )
@@ -248,7 +256,7 @@ def _hidden(builder: Builder, node: SourcePlan, scan: Scan) -> dict[str, Column]
     need = builder.plan.facts.columns.required[node.name]
     file = F.col(quote(FILE_COLUMN))
     found: dict[str, Column] = {}
-    if need.arrival:
+    if need.arrival and ARRIVAL_COLUMN in scan.frame.columns:  # streams have no order
         found[ARRIVAL_COLUMN] = F.col(quote(ARRIVAL_COLUMN))
     if need.document:
         found[DOCUMENT_COLUMN] = (F.lit(node.index).cast("long") * F.lit(2**DOCUMENT_BITS) + file).cast("long")

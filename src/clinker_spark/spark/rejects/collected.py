@@ -43,3 +43,5 @@ class Rejects:
     """What totals were made without, and these totals."""
     contributions: dict[str, DataFrame] = field(default_factory=dict)
     """By aggregate: the records that its groups were made of."""
+    numbers: dict[str, DataFrame] = field(default_factory=dict)
+    """By relaxed aggregate, where outputs show keys: its groups (`id`) and their numbers (`number`)."""

@@ -41,6 +41,7 @@ CORRELATED = "correlated"
 OVERSIZE = "group_size_exceeded"
 TAKEN_MESSAGE = "correlated with failure in group: retracted with a record of '{}'"
 HELD_MESSAGE = "correlated with failure in group {}"
+OVERSIZE_MESSAGE = "group {} has {} records, more than {}"
 
 
 def contributions(builder: Builder, totals: Mapping[str, Sequence[str] | DataFrame]) -> DataFrame | None:
@@ -119,9 +120,11 @@ def held_message() -> Column:
     return _said(HELD_MESSAGE, group_text(F.col("keys")))
 
 
-def _said(message: str, what: Column) -> Column:
-    before, after = message.split("{}")
-    return F.concat(F.lit(before), what, F.lit(after))
+def _said(message: str, *what: Column) -> Column:
+    first, *rest = message.split("{}")
+    return F.concat(
+        F.lit(first), *[part for said, then in zip(what, rest, strict=True) for part in (said, F.lit(then))]
+    )
 
 
 def correlated_letters(frame: DataFrame, message: Column, category: str = CORRELATED) -> DataFrame:
@@ -145,15 +148,14 @@ def correlated_letters(frame: DataFrame, message: Column, category: str = CORREL
 
 
 def held_records(builder: Builder) -> DataFrame | None:
-    """What is held back at outputs, as the source records it was made of."""
+    """What is held back at outputs, or left out of totals, as the source records it was made of."""
     found: list[DataFrame] = []
     groups: list[DataFrame] = []
     names: set[str] = set()
     if builder.rejects.left_out:
         found.append(_left_out(builder))
-    for held in builder.rejects.held:
-        frame = held.frame
-        found.append(source_records(frame, builder.plan.nodes.index(held.node)))
+    found += [source_records(held.frame, builder.plan.nodes.index(held.node)) for held in builder.rejects.held]
+    for frame in (*(held.frame for held in builder.rejects.held), *(frame for frame, _ in builder.rejects.left_out)):
         made = frame.where(F.col(quote(ORIGIN_COLUMN))["source"].isNull())
         groups.append(made.selectExpr(f"{text_map(frame, GROUP_PREFIX)} AS groups"))
         names |= {name.removeprefix(GROUP_PREFIX) for name in frame.columns if name.startswith(GROUP_PREFIX)}
@@ -285,15 +287,13 @@ def oversize_letters(builder: Builder, most: int) -> DataFrame | None:
         (F.col(NUMBER_COLUMN) == 1).alias("trigger"),
         F.col(SIZE_COLUMN).alias("size"),
     )
-    group = group_text(F.col("keys"))
-    size = F.concat(
-        F.lit("group "), group, F.lit(" has "), F.col("size").cast("string"), F.lit(f" records, more than {most}")
-    )
+    size = _said(OVERSIZE_MESSAGE, group_text(F.col("keys")), F.col("size").cast("string"), F.lit(str(most)))
     return correlated_letters(found, F.when(F.col("trigger"), size).otherwise(held_message()), OVERSIZE)
 
 
 def _ends(builder: Builder) -> Iterator[tuple[DataFrame, PlanNode]]:
-    """Where records end: at outputs, and in totals."""
+    """Where records end: at outputs, and in totals, or before totals that are made without them."""
+    yield from builder.rejects.left_out
     for output in builder.plan.outputs:
         yield builder.stream(output.inputs[0]).frame, output
     for node in builder.plan.nodes:

@@ -149,6 +149,11 @@ def dirty_groups(plan: Plan, letters: DataFrame) -> DataFrame:
     return found.where(F.col("blamed").isNotNull()).select(F.col("blamed").alias("source"), "keys")
 
 
+def carried_groups(letters: DataFrame) -> DataFrame:
+    """The groups of failed records within their own sources, by the keys they had when they failed."""
+    return letters.where(F.col("source").isNotNull()).select("source", "keys")
+
+
 def own_groups(letters: DataFrame) -> DataFrame:
     """The groups of records as they were read: `source` and `keys`."""
     keys = F.map_filter(F.col("letter"), lambda name, _: name.startswith(CK_PREFIX)).alias("keys")

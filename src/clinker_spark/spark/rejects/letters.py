@@ -128,7 +128,7 @@ def layout(plan: Plan, counts: Sequence[LetterCount]) -> list[str]:
             columns = (*(c.name for c in source.columns), *source.key_columns)
         else:
             node = plan.nodes[count.stage]
-            made = [n for n in (*plan.upstream(node.name), node) if n.totals]
+            made = [n for n in (*plan.upstream(node.name), node) if n.made]
             columns = tuple(made[-1].schema) if made else ()
         if columns not in found:
             found.append(columns)

@@ -13,8 +13,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import BUILT_TYPE, CK_PREFIX, GROUP_PREFIX, LETTER_COLUMN, ORIGIN_COLUMN
+from clinker_spark.plan.columns import BUILT_TYPE, CK_PREFIX, GROUP_PREFIX, LETTER_COLUMN, LETTER_TYPE, ORIGIN_COLUMN
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.spark.columns.select import select_sql
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
 
 WHAT = "what"
-FAILED, MADE_OF, REACHED, LEFT_OUT = range(4)
+FAILED, MADE_OF, REACHED, LEFT_OUT, NUMBERED = range(5)
 """A failure; a record that the total of an aggregate is made of; one that reaches an output; one that totals are made
-without, because its group has a failure."""
+without, because its group has a failure; a total, with its number as `row`."""
 
 _NOTHING = {
     "route": "STRING",
@@ -44,9 +45,10 @@ _NOTHING = {
 """The columns that only failures have."""
 
 
-def traced(builder: Builder, most: int) -> DataFrame:
+def traced(builder: Builder, most: int, *, everywhere: bool) -> DataFrame:
     """The table, of a pass that collects letters and was built up to all outputs. Columns: those of letters, and
-    `what`. A node that makes more than one record of another gives no more than `most` rows, to be safe."""
+    `what`. A node that makes more than one record of another gives no more than `most` rows, to be safe. It has the
+    records that reach outputs `everywhere`, or where that decides about groups with a failure."""
     failures = letters(builder)
     found = [] if failures is None else [failures.withColumn(WHAT, F.lit(FAILED))]
     found += [
@@ -55,9 +57,10 @@ def traced(builder: Builder, most: int) -> DataFrame:
     found += [
         _records(held.reached, held.node, REACHED, builder)
         for held in builder.rejects.held
-        if _looked_at(builder.plan, held.node)
+        if everywhere or _looked_at(builder.plan, held.node)
     ]
     found += [_records(frame, node, LEFT_OUT, builder) for frame, node in builder.rejects.left_out]
+    found += [_numbers(frame, name, builder) for name, frame in builder.rejects.numbers.items()]
     if any(node.multiplies for node in builder.plan.nodes):
         found = [frame.limit(most) for frame in found]
     return reduce(DataFrame.unionByName, found)
@@ -78,6 +81,14 @@ def _records(frame: DataFrame, node: PlanNode, what: int, builder: Builder) -> D
     plain += [f"{stage} AS stage", f"{quote(LETTER_COLUMN)} AS letter", f"{what} AS {WHAT}"]
     plain += [f"CAST(NULL AS {kind}) AS {name}" for name, kind in _NOTHING.items()]
     plain += [f"{text_map(frame, CK_PREFIX)} AS keys", f"{text_map(frame, GROUP_PREFIX)} AS groups"]
+    return select_sql(frame, plain)
+
+
+def _numbers(frame: DataFrame, name: str, builder: Builder) -> DataFrame:
+    plain = ["CAST(NULL AS INT) AS source", "CAST(NULL AS INT) AS file", "number AS row"]
+    plain += [f"{builder.plan.places[name]} AS stage", f"CAST(NULL AS {LETTER_TYPE}) AS letter"]
+    plain += [f"{NUMBERED} AS {WHAT}", *(f"CAST(NULL AS {kind}) AS {name}" for name, kind in _NOTHING.items())]
+    plain += ["CAST(map() AS MAP<STRING, STRING>) AS keys", f"map({sql_string(name)}, id) AS groups"]
     return select_sql(frame, plain)
 
 

@@ -16,6 +16,7 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import WITHHELD_FROM, count
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.build.builder import Builder
 from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, concerned
@@ -47,20 +48,29 @@ def with_held(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
     return replace(stream.over(marked), in_place=stream.in_place and builder.asked.retraction.broadcastable)
 
 
-def without_left_out(builder: Builder, node: AggregatePlan, stream: Stream) -> Stream:
-    """What a relaxed aggregate is made of, with `retraction_scope: group`: not of the other records of a group with a
-    failure, as far as they come from the failed record's source."""
-    groups, keys = builder.asked.retraction.left_out, builder.plan.facts.correlation.keys[node.inputs[0].node]
-    if groups is None or not keys.own:
+def with_left_out(builder: Builder, node: SourcePlan, stream: Stream) -> Stream:
+    """The records of a source with `$left_out`, with `retraction_scope: group`: those that relaxed totals are made
+    without, because a record of their group failed. It is decided here, by the whole key: what a combine lets pass of
+    it says less."""
+    groups = builder.asked.retraction.left_out
+    if groups is None or not builder.stamps or not node.key_columns:
         return stream
     names = stream.frame.columns
-    # What was read, or driven by what was read, has one source.
-    frame, gone = _of_groups(builder.plan, stream.frame, keys, groups, single=FROM_COLUMN in names)
-    if not gone:
+    frame, gone = groups.marked(stream.frame, node, node.key_columns)
+    if gone is None:
         return stream
-    flag = F.when(reduce(Column.__or__, gone), True)
-    frame = frame.withColumn(LEFT_OUT_COLUMN, flag).select(*[F.col(quote(name)) for name in (*names, LEFT_OUT_COLUMN)])
-    flow = stream.flow
+    frame = frame.withColumn(LEFT_OUT_COLUMN, F.when(gone, True))
+    frame = frame.select(*[F.col(quote(name)) for name in (*names, LEFT_OUT_COLUMN)])
+    return replace(stream.over(frame), in_place=stream.in_place and builder.asked.retraction.broadcastable)
+
+
+def without_left_out(builder: Builder, node: AggregatePlan, stream: Stream) -> Stream:
+    """What a relaxed aggregate is made of: not of the other records of a group with a failure, as far as they come from
+    the failed record's source, nor of the totals of such groups."""
+    stream = _with_totals_marked(builder, node, stream)
+    if LEFT_OUT_COLUMN not in stream.frame.columns:
+        return stream
+    frame, flow = stream.frame, stream.flow
     if builder.finds:
         builder.rejects.left_out.append((frame.where(F.col(quote(LEFT_OUT_COLUMN)).isNotNull()), node))
     else:
@@ -73,6 +83,24 @@ def without_left_out(builder: Builder, node: AggregatePlan, stream: Stream) -> S
         flow = rows - left
     kept = frame.where(F.col(quote(LEFT_OUT_COLUMN)).isNull()).drop(LEFT_OUT_COLUMN)
     return replace(stream.over(kept), flow=flow, pushes=False)
+
+
+def _with_totals_marked(builder: Builder, node: AggregatePlan, stream: Stream) -> Stream:
+    """With `$left_out` for totals of one group, too: they belong to it, and were read nowhere."""
+    groups, keys = builder.asked.retraction.left_out, builder.plan.facts.correlation.keys[node.inputs[0].node]
+    if groups is None or not any(before.totals for before in builder.plan.upstream(node.name)):
+        return stream
+    names = stream.frame.columns
+    frame, gone = _of_groups(builder.plan, stream.frame, keys, groups, single=False)
+    if not gone:
+        return stream
+    flag = F.when(reduce(Column.__or__, gone), True)
+    if FROM_COLUMN in names:
+        flag = F.when(F.col(quote(FROM_COLUMN)).isNull(), flag)
+    if LEFT_OUT_COLUMN in names:
+        flag = F.coalesce(F.col(quote(LEFT_OUT_COLUMN)), flag)
+    frame = frame.withColumn(LEFT_OUT_COLUMN, flag)
+    return stream.over(frame.select(*[F.col(quote(name)) for name in dict.fromkeys((*names, LEFT_OUT_COLUMN))]))
 
 
 def _of_groups(

@@ -61,7 +61,7 @@ def read_batches(plan: RecordPlan, split: RecordSplit) -> Iterator[pa.RecordBatc
     for rows in plan.reader.rows(plan, split):
         if not rows.count:
             continue
-        batch = _batch(plan, rows, split.file, row)
+        batch = batch_of(plan, rows, split.file, np.arange(row, row + rows.count, dtype=np.int64))
         row += rows.count
         if left is not None:
             batch = batch.slice(0, left)
@@ -72,7 +72,8 @@ def read_batches(plan: RecordPlan, split: RecordSplit) -> Iterator[pa.RecordBatc
             return
 
 
-def _batch(plan: RecordPlan, rows: Rows, file: int, first_row: int) -> pa.RecordBatch:
+def batch_of(plan: RecordPlan, rows: Rows, file: int, numbers: np.ndarray) -> pa.RecordBatch:
+    """The columns of some records; `numbers` are what `$row` says."""
     names = [name for name, _ in plan.fields]
     arrays = [rows.values[name] for name in names]
     names.append(ERROR_COLUMN)
@@ -84,7 +85,7 @@ def _batch(plan: RecordPlan, rows: Rows, file: int, first_row: int) -> pa.Record
     if plan.positions:
         names += [FILE_COLUMN, ROW_COLUMN]
         arrays.append(pa.array(np.full(rows.count, file, dtype=np.int32)))
-        arrays.append(pa.array(np.arange(first_row, first_row + rows.count, dtype=np.int64)))
+        arrays.append(pa.array(numbers))
     if plan.record:
         names += [RECORD_COLUMN, LINE_COLUMN]
         arrays.append(pa.StructArray.from_arrays([rows.texts[name] for name in plan.names], names=list(plan.names)))

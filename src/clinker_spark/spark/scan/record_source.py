@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
+from clinker_spark.plan.budget import SPLIT_SETTING
+from clinker_spark.spark.scan.csv.splits import TARGET
 from clinker_spark.spark.scan.record_batches import engine_columns, read_batches
 from clinker_spark.spark.scan.record_plan import RecordPlan
 from clinker_spark.spark.scan.request import ReadRequest, Scan
@@ -23,9 +25,7 @@ def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan
         len(plan.splits),
         fields,
         lambda i: read_batches(plan, plan.splits[i]),
-        progress=request.readers.progress,
-        meter=request.readers.meter,
-        here=request.readers.here,
+        request.readers,
     )
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
@@ -39,6 +39,11 @@ def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan
         row_offsets=plan.row_offsets,
         splits=len(plan.splits),
     )
+
+
+def split_target(spark: SparkSession) -> int:
+    """How many bytes of a file a task reads, where nothing else matters. Each reader of text holds about as much."""
+    return int(spark.conf.get(SPLIT_SETTING, None) or TARGET)
 
 
 def parallelism_of(spark: SparkSession) -> int:

@@ -24,7 +24,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.plan.facts import CellRun
+from clinker_spark.plan.facts import Bound, CellRun
 from clinker_spark.spark.scan.files import SourceFile as SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
 from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
@@ -52,6 +52,13 @@ class Readers:
     """How many records parts of files have, as far as earlier reads of a run counted them; readers add to it."""
     here: bool = False
     """Is the input so small that this process reads it, before the first job?"""
+    bounds: tuple[Bound, ...] = ()
+    """Records that are not within these may be left out."""
+    batch_size: int | None = None
+    """The most records that are handed on together; None: as many as suit the format."""
+
+
+NOTHING_TOLD = Readers()
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class ReadRequest:
     positions: bool = False
     record: bool = False
     limit: int | None = None
-    readers: Readers = Readers()
+    readers: Readers = NOTHING_TOLD
     csv: CsvExtras = CsvExtras()
 
     @property

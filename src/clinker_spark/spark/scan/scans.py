@@ -19,7 +19,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import _parse_datatype_string
 
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.spark.scan.gate import gated
 from clinker_spark.spark.scan.meter import read_so_far
+from clinker_spark.spark.scan.request import NOTHING_TOLD, Readers
 
 ReadSplit = Callable[[int], Iterable[pa.RecordBatch]]
 
@@ -34,32 +36,31 @@ def scan(
     splits: int,
     fields: Sequence[tuple[str, str]],
     read: ReadSplit,
-    progress: str | None = None,
-    meter: str | None = None,
-    *,
-    here: bool = False,
+    readers: Readers = NOTHING_TOLD,
 ) -> tuple[DataFrame, bool]:
     """The batches of all splits, in order. `fields` are names and SQL types; `read` runs on the workers, or, for inputs
     that are small, `here` and at once: every job over them starts with rows then, and no file is read twice. Was that
     possible?
 
     `progress` is a path to which the number of a split is added: a file there says how many records it gave so far.
-    A split that runs twice writes the same again. `meter` is such a path for the bytes that were read.
+    A split that runs twice writes the same again. `meter` is such a path for the bytes that were read; between two
+    batches readers look beside it whether they shall wait (`gate`).
     """
+    progress, meter, most = readers.progress, readers.meter, readers.batch_size
     schema = ", ".join(f"{quote(name)} {kind}" for name, kind in fields)
 
     def batches(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 if number < splits:
-                    found = read(number)
+                    found = read(number) if most is None else sliced(read(number), most)
                     if meter is not None:
-                        found = _metered(found, f"{meter}{number}")
+                        found = gated(_metered(found, f"{meter}{number}"), os.path.dirname(meter))
                     yield from found if progress is None else _counted(found, f"{progress}{number}")
 
     # A range of nothing would have no partition to run in; the one number that is no split gives no record.
     tasks = max(splits, 1)
-    if here and (rows := _rows_here(batches, tasks)) is not None:
+    if readers.here and (rows := _rows_here(batches, tasks)) is not None:
         kind: Any = _parse_datatype_string(schema)
         return spark.createDataFrame(rows, kind), True
     return spark.range(0, tasks, 1, tasks).mapInArrow(batches, schema), False
@@ -80,6 +81,13 @@ def _rows_here(read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatc
     except Exception:  # what is wrong with a file is said by the job that reads it
         return None
     return pa.Table.from_batches(found) if found else None
+
+
+def sliced(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """The same records in batches of at most so many."""
+    for batch in batches:
+        for start in range(0, max(batch.num_rows, 1), most):
+            yield batch.slice(start, most)
 
 
 def _counted(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[pa.RecordBatch]:

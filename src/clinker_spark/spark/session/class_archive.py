@@ -29,8 +29,9 @@ _QUIET = "-Xlog:disable -XX:+DisplayVMOutputToStderr -XX:+IgnoreUnrecognizedVMOp
 """The JVM would tell on standard output which classes it leaves out."""
 
 
-def archive_options() -> str:
-    """Options for the JVM: to use the archive, or to make one. Empty when there can be none."""
+def archive_options(*, make: bool = True) -> str:
+    """Options for the JVM: to use the archive, or to make one. Empty when there can be none. To make one takes a
+    gigabyte of memory after the run: whoever has less to give only uses one."""
     folder = _folder()
     if folder is None or " " in str(folder):  # Spark takes options apart at blanks
         return ""
@@ -41,7 +42,7 @@ def archive_options() -> str:
             _adopt(folder, archive)
         if archive.exists():
             return f"{_QUIET} -XX:SharedArchiveFile={archive} -Xshare:auto"
-        if not os.access(folder, os.W_OK):
+        if not make or not os.access(folder, os.W_OK):
             return ""
         return f"{_QUIET} -XX:ArchiveClassesAtExit={folder / f'{archive.stem}.{os.getpid()}.new'}"
     except OSError:  # no home, no rights, no room: a run does not need an archive

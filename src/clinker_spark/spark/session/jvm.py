@@ -243,9 +243,17 @@ def farewell() -> Diagnostic:
     return Diagnostic("E410", f"the JVM of Spark ended{ended}{_detail(words)}; {nothing}", help=help_text)
 
 
+_NO_MEMORY = "Spark ran out of memory"
+
+
 def out_of_memory(detail: str = "") -> Diagnostic:
     help_text = "give it more (--conf spark.driver.memory=4g, or pipeline.memory.limit), or use fewer tasks at once"
-    return Diagnostic("E410", f"Spark ran out of memory{f' ({detail})' if detail else ''}", help=help_text)
+    return Diagnostic("E410", f"{_NO_MEMORY}{f' ({detail})' if detail else ''}", help=help_text)
+
+
+def is_out_of_memory(found: Diagnostic) -> bool:
+    """Is it what `out_of_memory` says?"""
+    return found.code == "E410" and found.message.startswith(_NO_MEMORY)
 
 
 def quiet() -> None:

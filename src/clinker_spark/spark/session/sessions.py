@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -21,6 +23,7 @@ from clinker_spark.spark.session import jvm
 
 __all__ = [
     "SparkSession",
+    "active_session",
     "is_connect",
     "is_local",
     "names_as_written",
@@ -69,6 +72,8 @@ def _local() -> dict[str, str]:
     # Spark's 200 partitions are meant for clusters: on one machine each is a task that costs more than its work.
     cores = os.cpu_count() or 1
     settings = {**_LOCAL, "spark.sql.shuffle.partitions": str(max(8, 4 * cores))}
+    # Spark makes this folder when it looks for a table, if need be: not beside the files of whoever asks for one.
+    settings["spark.sql.warehouse.dir"] = str(Path(tempfile.gettempdir()) / f"clinker-tables-{os.getuid()}")
     if os.environ.get("PYSPARK_PYTHON") == sys.executable:  # another Python may not even have our package
         settings["spark.python.daemon.module"] = _DAEMON
     return settings
@@ -135,6 +140,13 @@ def names_as_written(spark: SparkSession) -> Iterator[None]:
         spark.conf.set(_CASE, before or "false")
 
 
+def active_session() -> SparkSession | None:
+    """The session that is there already. One whose JVM is gone is forgotten."""
+    if jvm.is_gone():
+        jvm.forget()
+    return SparkSession.getActiveSession()
+
+
 def session(
     master: str = "local[*]",
     *,
@@ -149,9 +161,7 @@ def session(
     `remote` is a Spark Connect server; it needs the extra `clinker-spark[connect]`. `java_options` are for the JVM of
     a local session, before those that `conf` has. Raises `ClinkerError` when Spark cannot start.
     """
-    if jvm.is_gone():
-        jvm.forget()
-    active = SparkSession.getActiveSession()
+    active = active_session()
     if active is not None:
         return active
     # Workers take the first python on the PATH unless told; it may be another one.

@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from clinker_spark.plan.small_inputs import SMALL
+from clinker_spark.spark.session.jvm import while_it_lives
 
 SETTING = "spark.clinker.smallInputBytes"
 """Inputs up to this size are small; 0: none are."""
@@ -60,7 +61,8 @@ def settings(spark: SparkSession, size: int) -> Iterator[None]:
             if users > 1:
                 _holders[key] = (users - 1, before)
             else:
-                _put_back(spark, before)
+                with while_it_lives():  # a JVM that is gone has no settings, and the run says so itself
+                    _put_back(spark, before)
 
 
 def _put_back(spark: SparkSession, before: dict[str, str | None]) -> None:

@@ -11,19 +11,22 @@ import click
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.render import render_all, use_color
+from clinker_spark.core.span import Source
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
 from clinker_spark.report.explain_staging import staging_plan
 
 
-def plan_of(pipeline: str, options: dict[str, Any]) -> Plan:
-    """The plan with the variables and modules that were asked for; its warnings are shown."""
+def plan_of(pipeline: str, options: dict[str, Any], text: Source | None = None) -> Plan:
+    """The plan with the variables and modules that were asked for; its warnings are shown. A `text` is read instead of
+    the file."""
     plan = prepare(
         pipeline,
         overrides=tuple(options["settings"]),
         rules_path=options["rules_path"],
         memory_limit=options["memory_limit"],
+        text=text,
     )
     show_warnings(plan.warnings)
     return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,13 @@ def run_query(file: str | None, text: str | None, options: dict[str, Any]) -> in
         from clinker_spark.cli.clinker.actions.query_session import (
             open_engine,  # a program over literals needs no pyspark
         )
+        from clinker_spark.cli.clinker.actions.session_settings import plain_session
+        from clinker_spark.cli.warm.start import handed_over
 
+        here = os.getcwd()
+        code = None if options["explain"] else handed_over(here, lambda: plain_session(here, options))
+        if code is not None:
+            return code
         engine, program = open_engine(program, options)
     if options["explain"]:
         click.echo(explain(program, engine), nl=False)

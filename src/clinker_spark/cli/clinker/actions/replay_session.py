@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from clinker_spark.cli.clinker.actions.run_session import open_session, stop_on_sigterm
+from clinker_spark.cli.warm.fitting import wanted
+from clinker_spark.cli.warm.start import handed_over
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.progress import reporter
 from clinker_spark.runtime.paths.reservations import replayed_before
@@ -23,6 +25,9 @@ from clinker_spark.runtime.run.pipeline import run
 
 def replay_letters(pipeline: str, file: str, options: dict[str, Any]) -> int:
     """Run the records of a dead-letter file through the pipeline again."""
+    code = handed_over(pipeline, lambda: wanted({"pipeline": pipeline, **options}))
+    if code is not None:
+        return code
     stop_on_sigterm()
     original = prepare(pipeline, overrides=tuple(options["settings"]), rules_path=options["rules_path"])
     known = replayed_before(original, original.file.folder) if options["append"] else frozenset()

@@ -9,10 +9,14 @@ from typing import Any
 import click
 
 from clinker_spark.cli.clinker.actions.planning import plan_of, show_warnings
+from clinker_spark.cli.warm.fitting import wanted
+from clinker_spark.cli.warm.start import handed_over
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.streams import check_finite
 from clinker_spark.report.explain import explain
 from clinker_spark.report.explain_staging import staging_plan
+from clinker_spark.runtime.arbitrate.spill_settings import check_spill, spill_warnings
 from clinker_spark.runtime.paths.checks import check_paths, listed_files
 from clinker_spark.runtime.paths.reservations import review
 from clinker_spark.runtime.run.memory import check_limit
@@ -22,6 +26,9 @@ from clinker_spark.runtime.staging.checks import check_staging
 
 def run(pipeline: str, options: dict[str, Any]) -> int:
     """Run a pipeline, as far as the options ask for it."""
+    code = handed_over(pipeline, lambda: wanted({"pipeline": pipeline, **options}))
+    if code is not None:
+        return code
     plan = None if options["machine"] else plan_of(pipeline, options)  # events tell of planning, too
     if plan is not None and options["explain"] is not None:
         folder = Path(options["base_dir"] or plan.file.folder)
@@ -38,6 +45,8 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
     )
     if plan is not None and options["dry_run"]:
         check_limit(plan)
+        check_finite(plan)
+        check_spill(plan)
         show_warnings(_checked_paths(plan, run_options))
         if options["preview"] is None:
             click.echo(f"{pipeline}: {len(plan.nodes)} nodes, no errors")
@@ -62,4 +71,4 @@ def _checked_paths(plan: Plan, options: Options) -> Sequence[Diagnostic]:
     warnings += check_paths(plan, options, files)
     check_staging(plan, files, options.base or plan.file.folder)
     review(plan, options, files)
-    return warnings
+    return [*warnings, *spill_warnings(plan)]

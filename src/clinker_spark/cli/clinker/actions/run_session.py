@@ -11,16 +11,16 @@ from typing import Any
 import click
 
 from clinker_spark.cli.clinker.actions.planning import plan_of, show_warnings
-from clinker_spark.cli.clinker.spark_settings import spark_settings
-from clinker_spark.config.workspace import find_workspace
+from clinker_spark.cli.clinker.actions.session_settings import remote_of, wanted_conf, wanted_session
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError, InputError
+from clinker_spark.plan.budget import LARGE
 from clinker_spark.plan.graph import Plan
 from clinker_spark.report.page.run_page import write_page
 from clinker_spark.report.progress import reporter
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.sources import discover
-from clinker_spark.runtime.run.memory import few_arenas, session_memory
+from clinker_spark.runtime.run.memory import few_arenas, with_spill_folder
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.preview import preview
@@ -68,22 +68,19 @@ def _put(text: str, path: str | None) -> None:
 
 def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSession:
     """A session as the options ask for it. Raises `ClinkerError` when Spark cannot start."""
-    spark = find_workspace(pipeline).config.spark
-    conf = {**spark.conf, **spark_settings(options["conf"], ClinkerError)}
+    conf, remote, master = wanted_conf(pipeline, options), remote_of(pipeline, options), "local[*]"
     start = [_SHORT_RUN] if _is_short(plan, options) else []
     if "Archive" not in conf.get("spark.driver.extraJavaOptions", ""):  # the user has an archive of their own
-        start.append(archive_options())
-    remote = options["remote"] or (None if options["master"] else spark.remote)
-    master = options["master"] or spark.master
+        start.append(archive_options(make=(plan.memory_limit or LARGE) >= LARGE))
     if remote is None:
-        memory = session_memory(plan, master, conf)
-        master, conf = memory.master, {**memory.conf, **conf}
-        start.append(memory.java_options)
+        wanted = wanted_session(plan, pipeline, options)
+        master, conf = wanted.master, with_spill_folder(wanted.conf)
+        start.append(wanted.java_options)
         few_arenas()
     if not options["verbose"]:
         logging.disable(logging.CRITICAL)  # Py4J would tell of every call that a lost JVM does not answer
     return session(
-        master or "local[*]",
+        master,
         app_name=f"clinker: {plan.file.settings.name}",
         conf=conf,
         verbose=options["verbose"],
@@ -94,6 +91,8 @@ def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSes
 
 def _is_short(plan: Plan, options: dict[str, Any]) -> bool:
     """Is there so little to read that the JVM's optimising compiler would cost more than it saves?"""
+    if options.get("once") is False or any(source.config.stream_only for source in plan.sources):
+        return False  # a stream that goes on, or of which nobody knows how much there is
     base = Path(options.get("base_dir") or plan.file.folder)
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
     try:

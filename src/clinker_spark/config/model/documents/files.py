@@ -9,6 +9,7 @@ from pydantic import Field
 from clinker_spark.config.model.base import Model
 from clinker_spark.config.model.composition import Interface
 from clinker_spark.config.model.documents.pipeline import ErrorHandling, Settings
+from clinker_spark.config.model.documents.stream import StreamSettings
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.values import Anything
 
@@ -26,6 +27,7 @@ class PipelineDocument(Model):
     nodes: Annotated[tuple[NodeModel, ...], Field(min_length=1)]
     """The steps of the pipeline, in any order."""
     error_handling: ErrorHandling = Field(default_factory=ErrorHandling)
+    stream: StreamSettings = Field(default_factory=StreamSettings)
     notes: Anything = Field(default=None, alias="_notes")
     """Anything: remarks for people and tools. It has no effect."""
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import Also, Finding, Gone, Model, without_effect
+from clinker_spark.config.model.connectors.kafka import LetterTopic
 from clinker_spark.config.model.documents.variable import VarDecl, check_names
 from clinker_spark.config.values import Bool, Count, Float, Fraction, Natural, Rate, Size, Text, Words
 from clinker_spark.cxl.dates.formats import check_format
@@ -67,8 +68,9 @@ class Settings(Model):
     """The name of the pipeline in reports and metrics."""
     description: Text | None = None
     memory: Memory = Field(default_factory=Memory)
-    batch_size: Count = 2048
-    """The number of records that are handled together. It never changes the output."""
+    batch_size: Count = Field(default=2048, json_schema_extra=_without_default)
+    """The most records that readers hand on together; between two such batches they can be made to wait. By default as
+    many as suit the format. It never changes the output."""
     vars: dict[str, VarDecl] = Field(default_factory=dict)
     """Variables that programs read as $vars.name."""
     date_formats: tuple[Words, ...] = ()
@@ -93,6 +95,11 @@ class Settings(Model):
             "'error_handling' does not belong in 'pipeline'", "write it at the start of a line, as 'pipeline:' is"
         ),
     }
+
+    @property
+    def declared_batch_size(self) -> int | None:
+        """The size of batches, if the pipeline names one."""
+        return self.batch_size if "batch_size" in self.model_fields_set else None
 
     def check(self) -> Iterator[Finding]:
         for finding in check_names(list(self.vars), "variable"):
@@ -119,6 +126,8 @@ class Dlq(Model):
 
     path: Words | None = None
     """The CSV file for dead letters. Without it they are only counted."""
+    topic: LetterTopic | None = None
+    """Streams: the topic of Kafka for dead letters, instead of files."""
     include_reason: Bool = True
     """Write the category and the message of the error."""
     include_source_row: Bool = True
@@ -131,6 +140,12 @@ class Dlq(Model):
     """The number of records before the rate counts."""
     per_source: dict[str, SourceDlq] = Field(default_factory=dict)
     """Settings for single sources, by the name of the node."""
+
+    def check(self) -> Iterator[Finding]:
+        if self.path is not None and self.topic is not None:
+            see = (("path",), "and here a file")
+            message = "dead letters go to a file or to a topic, not to both"
+            yield Finding("E007", message, ("topic",), "keep one of them", on_key=True, see=see)
 
 
 def _strategy(value: Any) -> Any:

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from clinker_spark.config.model.base import Finding, Model
 from clinker_spark.config.paths.patterns import glob_problem
-from clinker_spark.config.values import Bool, Natural, Size, Words, problem, shown
+from clinker_spark.config.values import Bool, Duration, Natural, Size, Words, problem, shown
 
 GB = 1000**3
 _MAX_BYTES = {"max_attempt_bytes": 16, "retained_byte_limit": 64, "min_free_bytes": 64, "sweep_byte_limit": 64}
@@ -153,6 +153,13 @@ class Spark(Model):
             )
 
 
+class Session(Model):
+    """Spark between two commands."""
+
+    warm: Duration | None = None
+    """Keep the session of a command for the next ones, until none came for so long: 10m."""
+
+
 class WorkspaceConfig(Model):
     """The content of clinker.toml."""
 
@@ -161,3 +168,4 @@ class WorkspaceConfig(Model):
     group: Group = Field(default_factory=Group)
     catalog: Catalog = Field(default_factory=Catalog)
     spark: Spark = Field(default_factory=Spark)
+    session: Session = Field(default_factory=Session)

@@ -5,9 +5,6 @@ Spark's own CSV codec is where a CSV job spends its time, and it cannot say whic
 
 from __future__ import annotations
 
-import os
-
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -17,19 +14,21 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import FAILED_COLUMN
 from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import engine_columns, read_split
-from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET
+from clinker_spark.spark.scan.csv.splits import SMALLEST
+from clinker_spark.spark.scan.record_source import parallelism_of, split_target
 from clinker_spark.spark.scan.request import ReadRequest, Scan
 from clinker_spark.spark.scan.scans import scan
 
 _NO_TEXTS = ", ".join(f"'{name}', ''" for name in ("kind", "field", "value", "message"))
 
 
-def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET, smallest: int = SMALLEST) -> Scan:
+def read_csv(spark: SparkSession, request: ReadRequest, *, target: int | None = None, smallest: int = SMALLEST) -> Scan:
     """The files of a request as a DataFrame; `target` and `smallest` are sizes of splits in bytes.
 
     Raises InputError for files whose header does not fit, that cannot be read, or columns that no CSV file can hold.
     """
-    plan = make_plan(request, parallelism=_parallelism(spark), target=target, smallest=smallest)
+    target = split_target(spark) if target is None else target
+    plan = make_plan(request, parallelism=parallelism_of(spark), target=target, smallest=smallest)
     fields = [(column.name, physical(column.data_type)) for column in request.selected] + engine_columns(plan)
     fields = fields or [(FAILED_COLUMN, "BOOLEAN")]
     frame, here = scan(
@@ -37,12 +36,10 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
         len(plan.splits),
         fields,
         lambda i: read_split(plan, plan.splits[i]),
-        progress=request.readers.progress,
-        meter=request.readers.meter,
-        here=request.readers.here,
+        request.readers,
     )
     if plan.extras.only_flags and plan.extras.aside is None:
-        frame = _with_short_errors(frame)
+        frame = with_short_errors(frame)
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.
         frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
@@ -62,7 +59,7 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int = TARGET,
     )
 
 
-def _with_short_errors(frame: DataFrame) -> DataFrame:
+def with_short_errors(frame: DataFrame) -> DataFrame:
     """The flag as an error without texts: one bit of a batch instead of four columns."""
     columns = []
     for name in frame.columns:
@@ -72,10 +69,3 @@ def _with_short_errors(frame: DataFrame) -> DataFrame:
         else:
             columns.append(F.col(quote(name)))
     return frame.select(*columns)
-
-
-def _parallelism(spark: SparkSession) -> int:
-    try:
-        return spark.sparkContext.defaultParallelism
-    except PySparkException:  # Spark Connect has no context
-        return os.cpu_count() or 1

@@ -21,6 +21,7 @@ SMALLEST = 2 << 20
 """Files below this are not worth a second task."""
 _CHUNK = 2 << 20  # small enough to stay in the processor's cache
 _PAGE = 1 << 16
+_WINDOW = 16 << 20
 _NEAR = 64
 
 
@@ -54,7 +55,7 @@ def byte_ranges(
 
 def _boundaries(data: mmap.mmap, start: int, wanted: list[int], dialect: CsvDialect) -> tuple[list[int], bool]:
     """The first start of a record after each wanted place, and whether all quotes are closed."""
-    if data.find(dialect.quote.encode(), start) < 0:
+    if not _has(data, dialect.quote.encode(), start):
         newlines = (data.find(b"\n", place) for place in wanted)
         return [newline + 1 if newline >= 0 else len(data) for newline in newlines], True
     quoted = _quotes_before(data, start, wanted, dialect)
@@ -62,6 +63,24 @@ def _boundaries(data: mmap.mmap, start: int, wanted: list[int], dialect: CsvDial
         return list(_exact_boundaries(data, start, wanted, dialect)), False
     quote = dialect.quote.encode()
     return [_next_record(data, place, inside, quote) for place, inside in zip(wanted, quoted, strict=True)], True
+
+
+def _has(data: mmap.mmap, text: bytes, start: int) -> bool:
+    """Does it stand anywhere after `start`? What was looked at is forgotten: it would count as memory of this
+    process."""
+    for left in range(start, len(data), _WINDOW):
+        right = min(left + _WINDOW, len(data))
+        if data.find(text, left, right + len(text) - 1) >= 0:
+            return True
+        _forget(data, left, right)
+    return False
+
+
+def _forget(data: mmap.mmap, left: int, right: int) -> None:
+    """Pages of the map that are not needed now. Who asks for them gets them again."""
+    if hasattr(mmap, "MADV_DONTNEED"):
+        first = left // mmap.PAGESIZE * mmap.PAGESIZE
+        data.madvise(mmap.MADV_DONTNEED, first, right - first)
 
 
 def _next_record(data: mmap.mmap, place: int, inside: bool, quote: bytes) -> int:
@@ -99,7 +118,9 @@ def _quotes_before(data: mmap.mmap, start: int, wanted: list[int], dialect: CsvD
         # A copy of a chunk is cheap, and leaves no view behind that would keep the map from closing.
         left, right = chunk
         before = data[left - 1] if left > start else ord("\n")
-        return dialect.count_quotes(data[left:right], before, data[right] if right < len(data) else ord("\n"))
+        found = dialect.count_quotes(data[left:right], before, data[right] if right < len(data) else ord("\n"))
+        _forget(data, left, right)
+        return found
 
     inside, found = False, {}
     size = lines = 0  # of the value that a chunk begins in

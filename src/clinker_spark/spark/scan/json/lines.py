@@ -31,8 +31,11 @@ def count_lines(data: bytes) -> int:
     return sum(map(bool, map(bytes.strip, data.split(b"\n"))))
 
 
-def parse_lines(lines: list[str], decoder: json.JSONDecoder) -> tuple[list[dict[str, Any]], dict[int, Error]]:
-    """The record of each line. Of a line that is none, what its good beginning has, with an error."""
+def parse_lines(
+    lines: list[str], decoder: json.JSONDecoder, what: str = "line"
+) -> tuple[list[dict[str, Any]], dict[int, Error]]:
+    """The record of each line. Of a line that is none, what its good beginning has, with an error, which calls the line
+    what it is."""
     records = _parse_together(lines, decoder)
     errors: dict[int, Error] = {}
     if records is None:
@@ -40,14 +43,14 @@ def parse_lines(lines: list[str], decoder: json.JSONDecoder) -> tuple[list[dict[
         for row, line in enumerate(lines):
             try:
                 if MARK in line:
-                    raise ValueError("the line is not UTF-8")
+                    raise ValueError(f"the {what} is not UTF-8")
                 records.append(decoder.decode(line))
             except RecursionError:
                 records.append(good_beginning(line, decoder))
-                errors[row] = structural("the line is not JSON: it is nested too deeply", line)
+                errors[row] = structural(f"the {what} is not JSON: it is nested too deeply", line)
             except ValueError as error:
                 records.append(good_beginning(line, decoder))
-                errors[row] = structural(_reason(error), line)
+                errors[row] = structural(_reason(error, what), line)
     check_objects(records, errors, lines)
     return records, errors
 
@@ -112,7 +115,7 @@ def _parse_together(lines: list[str], decoder: json.JSONDecoder) -> list[Any] | 
     return list(found[::2])
 
 
-def _reason(error: ValueError) -> str:
+def _reason(error: ValueError, what: str) -> str:
     if isinstance(error, json.JSONDecodeError):
-        return f"the line is not JSON, column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
+        return f"the {what} is not JSON, column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
     return str(error)

@@ -1,0 +1,78 @@
+"""The state of a stream, as the command line shows it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clinker_spark.cli.clinker.actions.planning import plan_of
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import InputError
+from clinker_spark.plan.streams import queries
+from clinker_spark.streaming.checkpoint import Checkpoint, checkpoint_folder
+from clinker_spark.streaming.shape import check_shape
+
+
+def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> int:
+    """Compare a pipeline with its checkpoint."""
+    plan = plan_of(pipeline, {"settings": (), "rules_path": None, "memory_limit": None})
+    found = queries(plan)
+    base = plan.file.folder if base_dir is None else Path(base_dir)
+    place = Checkpoint(checkpoint_folder(plan, base, checkpoint))
+    about = place.load()
+    if about is None:
+        click.echo(f"{place.folder}: no checkpoint yet; the stream begins with the first file")
+        return 0
+    check_shape(plan, found, place, about)
+    batches = ", ".join(f"{query.name} after batch {place.committed(query)}" for query in found)
+    click.echo(f"{place.folder}: fits; goes on with {batches}")
+    return 0
+
+
+def show_state(folder: str, top: int, *, as_json: bool) -> int:
+    """What waits in a checkpoint."""
+    place = Checkpoint(Path(folder))
+    about = place.load()
+    if about is None:
+        message = f"'{folder}' is no checkpoint of a stream"
+        raise InputError([Diagnostic("E224", message, help="name the folder in stream.checkpoint of the pipeline")])
+    shown = _queries(place, about, top)
+    if as_json:
+        click.echo(json.dumps({"id": about["id"], "partitions": about["partitions"], "queries": shown}, indent=2))
+        return 0
+    click.echo(f"{folder}: {about['partitions']} partition(s)")
+    for query in shown:
+        click.echo(f"\n{query['name']}: {query['batches']} batches finished, {query['bytes']:,} bytes on disk")
+        for side in query["sides"]:
+            click.echo(f"  {side['side']} of {side['join']}: {side['records']:,} records wait")
+            for key, count in side["top"]:
+                click.echo(f"    {count:>10,}  {', '.join(key)}")
+    return 0
+
+
+def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[str, Any]]:
+    from clinker_spark.spark.session.sessions import session
+    from clinker_spark.spark.streaming.state import stream_session
+    from clinker_spark.spark.streaming.waiting import held
+
+    spark = stream_session(session("local[*]", app_name="clinker state"), about["partitions"], 100)
+    found = []
+    for name in (name for name in about["shape"] if name != "join_format"):
+        joins = about["shape"][name]["state"]
+        width = min((len(join["keys"]) for join in joins.values()), default=0)
+        folder = place.spark_of(name)
+        sides = [
+            {
+                "join": next(iter(joins)) if len(joins) == 1 else f"operator {side.operator}",
+                "side": side.side,
+                "records": side.size(),
+                "top": [[list(key), count] for key, count in side.top(top, width)],
+            }
+            for side in (held(spark, folder) if joins else ())
+        ]
+        size = sum(path.stat().st_size for path in (folder / "state").rglob("*") if path.is_file())
+        found.append({"name": name, "batches": place.committed_of(name) + 1, "bytes": size, "sides": sides})
+    return found

@@ -1,0 +1,83 @@
+"""A stream on Spark, as the command line asks for it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+
+from clinker_spark.cli.clinker.actions.planning import plan_of, show_warnings
+from clinker_spark.config.files import read_source
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import InputError
+from clinker_spark.core.span import Source
+from clinker_spark.plan.streams import queries
+from clinker_spark.runtime.run.options import Listener
+from clinker_spark.streaming.progress import StreamReport
+
+
+def stream(pipeline: str, options: dict[str, Any]) -> int:
+    """Plan, then explain or run."""
+    plan = plan_of(pipeline, options, _short_form(pipeline))
+    queries(plan)  # what cannot be a stream is said before Java starts
+    if options["explain"]:
+        from clinker_spark.streaming.explain import explain_stream
+
+        click.echo(explain_stream(plan), nl=False)
+        return 0
+    from clinker_spark.cli.clinker.actions.run_session import open_session
+    from clinker_spark.streaming.run import StreamOptions, run_stream
+
+    base = None if options["base_dir"] is None else Path(options["base_dir"])
+    given = StreamOptions(options["once"], options["flush_at_end"], base, options["checkpoint"])
+    spark = open_session(plan, pipeline, {**options, "remote": None})
+    report = run_stream(plan, spark, given, _teller(options))
+    if options["report"]:
+        from clinker_spark.report.page.stream import write_stream_page
+
+        write_stream_page(Path(options["report"]), plan, report)
+    show_warnings(report.warnings)
+    if not options["quiet"] and not options["machine"]:
+        for line in _summary(report):
+            click.echo(line, err=True)
+    return 0
+
+
+def _short_form(pipeline: str) -> Source | None:
+    """A stream in the short form, which is TOML, as the pipeline that it stands for."""
+    if not pipeline.endswith(".toml"):
+        return None
+    from clinker_spark.streaming.short_form import pipeline_text
+
+    try:
+        form = tomllib.loads(read_source(pipeline).text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError([Diagnostic("E511", f"'{pipeline}' is no TOML: {error}", help="correct the file")]) from None
+    return Source(pipeline, pipeline_text(form, pipeline))
+
+
+def _teller(options: dict[str, Any]) -> Listener:
+    def tell(event: str, details: dict[str, Any]) -> None:
+        if options["machine"]:
+            sys.stdout.write(json.dumps({"event": event, **details}, default=str) + "\n")
+            sys.stdout.flush()
+        elif not options["quiet"] and not options["once"]:
+            read = sum(details["records"].values())
+            shown = f"batch {details['number']} of {details['query']}: {read} records in {details['milliseconds']} ms"
+            click.echo(shown, err=True)
+
+    return tell
+
+
+def _summary(report: StreamReport) -> list[str]:
+    read = ", ".join(f"{name} {count}" for name, count in sorted(report.records.items()) if count) or "nothing new"
+    lines = [f"{len(report.batches)} batches, read: {read}"]
+    if report.letters:
+        lines.append(f"{report.letters} dead letters: {', '.join(report.letter_paths) or 'written nowhere'}")
+    if report.interrupted:
+        lines.append("stopped; the next call goes on from here")
+    return lines

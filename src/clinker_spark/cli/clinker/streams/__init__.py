@@ -1,0 +1,1 @@
+"""The commands of streams: to run one, and to look at its state."""

@@ -1,0 +1,1 @@
+"""Message brokers and databases: what sources and outputs of streams say about them."""

@@ -1,0 +1,1 @@
+"""What lies on disk, or anywhere else: stores of bytes, the catalogue and the manifests, and chunks."""

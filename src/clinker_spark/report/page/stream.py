@@ -1,0 +1,117 @@
+"""The page of a stream: what came in, what waits, how far it is and how long batches took, over time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from importlib.resources import files
+from pathlib import Path
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.plan.graph import Plan
+from clinker_spark.report.page.graph import graph
+from clinker_spark.report.page.html import Html, element, section, table
+from clinker_spark.report.summary import size
+from clinker_spark.runtime.commit.small_files import replace_file
+from clinker_spark.runtime.errors import IoError
+from clinker_spark.streaming.progress import Batch, StreamReport
+
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 760, 120, 64, 18, 8
+SHOWN = 500
+"""So many of the last batches are listed."""
+
+
+def write_stream_page(place: Path, plan: Plan, report: StreamReport) -> None:
+    """Write the page of a stream that has ended. Raises `IoError`."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(place, page(plan, report).encode())
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        help_text = "the stream itself has ended well, and goes on from there"
+        raise IoError([Diagnostic("E401", f"cannot write '{place}': {reason}", help=help_text)]) from None
+
+
+def page(plan: Plan, report: StreamReport) -> str:
+    """The whole page, with all numbers in it as JSON."""
+    name = plan.file.settings.name
+    head = element(
+        "head",
+        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Html('<link rel="icon" href="data:,">'),
+        element("title", f"{name}: stream report"),
+        element("style", Html(files(__package__).joinpath("style.css").read_text(encoding="utf-8"))),
+    )
+    cards = [
+        ("batches", f"{len(report.batches):,}"),
+        ("records read", f"{sum(report.records.values()):,}"),
+        ("dead letters", f"{report.letters:,}"),
+        ("dropped as late", f"{report.late:,}"),
+    ]
+    shown = [element("div", element("small", label), element("b", value), class_="card") for label, value in cards]
+    data = json.dumps([asdict(batch) for batch in report.batches], ensure_ascii=False).replace("<", "\\u003c")
+    lines = {source: f"{count:,}" for source, count in report.records.items()}
+    body = element(
+        "body",
+        element("header", element("h1", name), element("div", *shown, class_="cards")),
+        section("Pipeline", graph(plan, lines, {})),
+        *(_charts(query, [b for b in report.batches if b.query == query]) for query in _names(report)),
+        section("Batches", _batches(report.batches[-SHOWN:])),
+        Html(f'<script type="application/json" id="batches">{data}</script>'),
+    )
+    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+
+
+def _names(report: StreamReport) -> list[str]:
+    return list(dict.fromkeys(batch.query for batch in report.batches))
+
+
+def _charts(query: str, batches: Sequence[Batch]) -> Html:
+    parts: list[tuple[str, Callable[[Batch], float], Callable[[float], str]]] = [
+        ("records read", lambda b: sum(b.records.values()), lambda v: f"{v:,.0f}"),
+        ("milliseconds", lambda b: b.milliseconds, lambda v: f"{v:,.0f}"),
+        ("records that wait", lambda b: b.waiting, lambda v: f"{v:,.0f}"),
+        ("memory of the state", lambda b: sum(side.bytes for side in b.state), lambda v: size(int(v))),
+        ("dropped as late", lambda b: b.late, lambda v: f"{v:,.0f}"),
+    ]
+    drawn = [
+        element("figure", element("figcaption", title), line_chart([value(b) for b in batches], text))
+        for title, value, text in parts
+    ]
+    return section(f"Query {query}", *drawn)
+
+
+def line_chart(values: Sequence[float], text: Callable[[float], str]) -> Html:
+    """Values over the batches, from left to right."""
+    highest = max([*values, 1.0]) * 1.08
+    across = (WIDTH - LEFT - 8) / max(len(values) - 1, 1)
+    up = (HEIGHT - BOTTOM - TOP) / highest
+    points = " ".join(f"{LEFT + i * across:.1f},{HEIGHT - BOTTOM - v * up:.1f}" for i, v in enumerate(values))
+    drawn = []
+    for share in (0.5, 1.0):
+        y = HEIGHT - BOTTOM - highest * share * up
+        drawn.append(element("line", x1=LEFT, x2=WIDTH - 8, y1=f"{y:.1f}", y2=f"{y:.1f}", class_="grid"))
+        drawn.append(element("text", text(highest * share), x=LEFT - 6, y=f"{y + 4:.1f}", class_="tick end"))
+    drawn.append(element("polyline", points=points, fill="none", stroke="currentColor", stroke_width="1.5"))
+    return element("svg", *drawn, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", class_="chart")
+
+
+def _batches(batches: Sequence[Batch]) -> Html:
+    head = ("query", "batch", "began", "ms", "records", "per second", "watermark", "wait", "evicted", "late")
+    rows = [
+        (
+            batch.query,
+            batch.number,
+            batch.at,
+            f"{batch.milliseconds:,}",
+            f"{sum(batch.records.values()):,}",
+            f"{batch.rate:,.1f}",
+            batch.watermark or "",
+            f"{batch.waiting:,}",
+            f"{sum(side.removed for side in batch.state):,}",
+            f"{batch.late:,}",
+        )
+        for batch in batches
+    ]
+    return table(head, rows, right=(1, 3, 4, 5, 7, 8, 9))

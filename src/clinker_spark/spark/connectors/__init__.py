@@ -1,0 +1,1 @@
+"""The outside ends of streams: message brokers and databases."""

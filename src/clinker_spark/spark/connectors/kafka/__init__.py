@@ -1,0 +1,1 @@
+"""Kafka: topics as sources of streams, and as what they write to."""

@@ -1,0 +1,1 @@
+"""PostgreSQL: tables that streams write to."""

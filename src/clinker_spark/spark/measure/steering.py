@@ -1,0 +1,108 @@
+"""What can be asked of a running Spark: who holds how much memory and disk, to put what it keeps on disk, to collect
+garbage, and to cancel jobs.
+
+Spark's sorts and hash tables go to disk by its own rules, when their share of the heap is full: nobody else can ask
+them to. Only a classic session in this process tree answers; elsewhere nothing is known, and nothing is done.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from py4j.java_gateway import JavaClass
+from pyspark.sql import SparkSession
+
+from clinker_spark.spark.session.jvm import while_it_lives
+
+_NODE = re.compile(r"CollectMetrics node:([^:]+):\d+")
+
+
+class Steering:
+    """Of one session. A JVM that is gone holds nothing."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._context: Any = spark.sparkContext
+        gateway: Any = self._context._gateway
+        self._client = gateway._gateway_client
+
+    def _static(self, name: str) -> Any:
+        # By its whole name: asked for `jvm.org.apache...`, Py4J would look through all jars once for each dot.
+        return JavaClass(name, self._client)
+
+    def _blocks(self) -> Any:
+        """Spark's block manager. Not through `SparkEnv.blockManager()`: its class names others that no jar has, so that
+        Java cannot list its methods. Its fields it can."""
+        field = self._static("java.lang.Class").forName("org.apache.spark.SparkEnv").getDeclaredField("blockManager")
+        field.setAccessible(True)
+        return field.get(self._context._jsc.sc().env())
+
+    def execution_bytes(self) -> int:
+        """What sorts, hash tables and joins of all running tasks hold together."""
+        with while_it_lives():
+            return int(self._blocks().memoryManager().executionMemoryUsed())
+        return 0
+
+    def kept(self) -> dict[str, int]:
+        """By node: the bytes of its kept results that are in memory. Nodes whose plan names none are ''."""
+        found: dict[str, int] = {}
+        with while_it_lives():
+            for info in self._context._jsc.sc().getRDDStorageInfo():
+                named = _NODE.search(info.name())
+                node = "" if named is None else named[1].partition(".")[0]
+                found[node] = found.get(node, 0) + int(info.memSize())
+        return {node: size for node, size in found.items() if size}
+
+    def put_on_disk(self, size: int) -> int:
+        """Move at least so many bytes of kept results to disk, those that were not used for longest first; gives how
+        many were moved. Spark does it for all or for none."""
+        with while_it_lives():
+            heap = self._static("org.apache.spark.memory.MemoryMode").ON_HEAP
+            nobody = self._static("scala.Option").empty()
+            store = self._blocks().memoryStore()
+            return int(store.evictBlocksToFreeSpace(nobody, size, heap)) if size > 0 else 0
+        return 0
+
+    def collect_garbage(self) -> None:
+        """Now. With it, Spark forgets files of shuffles that nobody refers to any more."""
+        with while_it_lives():
+            self._static("java.lang.System").gc()
+
+    def begin(self, group: str) -> None:
+        """Jobs that this thread starts from now on belong to a group."""
+        with while_it_lives():
+            # Interrupted: a task that waits for its Python worker would not see that it was cancelled.
+            self._context.setJobGroup(group, "clinker", True)
+
+    def end(self) -> None:
+        """Jobs that this thread starts from now on belong to none."""
+        with while_it_lives():
+            self._context._jsc.sc().clearJobGroup()
+
+    def cancel(self, group: str) -> None:
+        with while_it_lives():
+            self._context.cancelJobGroup(group)
+
+    def folders(self) -> list[str]:
+        """Where Spark puts what it shuffles and spills."""
+        with while_it_lives():
+            return [str(folder) for folder in self._blocks().diskBlockManager().localDirsString()]
+        return []
+
+
+def bytes_below(folders: list[str]) -> int:
+    """What the files in some folders take. They come and go while this looks."""
+    total = 0
+    waiting = list(folders)
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        total += entry.stat(follow_symlinks=False).st_size
+        except OSError:  # removed meanwhile
+            continue
+    return total

@@ -1,0 +1,1 @@
+"""Streams on Spark: readers that know how far they are, watermarks, state."""

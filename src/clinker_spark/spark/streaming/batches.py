@@ -1,0 +1,106 @@
+"""What is done with the records of one batch: the nodes after the root of a query, as in a run over files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame
+
+from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.plan.streams import StreamQuery
+from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.build.passes import Find, Pass, RunContext, Write
+from clinker_spark.spark.build.stream import Stream
+from clinker_spark.spark.columns.made_letters import made_letter
+from clinker_spark.spark.operators.output import prepare_output, records_of
+from clinker_spark.spark.rejects.letters import letters
+from clinker_spark.spark.scan.request import ReadRequest, Scan
+from clinker_spark.spark.streaming.watermark import with_watermark, without_beats
+
+FILES = ("csv", "json", "xml", "fixed_width", "parquet")
+"""Outputs whose records are given as lines, or as Parquet columns."""
+Put = Callable[[OutputPlan, DataFrame], None]
+Open = Callable[[ReadRequest], Scan]
+
+
+@dataclass(frozen=True)
+class Root:
+    """The stream that a query runs, and what comes after it."""
+
+    context: RunContext
+    query: StreamQuery
+    stream: Stream
+    strict: bool
+    """Does the first record that fails end the stream?"""
+
+    @property
+    def fails_later(self) -> bool:
+        """May records fail after the root?"""
+        fallible, plan = self.context.plan.facts.fallible, self.context.plan
+        before = {node.name for node in plan.upstream(self.query.name)} | {self.query.name}
+        after = {node.name for output in self.query.outputs for node in (output, *plan.upstream(output.name))}
+        return bool((after - before) & set(fallible))
+
+    def write(self, batch: DataFrame, put: Put) -> Builder:
+        """All outputs, one after the other. What was counted, and whether records failed, the builder knows then."""
+        builder = self._over(batch, Pass(Write(strict=self.strict)))
+        for node in self.query.outputs:
+            frame = prepare_output(builder, node).frame if node.config.type in FILES else records_of(builder, node)
+            put(node, frame)
+        return builder
+
+    def find(self, batch: DataFrame) -> DataFrame | None:
+        """The records that fail after a root that makes its records of others."""
+        builder = self._over(batch.withColumns(made_letter(self.query.root.schema)), Pass(Find()))
+        for node in self.query.outputs:
+            prepare_output(builder, node)
+        return letters(builder)
+
+    def _over(self, batch: DataFrame, asked: Pass) -> Builder:
+        """A pass over one batch."""
+        builder = Builder(self.context, asked)
+        builder.memo.built[self.query.root.name] = {None: self.stream.over(batch)}
+        return builder
+
+
+def opened(query: StreamQuery, sources: Mapping[str, Open]) -> dict[str, Open]:
+    """The sources of a query with their watermarks, where records are held for the sake of time."""
+    timed = any(node.config.watermark is not None and node.config.watermark.idle_timeout for node in query.sources)
+
+    def watched(name: str) -> Open:
+        node = next(source for source in query.sources if source.name == name)
+        mark = node.config.watermark
+
+        def open_source(request: ReadRequest) -> Scan:
+            scan = sources[name](request)
+            if mark is None or not query.stateful:
+                return replace(scan, frame=without_beats(scan.frame))
+            delay = query.delay(node)
+            return replace(scan, frame=with_watermark(scan.frame, mark.column, delay, name if timed else None))
+
+        return open_source
+
+    return {name: watched(name) for name in sources}
+
+
+def root_of(context: RunContext, query: StreamQuery, *, strict: bool) -> Root:
+    """The stream of a query: all nodes up to its root."""
+    builder = Builder(context, Pass(Write(strict=strict)))
+    builder.inputs(query.outputs[0])
+    # Records of a batch have no order: outputs take them as they come.
+    stream = replace(builder.memo.built[query.root.name][None], in_place=True)
+    return Root(context, query, stream, strict)
+
+
+def read_letters(context: RunContext, query: StreamQuery) -> DataFrame | None:
+    """The records that fail before they are held for the first time, or on their way to the outputs where none are.
+    The sources of `context` give one batch once more."""
+    builder = Builder(context, Pass(Find()))
+    if query.stateful:
+        for node in query.first_stateful(context.plan):
+            builder.inputs(node)
+    else:
+        for output in query.outputs:
+            prepare_output(builder, output)
+    return letters(builder)

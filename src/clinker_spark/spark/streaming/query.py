@@ -1,0 +1,94 @@
+"""One streaming query of Spark: a frame, what is done with its batches, and where it is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.sql import DataFrame
+
+__all__ = ["DataFrame", "RunningQuery"]
+
+_NO_WORKER = "Python worker failed to connect back"
+Each = Callable[[DataFrame, int], None]
+
+
+def _causes(error: BaseException) -> str:
+    """What Spark says, with the causes that Java keeps behind it: the last of them is what happened."""
+    texts, java = [str(error).split("=== Streaming Query ===")[0].strip()], getattr(error, "_origin", None)
+    for _ in range(20):
+        java = java.getCause() if java is not None else None
+        if java is None:
+            break
+        texts.append(f"Caused by: {java.getClass().getName()}: {java.getMessage()}")
+    return "\n".join(texts)
+
+
+class RunningQuery:
+    """A query that was started."""
+
+    def __init__(self, frame: DataFrame, name: str, checkpoint: Path, each: Each, *, once: bool, every: float) -> None:
+        self.name = name
+        self.failure: BaseException | None = None
+        self._each = each
+        self._seen = -1
+        self._batches = 0
+        writer = (
+            frame.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint)).queryName(name)
+        )
+        writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{every} seconds")
+        self.query = writer.start()
+
+    def _batch(self, batch: DataFrame, number: int) -> None:
+        try:
+            self._each(batch, number)
+            self._batches += 1
+        except BaseException as error:  # Spark makes a text of it
+            self.failure = error
+            raise
+
+    @property
+    def begins(self) -> bool:
+        """Has it not come to its first batch yet?"""
+        return self.active and "nitializing" in str(self.query.status["message"])
+
+    @property
+    def active(self) -> bool:
+        return bool(self.query.isActive)
+
+    def progress(self) -> list[dict[str, Any]]:
+        """What Spark says about the batches since the last time it was asked, in their order. Batches that only asked
+        for records say nothing."""
+        found = []
+        for item in self.query.recentProgress:
+            told: dict[str, Any] = json.loads(item.json) if hasattr(item, "json") else dict(item)
+            if told["batchId"] > self._seen and "addBatch" in told.get("durationMs", {}):
+                self._seen = told["batchId"]
+                found.append(told)
+        return found
+
+    def error(self) -> BaseException | None:
+        """Why it stopped, if it failed."""
+        failed = self.query.exception()
+        if failed is None:
+            return None
+        return self.failure or PySparkException(message=_causes(failed))
+
+    def did_not_start(self) -> bool:
+        """Did it fail because a process of Python was not there after the ten seconds that Spark waits for it?"""
+        return not self.active and self._batches == 0 and _NO_WORKER in str(self.query.exception() or "")
+
+    def stop(self, patience: float) -> None:
+        """Let the batch that is running come to its end, if that does not take too long; then stop."""
+        until, running = time.monotonic() + patience, self._batches
+        while self.active and self.query.status["isTriggerActive"] and self._batches == running:
+            if time.monotonic() > until:
+                break
+            time.sleep(0.05)
+        with contextlib.suppress(StreamingQueryException):
+            self.query.stop()

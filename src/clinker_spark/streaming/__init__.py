@@ -1,0 +1,1 @@
+"""Pipelines over records that never end: `clinker stream`."""

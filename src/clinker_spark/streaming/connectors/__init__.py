@@ -1,0 +1,1 @@
+"""Sources and outputs of streams that are no files."""

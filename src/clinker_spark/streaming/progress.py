@@ -1,0 +1,106 @@
+"""What a stream did: numbers for each batch, and their sums."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.plan.streams import StreamQuery
+
+
+@dataclass(frozen=True)
+class SideState:
+    """What one operator of Spark holds."""
+
+    operator: str
+    rows: int
+    bytes: int
+    removed: int
+    late: int
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch of a query."""
+
+    query: str
+    number: int
+    at: str
+    """When it began."""
+    milliseconds: int
+    records: dict[str, int]
+    """By source: how many were read."""
+    rate: float
+    """Records per second, of all sources."""
+    watermark: str | None
+    """How far the times of all sources are, as it was before the batch."""
+    state: tuple[SideState, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def waiting(self) -> int:
+        """How many records wait in state after it."""
+        return sum(side.rows for side in self.state)
+
+    @property
+    def late(self) -> int:
+        return sum(side.late for side in self.state)
+
+
+@dataclass
+class StreamReport:
+    """What a stream did."""
+
+    batches: list[Batch] = field(default_factory=list)
+    records: Counter[str] = field(default_factory=Counter)
+    """By source: how many were read."""
+    letters: int = 0
+    letter_paths: list[str] = field(default_factory=list)
+    late: int = 0
+    """Records that came behind the watermark, and were dropped."""
+    warnings: list[Diagnostic] = field(default_factory=list)
+    interrupted: bool = False
+
+
+def note_batch(report: StreamReport, query: StreamQuery, told: dict[str, Any]) -> Batch:
+    """A batch as Spark tells about it."""
+    records = {}
+    for source in told["sources"]:
+        end, start = _offset(source["endOffset"]), _offset(source["startOffset"])
+        if end is not None:
+            beats = end.get("beat") is not None and end.get("beat") != (start or {}).get("beat")
+            records[end["source"]] = max(0, source["numInputRows"] - int(beats))
+    batch = Batch(
+        query.name,
+        told["batchId"],
+        told["timestamp"],
+        told["durationMs"].get("triggerExecution", 0),
+        records,
+        round(told.get("processedRowsPerSecond") or 0.0, 1),
+        told.get("eventTime", {}).get("watermark"),
+        tuple(
+            SideState(
+                op["operatorName"],
+                op["numRowsTotal"],
+                op["memoryUsedBytes"],
+                op["numRowsRemoved"],
+                op["numRowsDroppedByWatermark"],
+            )
+            for op in told["stateOperators"]
+        ),
+    )
+    report.batches.append(batch)
+    report.records.update(records)
+    report.late += batch.late
+    return batch
+
+
+def _offset(text: Any) -> dict[str, Any] | None:
+    """An offset as Spark shows it: a text, or what is in it."""
+    found = json.loads(text) if isinstance(text, str) else text
+    return found if isinstance(found, dict) else None

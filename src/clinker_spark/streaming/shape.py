@@ -1,0 +1,102 @@
+"""What a checkpoint was made of, and whether a pipeline still fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.plan.errors import PlanError
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.streams import StreamQuery
+from clinker_spark.spark.streaming.state import JOIN_FORMAT
+from clinker_spark.streaming.checkpoint import VERSION, Checkpoint
+
+NEW = "use the old form, or a new checkpoint (--checkpoint DIR), which reads everything again"
+
+
+def shape_of(plan: Plan, queries: Sequence[StreamQuery]) -> dict[str, Any]:
+    """What the state of a plan depends on, by query."""
+    return {
+        query.name: {
+            "sources": sorted(node.name for node in query.sources),
+            "state": {node.name: _state(plan, node) for node in query.stateful},
+        }
+        for query in queries
+    } | {"join_format": JOIN_FORMAT}
+
+
+def _state(plan: Plan, node: PlanNode) -> dict[str, Any]:
+    need = plan.facts.columns.required[node.name]
+    columns = []
+    for i, ref in enumerate(node.inputs):
+        schema = plan[ref.node].schema
+        wanted = node.required(i, need, in_order=False).columns
+        columns.append({name: str(t) for name, t in schema.items() if name in wanted})
+    return {"kind": node.kind, "columns": columns, **node.details()}
+
+
+def check_shape(plan: Plan, queries: Sequence[StreamQuery], checkpoint: Checkpoint, about: dict[str, Any]) -> None:
+    """Raises `PlanError` with all differences."""
+    found = list(differences(plan, queries, checkpoint, about))
+    if found:
+        raise PlanError(found)
+
+
+def differences(
+    plan: Plan, queries: Sequence[StreamQuery], checkpoint: Checkpoint, about: dict[str, Any]
+) -> Iterator[Diagnostic]:
+    """What a checkpoint holds that this pipeline cannot go on with."""
+    place = f"the checkpoint '{checkpoint.folder}'"
+    if about.get("version") != VERSION:
+        message = f"{place} was made by a version of clinker with checkpoints of version {about.get('version')}"
+        yield Diagnostic("E505", message, help=NEW)
+        return
+    wanted = plan.file.stream.partitions
+    if wanted is not None and wanted != about["partitions"]:
+        message = f"{place} has {about['partitions']} partition(s), and the pipeline asks for {wanted}"
+        help_text = f"write partitions: {about['partitions']}, or use a new checkpoint (--checkpoint DIR)"
+        yield plan.file.diagnostic("E505", message, ("stream", "partitions"), help_text)
+    old, new = about["shape"], shape_of(plan, queries)
+    if old.get("join_format") != new["join_format"]:
+        message = f"{place} keeps joins in format {old.get('join_format')}, and this version in {new['join_format']}"
+        yield Diagnostic("E505", message, help=NEW)
+    for query in queries:
+        before = old.get(query.name)
+        if before is None:
+            if checkpoint.committed(query) >= 0 or any(name != "join_format" for name in old):
+                message = f"{place} was made without '{query.name}'"
+                yield query.root.diagnostic("E505", message, "name", help=NEW)
+            continue
+        now = new[query.name]
+        if before["sources"] != now["sources"]:
+            message = f"{place} was made with the sources {', '.join(before['sources'])} of '{query.name}'"
+            yield query.root.diagnostic("E505", message, "name", help=NEW)
+        for node in query.stateful:
+            yield from _node(node, place, before["state"].get(node.name), now["state"][node.name])
+
+
+def _node(node: PlanNode, place: str, before: dict[str, Any] | None, now: dict[str, Any]) -> Iterator[Diagnostic]:
+    if before is None:
+        yield node.diagnostic("E505", f"{place} was made without '{node.name}'", "name", help=NEW)
+        return
+    for side, old, new in zip(node.input_names, before["columns"], now["columns"], strict=True):
+        if changes := list(_changes(old, new)):
+            message = f"the state in {place} was made with other columns of {side} in '{node.name}': "
+            yield node.diagnostic("E505", message + ", ".join(changes), "name", help=NEW)
+    for key in sorted(set(before) | set(now)):
+        if key != "columns" and before.get(key) != now.get(key):
+            message = f"the state in {place} was made with another {key.replace('_', ' ')} of '{node.name}': "
+            yield node.diagnostic("E505", f"{message}{before.get(key)}, now {now.get(key)}", "config", help=NEW)
+
+
+def _changes(old: dict[str, str], new: dict[str, str]) -> Iterator[str]:
+    for name in new:
+        if name not in old:
+            yield f"{name} is new"
+        elif old[name] != new[name]:
+            yield f"{name} was {old[name]}"
+    yield from (f"{name} is gone" for name in old if name not in new)
+    if set(old) == set(new) and list(old) != list(new):
+        yield "their order"
