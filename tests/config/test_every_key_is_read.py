@@ -132,6 +132,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     pipeline.Concurrency: ("runtime/run/memory.py: *: *.concurrency",),
     pipeline.Metrics: ("runtime/measure/spool.py: *: *.metrics",),
     pipeline.Settings: (
+        "plan/passes/fragments.py: *: *.settings",
         "config/model/documents/pipeline.py: declared_batch_size: self",
         "plan/prepare.py: prepare: file.settings",
         "runtime/run/memory.py: *: *.settings",

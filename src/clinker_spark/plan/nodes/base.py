@@ -160,7 +160,6 @@ class PlanNode:
         return False
 
     # ------------------------------------------------------------ records
-
     @property
     def narrow(self) -> bool:
         """Does each record go through by itself and in its place, whatever the others do?"""
@@ -206,6 +205,11 @@ class PlanNode:
         """Why Python touches the records of this node, in Arrow batches; empty when all of it runs on Spark."""
         reasons = (python_reason(part) for expression in self.expressions() for part in expression.walk())
         return tuple(dict.fromkeys(reason for reason in reasons if reason is not None))
+
+    @property
+    def vector_reason(self) -> str | None:
+        """Why its records cannot stay in the worker that read them; None if they can."""
+        return f"nodes of type {self.kind} have no vector form"
 
     @property
     def sql_origins(self) -> Mapping[str, Span] | None:

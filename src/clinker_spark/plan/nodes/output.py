@@ -10,6 +10,8 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.config.paths.templates import PER_FILE, Token, parse_template
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
+from clinker_spark.core.types import Kind
+from clinker_spark.cxl.vector.reasons import is_vector_type
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.facts import Keys, Required
 from clinker_spark.plan.nodes.narrow import NarrowPlan
@@ -70,6 +72,35 @@ class OutputPlan(NarrowPlan):
         if config.type == "parquet" or config.stream_only:
             return None
         return config.type, config.options, config.split is None, self.per_file
+
+    @property
+    def text_kind(self) -> str:
+        """What stands between two records of a file that is written as text."""
+        return "," if self.config.type == "json" and self.config.options.format == "array" else ""
+
+    @property
+    def vector_reason(self) -> str | None:
+        config = self.config
+        if config.type not in ("csv", "json") or (config.type == "json" and config.options.pretty):
+            return "only CSV and JSON with one record per line have a vector form"
+        if config.split is not None or self.per_file:
+            return "it makes several files"
+        if config.sort_order:
+            return "'sort_order' brings records into another order"
+        if config.include_correlation_keys:
+            return "it writes correlation keys"
+        return next((why for name, source in self.columns if (why := self._unwritten(name, source))), None)
+
+    def _unwritten(self, name: str, source: str) -> str | None:
+        """Why a column has no text in a fragment."""
+        t = self.schema[source]
+        if self.config.type == "json" and ("." in name or not name.isprintable()):
+            return f"column '{name}' is an object of its own"
+        if t.kind is Kind.DECIMAL and not t.is_dynamic and t.scale is not None:
+            scales = [c.data_type.scale for c in self.declared or () if (c.source_name or c.name) == name]
+            rounded = any(scale is not None and scale < t.scale for scale in scales)
+            return f"column '{name}' is rounded" if rounded else None
+        return None if is_vector_type(t) else f"column '{name}' is of type {t}"
 
     def sorts(self, *, in_order: bool) -> bool:
         # The records of one input file must come together to be written to one file.

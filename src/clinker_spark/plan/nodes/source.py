@@ -123,6 +123,15 @@ class SourcePlan(PlanNode):
             return (f"messages of {kind} are read and parsed by Python",)
         return () if kind == "parquet" else (f"{kind} files are parsed by Python",)
 
+    @property
+    def vector_reason(self) -> str | None:
+        kind = str(self.config.type)
+        return (
+            None
+            if kind in ("csv", "json", "xml", "fixed_width")
+            else f"a source of type {kind} gives no batches of text"
+        )
+
     def in_order(self, before: Sequence[bool]) -> bool:
         return True
 

@@ -112,7 +112,9 @@ class Outputs:
         first = self._prepare(node)
         others: list[Prepared] = []
         mark = separator(first)
-        if self.state.inputs.small and mark is not None:  # what costs time is each single job, and each plan
+        if first.beside:
+            others = [self._prepare(self.state.plan.output(name)) for name in first.beside if name != node.name]
+        elif self.state.inputs.small and mark is not None:  # what costs time is each single job, and each plan
             for name in self.state.plan.facts.resources.alike[node.name]:
                 if name not in self._parts:
                     made = self._prepare(self.state.plan.output(name))

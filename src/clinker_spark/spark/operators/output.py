@@ -30,11 +30,14 @@ from clinker_spark.plan.columns import (
     WIDENED_COLUMN,
     WITHHELD_COLUMN,
 )
+from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.spark.build.stream import Stream, direction, failed, not_failed
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.connectors.shapes import shape_of
+from clinker_spark.spark.fragments.frames import fragment_of, lines_of_fragment
+from clinker_spark.spark.fragments.task import OUTPUT, PLACE
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.rejects.collected import Held
 from clinker_spark.spark.rejects.withheld import with_held
@@ -49,7 +52,7 @@ LINE_COLUMN = "value"
 _FIXED_BYTES = {Kind.BOOL: 1, Kind.DATE: 4, Kind.INT: 8, Kind.FLOAT: 8, Kind.DATETIME: 8, Kind.DECIMAL: 16}
 _METRICS = {FAILED_COLUMN: "failed", WITHHELD_COLUMN: "withheld"}
 NULL_DROPPED = "null_order: drop"
-_OUTPUT = "output"
+_OUTPUT = OUTPUT
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
 
@@ -63,10 +66,17 @@ class Prepared:
     rendering: Rendering | None
     keyed: bool
     """Each line begins with the key that decides about its file."""
+    beside: tuple[str, ...] = ()
+    """The outputs, itself included, whose lines are made by the same workers: one job writes all of them."""
 
 
 def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     """The records of an output as lines in order, failures set aside and counted."""
+    fragment = fragment_of(builder, node)
+    if fragment is not None:
+        made = _of_fragment(builder, fragment)
+        if made is not None:
+            return made[node.name]
     [stream] = builder.inputs(node)
     stream = with_held(builder, node, stream)
     columns = output_columns(builder, node, stream)
@@ -92,6 +102,32 @@ def _unwritable_folders(columns: list[OutColumn]) -> str | None:
     """SQL for the error of a record whose values cannot be folders."""
     failures = [failure for column in columns for failure in folder_failures(column)]
     return first_error(failures) if failures else None
+
+
+def _of_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepared] | None:
+    """All outputs of a fragment; None when its files have columns that only Spark can write."""
+    known: dict[str, dict[str, Prepared] | None] = builder.memo.fragments
+    if fragment.source not in known:
+        known[fragment.source] = _prepared_fragment(builder, fragment)
+    return known[fragment.source]
+
+
+def _prepared_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepared] | None:
+    found = lines_of_fragment(builder, fragment)
+    if found is None:
+        return None
+    frame, renderings = found
+    several = len(fragment.outputs) > 1
+    together = several and not builder.run.small
+    if several and not together:  # small inputs are read once, and each output is a part of the same job
+        frame = builder.shared(frame)
+    made = {}
+    for i, name in enumerate(fragment.outputs):
+        lines = frame if together else frame.where(F.col(_OUTPUT) == i).select(LINE_COLUMN)
+        made[name] = Prepared(
+            builder.plan.output(name), lines, renderings[name], False, fragment.outputs if together else ()
+        )
+    return made
 
 
 def plain_rendering(node: OutputPlan) -> Rendering | None:
@@ -295,10 +331,15 @@ def separator(prepared: Prepared) -> str | None:
 
 def write_parts_together(outputs: Sequence[Prepared], folder: str) -> list[str]:
     """Run one job for several outputs whose lines have one separator; gives the folder of each one's parts."""
-    frames = [each.frame.withColumn(_OUTPUT, F.lit(i)) for i, each in enumerate(outputs)]
-    lines = reduce(DataFrame.unionByName, frames)
+    if outputs[0].beside:  # lines of all of them in one frame, in their order within each task
+        numbers = [outputs[0].beside.index(each.node.name) for each in outputs]
+        lines = outputs[0].frame.sortWithinPartitions(_OUTPUT, PLACE).select(LINE_COLUMN, _OUTPUT)
+    else:
+        numbers = list(range(len(outputs)))
+        frames = [each.frame.withColumn(_OUTPUT, F.lit(i)) for i, each in enumerate(outputs)]
+        lines = reduce(DataFrame.unionByName, frames)
     part_writer(lines, folder).option("lineSep", separator(outputs[0])).partitionBy(_OUTPUT).text(folder)
-    folders = [os.path.join(folder, f"{_OUTPUT}={i}") for i in range(len(outputs))]
+    folders = [os.path.join(folder, f"{_OUTPUT}={i}") for i in numbers]
     for each in folders:  # of an output without records there is none
         os.makedirs(each, exist_ok=True)
     return folders
