@@ -120,7 +120,6 @@ class PlanNode:
         return bool(self.source_members - set(SOURCE_MEMBERS))
 
     # ------------------------------------------------------------ streams
-
     @property
     def ports(self) -> tuple[str, ...]:
         """The names of its streams, if it has more than one."""
