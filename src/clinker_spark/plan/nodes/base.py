@@ -126,7 +126,6 @@ class PlanNode(ShownNode):
         return any(s == "doc" for s, _ in self.system_members()) or bool(self.source_members - set(SOURCE_MEMBERS))
 
     # ------------------------------------------------------------ streams
-
     @property
     def ports(self) -> tuple[str, ...]:
         """The names of its streams, if it has more than one."""
