@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 LONGEST = (
     "test_engines_agree",
     "test_every_overload_agrees",
-    "test_kills_lose_nothing_and_write_nothing_twice",
     "test_spark",
     "test_the_next_run_after_a_lost_jvm_starts_a_new_one",
     "test_a_thousand_terms_arms_lets_and_conditions",
     "test_hundreds_of_transforms_in_a_row",
     "test_what_reached_every_output_of_records_is_no_letter",
     "test_values_keep_their_types",
+    "test_kills_lose_nothing_and_write_nothing_twice",
 )
 """What takes longer than twenty seconds, the longest first."""
 

@@ -39,7 +39,7 @@ CXL_RANK = {
     ),
     "syntax": 1,
     "check": 2,
-    **dict.fromkeys(("format", "interpret", "lower"), 3),  # none of these knows the others
+    **dict.fromkeys(("format", "interpret", "lower", "vector"), 3),  # none of these knows the others
     "program": 4,
     "conditions": 5,
 }

@@ -74,7 +74,10 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "config/model/composition.py: is_required: self",
         "config/model/composition.py: refuses: self",
     ),
-    composition.Port: ("plan/bind/composition.py: _ports: 'key'",),
+    composition.Port: (
+        "plan/bind/composition.py: _port*: 'key'",
+        "plan/bind/composition.py: _ports: declared[[]name[]]",
+    ),
     composition.ScopedVar: ("plan/bind/composition.py: _scoped_variables: spec",),
     composition.ScopedVars: ("plan/bind/composition.py: _scoped_variables: wanted",),
     groups.CullConfig: ("plan/bind/cull.py: bind_cull: config",),
@@ -133,7 +136,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         (output.CsvOutput, output.JsonOutput, output.XmlOutput, output.FixedWidthOutput),
         ("spark/render/*.py: *: config",),
     ),
-    output.ParquetOutput: ("spark/operators/output.py: *: *config",),
+    output.ParquetOutput: ("spark/operators/output.py: *: *config", "plan/nodes/output.py: partition_by: 'key'"),
     output.OutputNode: ("plan/bind/output.py: bind_output: node",),
     pipeline.Memory: (
         "config/model/documents/pipeline.py: declared_limit: self",
@@ -143,6 +146,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     pipeline.Concurrency: ("runtime/run/memory.py: *: *.concurrency",),
     pipeline.Metrics: ("runtime/measure/spool.py: *: *.metrics",),
     pipeline.Settings: (
+        "plan/passes/fragments.py: *: *.settings",
         "config/model/documents/pipeline.py: declared_batch_size: self",
         "plan/prepare.py: prepare: file.settings",
         "runtime/run/memory.py: *: *.settings",
@@ -158,6 +162,9 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     route.RouteConfig: ("plan/bind/route.py: bind_route: config",),
     route.RouteNode: ("plan/bind/route.py: bind_route: node",),
     split_values.SplitValues: ("plan/bind/split_values.py: *: split",),
+    schema.ColumnPatch: ("config/model/schema.py: patched: patch", "config/model/schema.py: changes: self"),
+    schema.FieldPlaces: ("config/model/schema.py: patched: places",),
+    schema.FieldPlace: ("config/model/schema.py: patched: place", "config/model/schema.py: place: self"),
     schema.Column: (
         "config/model/schema.py: data_type: self",
         "config/model/schema.py: digits: self",
@@ -166,7 +173,11 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "spark/scan/*.py: *: column",
         "spark/render/cell_text.py: *: column",
     ),
-    source.Files: ("runtime/discover/sources.py: _ordered: spec", "runtime/discover/*.py: *: config.files"),
+    source.Files: (
+        "runtime/discover/sources.py: _ordered: spec",
+        "runtime/discover/*.py: *: config.files",
+        "plan/nodes/source.py: only_new: self.config.files",
+    ),
     source.OnUnmapped: ("spark/operators/source.py: *: *.on_unmapped",),
     source.Watermark: (
         "spark/operators/time_windows.py: *: watermark",
@@ -194,11 +205,12 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "runtime/discover/envelopes.py: *: source.config",
         "spark/build/source_columns.py: conventions_of: config",
         "config/model/source.py: source_name: self.config",
+        "config/model/source.py: adjusted: self",
         "config/load.py: schema_of: 'key'",
     ),
     **dict.fromkeys(
         (source.CsvSource, source.JsonSource, source.XmlSource, source.FixedWidthSource, source.ParquetSource),
-        ("spark/operators/source.py: *: node.config",),
+        ("spark/operators/source.py: *: node.config", "config/model/source.py: adjusted: 'key'"),
     ),
     source.DatasetSource: ("spark/scan/dataset/source.py: *: options", "spark/operators/source.py: *: node.config"),
     source.SourceNode: ("plan/bind/source.py: bind_source: node",),

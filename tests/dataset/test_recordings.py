@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import sys
 from pathlib import Path
@@ -64,8 +65,7 @@ def test_values_times_and_types(rerun: Any, tmp_path: Path) -> None:
 
 def test_the_last_row_id_wins_whatever_the_order_of_chunks(rerun: Any, tmp_path: Path) -> None:
     """Chunks lie in the file in any order, and their row ids may even overlap: what was logged last counts."""
-    from rerun.chunk import Chunk, LazyChunkStream, RrdReader
-
+    chunks_of = importlib.import_module("rerun.chunk")
     stream = recording(rerun, tmp_path / "a.rrd")
     for value in range(6):
         stream.reset_time()
@@ -73,7 +73,7 @@ def test_the_last_row_id_wins_whatever_the_order_of_chunks(rerun: Any, tmp_path:
         stream.log("/a", rerun.AnyValues(v=value))
     stream.flush()
     del stream
-    batches = [chunk.to_record_batch() for chunk in RrdReader(tmp_path / "a.rrd").stream()]
+    batches = [chunk.to_record_batch() for chunk in chunks_of.RrdReader(tmp_path / "a.rrd").stream()]
     [whole] = [batch for batch in batches if batch.num_rows == 6] or [None]
     assert whole is not None, "the batcher makes one chunk of quick events"
     rows = [[0, 1], [2, 4], [3, 5]]  # the second and the third overlap
@@ -81,9 +81,10 @@ def test_the_last_row_id_wins_whatever_the_order_of_chunks(rerun: Any, tmp_path:
         chunks = []
         for i, picked in enumerate(order):
             metadata = {**whole.schema.metadata, b"rerun:id": b"chunk_%032X" % (i + 1)}
-            chunks += Chunk.from_record_batch(whole.take(picked).replace_schema_metadata(metadata))
+            chunks += chunks_of.Chunk.from_record_batch(whole.take(picked).replace_schema_metadata(metadata))
         path = tmp_path / f"{number}.rrd"
-        LazyChunkStream.from_iter(chunks).write_rrd(path, application_id="test", recording_id=f"run{number}")
+        stream = chunks_of.LazyChunkStream.from_iter(chunks)
+        stream.write_rrd(path, application_id="test", recording_id=f"run{number}")
         import_events(str(tmp_path / "dataset"), [str(path)])
     found = rows_of(Dataset.open(str(tmp_path / "dataset")), Query("frame", row_ids=True, all_values=True))
     assert [row["/a:v"] for row in found] == [[[0], [1], [2], [3], [4], [5]]] * 6

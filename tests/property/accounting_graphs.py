@@ -64,6 +64,16 @@ def _layout(widths: dict[str, int]) -> str:
     return f"[{', '.join(found)}]"
 
 
+BAD_FILES: dict[str, bytes] = {
+    "csv": b"other,columns\n1,2\n",
+    "json": b'[{"id": "lost", "a": 1}, {"id":',
+    "xml": b"<all><one><id>lost</id></one>",
+    "fixed_width": b"no gzip at all",
+    "parquet": b"no table",
+}
+"""Files that cannot be read, whatever is in them."""
+
+
 def source_config(kind: str, path: str) -> str:
     schema = _layout(WIDTHS) if kind == "fixed_width" else SCHEMA
     options = ", options: { record_path: all/one }" if kind == "xml" else ""
@@ -163,6 +173,7 @@ class Graph:
         self.open: list[Stream] = []
         self.written: dict[str, tuple[Path, str]] = {}
         self.read = 0
+        self.bad_files = 0
 
     @property
     def text(self) -> str:
@@ -172,7 +183,7 @@ class Graph:
     def _node(self, text: str) -> None:
         self.nodes.append(f"  - {{ {text} }}")
 
-    def source(self, kind: str, rows: int, *, dirty: float = 0.12) -> Stream:
+    def source(self, kind: str, rows: int, *, dirty: float = 0.12, bad_file: bool = False) -> Stream:
         name = f"s{len(self.nodes)}"
         records: list[tuple[Record, str | None]] = []
         bads = list(BAD[kind])
@@ -186,7 +197,14 @@ class Graph:
             records.append((record, bad))
         path = self.folder / f"{name}.in"
         write_file(path, kind, records)
-        self._node(f"type: source, name: {name}, config: {source_config(kind, path.name)}")
+        config = source_config(kind, path.name)
+        if bad_file:
+            bad_path = self.folder / f"{name}.bad{'.gz' if kind == 'fixed_width' else ''}"
+            bad_path.write_bytes(BAD_FILES[kind])
+            several = f"paths: [{bad_path.name}, {path.name}], files: {{ on_bad_file: skip }}"
+            config = config.replace(f"path: {path.name}", several)
+            self.bad_files += 1
+        self._node(f"type: source, name: {name}, config: {config}")
         good = [record for record, bad in records if bad is None]
         self.expected[name] = Numbers(rows, len(good), failed=rows - len(good))
         self.read += rows

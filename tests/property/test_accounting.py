@@ -57,7 +57,8 @@ def compare(graph: Graph, spark: Any) -> None:
             expected.failed,
         ), graph.text
         assert not expected.failed or name in plan.facts.fallible
-    assert letters_of(graph.folder) == report.dead_letters == sum(n.failed for n in graph.expected.values())
+    failed = sum(n.failed for n in graph.expected.values())
+    assert letters_of(graph.folder) == report.dead_letters == failed + graph.bad_files
     for name, (path, kind) in graph.written.items():
         assert count_file(path, kind) == graph.expected[name].passed
     assert sum(source.records or 0 for source in report.sources) == graph.read
@@ -71,10 +72,10 @@ def test_the_numbers_of_a_run_are_those_of_the_model(seed: int, tmp_path: Path, 
 
 
 def test_every_format_to_every_format(tmp_path: Path, spark: Any) -> None:
-    """Each with every kind of bad record it can have; nothing between source and output."""
+    """Each with every kind of bad record it can have, and a file that is skipped; nothing between source and output."""
     graph = Graph(random.Random(7), tmp_path)
     for i, kind in enumerate(FORMATS):
-        stream = graph.source(kind, 40, dirty=0.3)
+        stream = graph.source(kind, 40, dirty=0.3, bad_file=True)
         for other in {"parquet", FORMATS[i], FORMATS[i - 1]} if SEEDS == PLAIN else FORMATS:
             graph.output(stream, other)
     compare(graph, spark)

@@ -111,6 +111,7 @@ def test_every_kind_of_node(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(NODES.replace("FOLDER", str(tmp_path)))
     found = json.loads(explain(prepare(tmp_path / "p.yaml"), "json"))["node_properties"]
     python = {name for name, properties in found.items() if properties["engine"] == "python"}
-    assert python == {"c", "j", "r", "g", "k", "f"}
+    assert python == {"j", "r", "g", "k", "f"}
+    assert {name for name, properties in found.items() if properties["engine"] == "vector"} == {"c", "o8"}
     assert found["f"]["python"] == ["CSV files are parsed by Python"]
     assert found["c"]["python"] == ["csv files are parsed by Python"]

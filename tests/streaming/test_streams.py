@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -47,6 +48,7 @@ nodes:
     input: rest
     config: {{ type: csv, path: out/, include_unmapped: false, mapping: [left_id, left_part, right_id, rate] }}
 """
+further = pytest.mark.skipif(os.environ.get("CLINKER_CASES") != "all", reason="half a minute; CLINKER_CASES=all")
 LETTERS = "continue, dlq: { path: dead.csv }"
 
 
@@ -163,9 +165,9 @@ def test_fail_fast_writes_nothing_of_the_batch(tmp_path: Path, started: SparkSes
 @pytest.mark.parametrize(
     ("more", "joined"),
     [
-        ("", 0),
+        pytest.param("", 0, marks=further),
         (", late_rule: window", 1),
-        (", late_data: reopen, allowed_lateness: 1m", 1),
+        pytest.param(", late_data: reopen, allowed_lateness: 1m", 1, marks=further),
     ],
 )
 def test_late_rules(tmp_path: Path, started: SparkSession, more: str, joined: int) -> None:
@@ -237,6 +239,7 @@ def test_joins_can_be_chained(tmp_path: Path, started: SparkSession) -> None:
     assert Counter(tuple(row.values()) for row in read_csv(sorted((tmp_path / "out").glob("*.csv")))) == Counter(found)
 
 
+@further
 def test_a_silent_source_does_not_hold_back_the_others(tmp_path: Path, started: SparkSession) -> None:
     stream = Stream(tmp_path, started)
     path = tmp_path / "p.yaml"

@@ -8,7 +8,7 @@ from clinker_spark.core.types import Type
 
 
 def read_type(text: str) -> Type:
-    """A type from its spelling. Raises a pydantic error with code E158 (numeric) or E226.
+    """A type from its spelling. Raises a pydantic error with code E226.
 
     >>> str(read_type("array(string)"))
     'Array(String)'

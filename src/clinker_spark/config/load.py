@@ -6,7 +6,7 @@ Everything that is wrong is found in one go: the settings, each node by itself, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -316,7 +316,8 @@ class _Loader:
     def schema(self, spec: Any, owned_by: Any, path: KeyPath) -> None:
         schema = declared_schema(spec, owned_by.check_schema, self.document, path, self.folder, self.found)
         if schema is not None:
-            self.schemas[path] = schema
+            adjust = getattr(owned_by, "adjusted", None)
+            self.schemas[path] = schema if adjust is None else replace(schema, columns=adjust(schema.columns))
 
     def ports(self) -> tuple[list[str], list[Ref]]:
         """The input ports of a composition, and what its outputs read; as they stand, right or wrong."""

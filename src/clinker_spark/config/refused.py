@@ -18,7 +18,7 @@ from clinker_spark.config.model.documents.pipeline import Concurrency, Settings
 from clinker_spark.config.model.documents.variable import VarDecl
 from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication
 from clinker_spark.config.model.node import NodeModel
-from clinker_spark.config.model.schema import Column
+from clinker_spark.config.model.schema import Column, FieldPlace
 from clinker_spark.config.model.transform import TransformConfig
 
 _BATCHES = "Spark decides how many records are handled together"
@@ -50,6 +50,7 @@ FOR_PEOPLE: dict[type[Model], tuple[str, ...]] = {
     PipelineDocument: ("notes",),
     CompositionDocument: ("notes",),
     Column: ("long_unique",),
+    FieldPlace: ("type",),
 }
 """By model: the keys that change nothing by their very meaning: descriptions, remarks, hints."""
 

@@ -9,8 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clinker_spark.core.diagnostics.suggest import nearest
 from clinker_spark.core.types import MAX_SCALE, TYPE_NAMES, Kind, Type, parse_type
@@ -51,9 +50,7 @@ def read_type(text: str) -> Type | NotAType:
             help_text = f"the largest scale is {MAX_SCALE}: decimal(2), or decimal(12, 2)"
             return NotAType("E226", "{shown} has more digits than a decimal can keep", help_text)
         return NotAType("E226", "{shown} is not a type", _help(text))
-    if _holds(found, lambda part: part.kind is Kind.NUMERIC):
-        return NotAType("E158", "numeric is not a column type", "write int, float or decimal(scale)")
-    return found
+    return _decided(found)
 
 
 def _help(spelled: str) -> str:
@@ -66,5 +63,8 @@ def _help(spelled: str) -> str:
     return f"{TYPES_HELP}; for example decimal(2), array(string)"
 
 
-def _holds(t: Type, test: Callable[[Type], bool]) -> bool:
-    return test(t) or (t.element is not None and _holds(t.element, test))
+def _decided(t: Type) -> Type:
+    """`numeric` is int or float in programs; the values of a column are read as floats, which hold both."""
+    element = None if t.element is None else _decided(t.element)
+    kind = Kind.FLOAT if t.kind is Kind.NUMERIC else t.kind
+    return t if (kind, element) == (t.kind, t.element) else replace(t, kind=kind, element=element)

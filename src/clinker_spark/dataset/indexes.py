@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from clinker_spark.dataset.arrays import of_numbers
 from clinker_spark.dataset.errors import DatasetError
 
 NUMBER = "int64"
@@ -69,7 +70,7 @@ def shown(number: int, kind: str) -> str:
 
 def column(numbers: np.ndarray, kind: str, missing: np.ndarray | None = None) -> pa.Array:
     """Index values as an Arrow array."""
-    found = pa.array(numbers, pa.int64(), mask=missing)
+    found = of_numbers(numbers, missing)
     return found if kind == NUMBER else found.view(ARROW[kind])
 
 

@@ -273,6 +273,16 @@ class ResourceFacts:
 
 
 @dataclass(frozen=True)
+class Fragment:
+    """Nodes whose records stay in the worker that reads them, until they are lines of text."""
+
+    source: str
+    nodes: tuple[str, ...]
+    """The source and all that follows it."""
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class FlowFacts:
     """Where records go."""
 
@@ -280,6 +290,15 @@ class FlowFacts:
     """Where the numbers of records add up. `passes.balance`"""
     sides: Mapping[str, Sides] = field(default_factory=dict)
     """By source: how its records get to outputs. `passes.sides`"""
+    fragments: Mapping[str, Fragment] = field(default_factory=dict)
+    """By output that workers write: with which nodes before it. `passes.fragments`"""
+    unfit: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """By source whose records go through Spark: the first node that has no vector form, and why. `passes.fragments`"""
+
+    @property
+    def vectorised(self) -> frozenset[str]:
+        """The nodes whose records stay in workers."""
+        return frozenset(name for fragment in self.fragments.values() for name in fragment.nodes)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Plan:
     @property
     def shows_keys(self) -> bool:
         """Does an output write correlation columns?"""
-        return any(output.config.include_correlation_keys for output in self.outputs)
+        return any(output.shows_keys for output in self.outputs)
 
     def __getitem__(self, name: str) -> PlanNode:
         return self.by_name[name]

@@ -12,6 +12,7 @@ from clinker_spark.config.variables import parse_overrides, variable_values
 from clinker_spark.config.workspace import Workspace, find_workspace
 from clinker_spark.core.span import Source
 from clinker_spark.plan.bind.pipeline import bind
+from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.run_statistics import recall
@@ -37,4 +38,16 @@ def prepare(
     limit = file.settings.memory.declared_limit if memory_limit is None else memory_limit
     plan = bind(file, variable_values(declared, given), modules, known.rows, limit)
     plan = with_facts(replace(plan, statistics=known))
+    _check_engine(plan)
     return replace(plan, warnings=(*plan.warnings, *plan.facts.warnings))
+
+
+def _check_engine(plan: Plan) -> None:
+    """`engine: vector` is a demand. Raises `PlanError` when nothing of the pipeline meets it."""
+    flow = plan.facts.flow
+    if plan.file.settings.engine != "vector" or flow.fragments:
+        return
+    reasons = "; ".join(f"'{node}': {why}" for node, why in dict.fromkeys(flow.unfit.values()))
+    message = f"no output can be written by the workers that read the files ({reasons})"
+    help_text = "write 'engine: auto', which gives such records to Spark"
+    raise PlanError([plan.file.diagnostic("E340", message, ("pipeline", "engine"), help_text)])

@@ -38,6 +38,7 @@ _OUTPUT_KEYS: dict[str, tuple[Any, str]] = {
     "write_meta": (False, "the checkpoint says what was read"),
     "if_exists": ("overwrite", "the checkpoint says which files are the stream's own"),
     "include_correlation_keys": (False, "a stream has no correlation groups"),
+    "partition_by": ((), "each batch is a file in one folder"),
 }
 
 
@@ -145,6 +146,10 @@ def _settings(plan: Plan) -> Iterator[Diagnostic]:
             if getattr(source.config, key, None):
                 message = f"'{key}' cannot be used in a stream: {why}"
                 yield source.diagnostic("E503", message, "config", key, help="remove the key, or use clinker run")
+        if source.only_new:
+            message = "'only_new' cannot be used in a stream: it reads each file once anyway"
+            help_text = "remove the key, or use clinker run"
+            yield source.diagnostic("E503", message, "config", "files", "only_new", help=help_text)
     for output in plan.outputs:
         for key, (usual, why) in _OUTPUT_KEYS.items():
             if getattr(output.config, key, usual) != usual:

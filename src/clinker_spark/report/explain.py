@@ -42,7 +42,10 @@ def display(node: PlanNode) -> str:
 
 
 def engine(plan: Plan, node: PlanNode) -> str:
-    """What the records of a node go through: `python` where some of it is computed there, the rest is Spark's."""
+    """What the records of a node go through: `vector` where they stay in the workers that read them, `python` where
+    some of it is computed there, the rest is Spark's."""
+    if node.name in plan.facts.flow.vectorised:
+        return "vector"
     return "python" if node.name in plan.facts.python else "spark"
 
 
@@ -158,6 +161,9 @@ def _properties(plan: Plan) -> list[str]:
         reasons = facts.python.get(node.name, ())
         why = f" (Arrow batches): {', '.join(reasons)}" if reasons else ""
         lines.append(f"  engine: {engine(plan, node)}{why}")
+        if node.name in facts.flow.unfit:
+            where, why_not = facts.flow.unfit[node.name]
+            lines.append(f"  vector: no, because of '{where}': {why_not}")
         lines.append(f"  can fail: {'yes' if node.name in facts.fallible else 'no'}")
         lines += buffer_lines(plan, node)
     return lines

@@ -33,7 +33,8 @@ def print_summary(report: RunReport, console: Console, seconds: float) -> None:
     for source in report.sources:
         records = "" if source.records is None else f"{source.records:,}"
         dead = f"{source.dead_letters:,}" if source.dead_letters else ""
-        table.add_row("read", Text(source.name), records, dead, size(source.bytes), f"{source.files}")
+        before = f" new, {source.earlier} read before" if source.earlier else ""
+        table.add_row("read", Text(source.name), records, dead, size(source.bytes), f"{source.files}{before}")
     for output in report.outputs:
         shown = output.paths[0] if output.paths else ""
         more = f" (+{len(output.paths) - 1})" if len(output.paths) > 1 else ""
@@ -57,7 +58,7 @@ def print_summary(report: RunReport, console: Console, seconds: float) -> None:
         line(f"  dead letters: {path}   (clinker dlq inspect {shlex.quote(path)})", "yellow")
     for path in report.removed:
         line(f"  removed: {path}   (an earlier run wrote it, this one does not)")
-    verdict = "done with dead letters" if report.dead_letters else "done"
+    verdict = "done with dead letters" if report.dead_letters else "done" if report.outputs else "nothing new, done"
     line(
         f"{report.identity.pipeline}: {verdict} in {seconds:.1f} s",
         "bold yellow" if report.dead_letters else "bold green",

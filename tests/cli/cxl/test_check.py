@@ -250,8 +250,6 @@ def test_long_form_of_a_column(tmp_path: Path) -> None:
         ("a: decimal(²)", "E226", "the types are"),
         ("a: decimal(99)", "E226", "the largest scale is 28"),
         ("a: " + "array(" * 5000, "E226", "the types are"),
-        ("a: numeric", "E158", "int, float or decimal"),
-        ("a: array(numeric)", "E158", "int, float or decimal"),
         ("a:", "E226", "the types are"),
         ("a: int, b", "E226", "column: type"),
         ("a: int, a: int", "E226", "column: type"),
@@ -287,10 +285,10 @@ def test_wrong_schema_files(cxl: Callable[..., Any], tmp_path: Path, program: Pa
 
 def test_all_wrong_types_at_once_with_their_places(cxl: Callable[..., Any], tmp_path: Path, program: Path) -> None:
     file = tmp_path / "schema.yaml"
-    file.write_text("a: number\nb: int\nc: numeric\n")
+    file.write_text("a: number\nb: int\nc: decimal(99)\n")
     done = cxl("check", program, "--schema", file)
     assert done.code == 2 and f"{file}:1:4" in done.err and f"{file}:3:4" in done.err
-    assert "E226" in done.err and "E158" in done.err and "ok:" not in done.err
+    assert done.err.count("error[E226]") == 2 and "ok:" not in done.err
 
 
 def test_a_missing_schema_file(cxl: Callable[..., Any], tmp_path: Path, program: Path) -> None:

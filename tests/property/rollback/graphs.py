@@ -31,14 +31,14 @@ class Open:
     """May a window read it? Not one directly after a source or merge."""
 
 
-FIRST_WIDE = 320
-"""From this seed on, graphs have more of what is rare below it."""
+WIDE = range(320, 700)
+"""The graphs of these seeds have more of what is rare in others."""
 
 
 class Generator:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed * 7919 + 13)
-        self.wide = seed >= FIRST_WIDE
+        self.wide = seed in WIDE
         self.graph = Graph([], [])
         self.count = 0
         self.type = self.rng.choice(["string", "string", "int", "float"])

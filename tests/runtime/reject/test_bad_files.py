@@ -109,3 +109,27 @@ def test_a_pipeline_that_stops_at_failures_skips_nothing(tmp_path: Path) -> None
     with pytest.raises(ClinkerError) as found:
         prepare(path)
     assert [d.code for d in found.value.diagnostics] == ["E438"]
+
+
+def test_damaged_pages_of_a_parquet_file(bench: Any) -> None:
+    """The footer is good, and what it leads to is not."""
+    table = pa.table({"id": list(range(5000)), "more": [str(i) for i in range(5000)]})
+    (bench.folder / "in/parquet").mkdir(parents=True)
+    pq.write_table(table, bench.folder / "in/parquet/a", use_dictionary=False, write_page_checksum=True)
+    data = bytearray((bench.folder / "in/parquet/a").read_bytes())
+    data[200:220] = b"damaged, in the middle"[:20]
+    bench.file("in/parquet/b", bytes(data))
+    report = bench.run(pipeline(["parquet"]))
+    assert [o.records for o in report.outputs] == [5000] and report.dead_letters == 1
+    assert [x["_cxl_dlq_source_file"] for x in bench.letters()] == ["in/parquet/b"]
+
+
+def test_a_preview_passes_over_them_too(bench: Any) -> None:
+    from clinker_spark.runtime.run.options import Options
+    from clinker_spark.runtime.run.preview import preview
+
+    bench.file("in/csv/a", "id\n1\n")
+    bench.file("in/csv/b", "other\n1\n")
+    bench.file("pipeline.yaml", pipeline(["csv"]))
+    text = preview(prepare(bench.folder / "pipeline.yaml"), bench.spark, Options(), 5)
+    assert "id\n1\n" in text and "--- 1 file(s) skipped\nin/csv/b: E228" in text

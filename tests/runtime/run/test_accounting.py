@@ -24,6 +24,7 @@ from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.build import builder as build
 from clinker_spark.spark.build import metrics
+from clinker_spark.spark.fragments import runner
 from clinker_spark.spark.scan.request import SourceFile
 
 LETTERS = "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
@@ -283,7 +284,22 @@ def test_a_record_that_gets_lost_on_the_way_stops_the_run(
         return stream.over(stream.frame.where("q <> 9"))
 
     monkeypatch.setattr(build, "operator_of", lambda plan: losing if plan is TransformPlan else operator_of(plan))
-    text = CSV.replace("path: in.csv", "path: in.csv, correlation_key: [id]") if correlated else CSV
+    text = CSV.replace("name: test", "name: test, engine: spark")
+    text = text.replace("path: in.csv", "path: in.csv, correlation_key: [id]") if correlated else text
+    assert refused(bench, text + LETTERS) == "'out' takes 4 records, and 3 were written, failed or left out"
+
+
+def test_a_line_that_a_worker_loses_stops_the_run(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small inputs are computed by this process, so that it can be made to lose one."""
+    bench.file("in.csv", "id,q\n1,2\n2,1\n4,4\n5,9\n6,2\n")
+    lines_of = runner.lines_of
+
+    def losing(frame: Any, lines: Any) -> Any:
+        made, unfit = lines_of(frame, lines)
+        return made.head(len(made) - 1), unfit
+
+    monkeypatch.setattr(runner, "lines_of", losing)
+    text = CSV.replace("name: test", "name: test, engine: vector")
     assert refused(bench, text + LETTERS) == "'out' takes 4 records, and 3 were written, failed or left out"
 
 

@@ -20,7 +20,8 @@ from clinker_spark.spark.connectors.postgres.sink import Copy, Table, TableSink
 from clinker_spark.spark.connectors.postgres.tables import Name
 from tests.support.services import Postgres
 
-_NAMES = (f"t{i}" for i in itertools.count())
+_NAMES = (f"t{os.getpid()}_{i}" for i in itertools.count())
+"""The server is shared with other processes."""
 
 
 class Written:
@@ -41,6 +42,10 @@ class Written:
     def write(self, number: int, *rows: dict[str, Any], schema: pa.Schema | None = None) -> None:
         batches = [pa.RecordBatch.from_pylist([row], schema=schema) for row in rows]
         self.sink.write_copied(number, lambda copy: _run(copy, iter(batches)))
+
+    def staged(self) -> list[tuple[Any, ...]]:
+        """The staging tables of the stream that are there."""
+        return self.server.run("SELECT tablename FROM pg_tables WHERE starts_with(tablename, %s)", self.sink._stages)
 
     def rows(self, order: str = "1") -> list[tuple[Any, ...]]:
         return self.server.run(f"SELECT * FROM {self.table.name.sql} ORDER BY {order}")
@@ -107,7 +112,7 @@ def test_a_task_that_fails_leaves_nothing(postgres: Postgres) -> None:
     assert out.rows() == []
     out.write(0, {"n": 1})
     assert out.rows() == [(1,)]
-    assert postgres.run("SELECT tablename FROM pg_tables WHERE tablename LIKE 'clinker_stage%'") == []
+    assert out.staged() == []
 
 
 @pytest.mark.parametrize("when", ["copied", "moved", "noted"])
@@ -119,7 +124,7 @@ def test_a_process_that_is_killed_leaves_all_or_nothing(postgres: Postgres, when
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     assert out.rows() == []
     again = Written(postgres, {"n": INT}, name=out.name).prepared()
-    assert postgres.run("SELECT tablename FROM pg_tables WHERE tablename LIKE 'clinker_stage%'") == []
+    assert out.staged() == []
     again.write(0, {"n": 1}, {"n": 2})
     again.write(0, {"n": 1}, {"n": 2})
     assert again.rows() == [(1,), (2,)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import json
+import os
 import time
 from typing import Any
 
@@ -17,10 +18,11 @@ from clinker_spark.spark.connectors.kafka.fetch import Range, fetch
 from clinker_spark.spark.connectors.kafka.messages import Envelope, message_batch, message_plan
 from clinker_spark.spark.connectors.kafka.positions import Topic
 from clinker_spark.spark.connectors.kafka.source import ranges
-from clinker_spark.spark.scan.request import ReadRequest
+from clinker_spark.spark.scan.request import Conventions, ReadRequest
 from tests.support.services import Kafka
 
-_NAMES = (f"read-{i}" for i in itertools.count())
+_NAMES = (f"read-{os.getpid()}-{i}" for i in itertools.count())
+"""The broker is shared with other processes."""
 
 
 def _topic(kafka: Kafka, partitions: int = 1, **settings: str) -> Topic:
@@ -148,7 +150,8 @@ def _records(
     topic = _topic(kafka)
     kafka.send(topic.name, *values, key=b"k", headers=[("h", b"1"), ("h", b"2")], timestamp=1_767_225_600_123)
     declared = tuple(Column(name=name, type=kind) for name, kind in columns.items())
-    plan = message_plan(ReadRequest("s", (), declared, None, **asked), how)
+    how_much = Conventions(on_unmapped="reject" if asked.pop("rejects", False) else "auto_widen")
+    plan = message_plan(ReadRequest("s", (), declared, None, how_much, **asked), how)
     found = fetch(topic.cluster, topic.name, Range(0, 0, len(values)), 3)
     return [row for messages in found for row in message_batch(plan, messages, 0).to_pylist()]
 
@@ -165,6 +168,8 @@ def test_messages_of_json(kafka: Kafka) -> None:
     words = [row["$error"]["message"] if row["$error"] else "" for row in found]
     assert "the message is not JSON" in words[2] and words[4] == "the message has no value"
     assert "not UTF-8" in words[6]
+    strict = _records(kafka, [b'{"id":1,"in":{"x":2}}', b'{"id":1}'], {"id": "int"}, Envelope("json", {}), rejects=True)
+    assert [row["$error"] and row["$error"]["field"] for row in strict] == ["in.x", None]
 
 
 def test_messages_of_csv_and_of_text(kafka: Kafka) -> None:

@@ -19,7 +19,8 @@ from clinker_spark.spark.connectors.kafka.client import Cluster
 from clinker_spark.spark.connectors.kafka.sink import TopicSink
 from tests.support.services import Kafka
 
-_NAMES = (f"sink-{i}" for i in itertools.count())
+_NAMES = (f"sink-{os.getpid()}-{i}" for i in itertools.count())
+"""The broker is shared with other processes."""
 
 
 def _sink(kafka: Kafka, topic: str | None = None, stream: str = "s1", **more: Any) -> TopicSink:

@@ -45,6 +45,11 @@ class _RunCommand(click.Command):
     is_flag=True,
     help="Replace also what has `if_exists: error`, and folders and files that clinker did not write.",
 )
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Start over: read all files, also those that `only_new` leaves out, and replace what runs were added to.",
+)
 @click.option("--master", help="Where Spark runs: local[*] (default), local[2], spark://host:7077, yarn, ...")
 @click.option("--remote", help="A Spark Connect server: sc://host:15002.")
 @click.option(

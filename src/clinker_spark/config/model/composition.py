@@ -51,6 +51,8 @@ class Port(Model):
 
     schema_: SchemaSpec | None = Field(default=None, alias="schema")
     """The columns that the stream must have at least."""
+    required: Bool = True
+    """Must a call feed it? Otherwise it has no records where none does, and needs a schema."""
     description: Text | None = None
 
     def check(self) -> Iterator[Finding]:

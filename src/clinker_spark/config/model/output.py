@@ -7,17 +7,17 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from clinker_spark.config.model.base import STRING, Also, Finding, Gone, Model, without_effect
+from clinker_spark.config.model.base import ONE_OR_MORE, STRING, Also, Finding, Gone, Model, without_effect
 from clinker_spark.config.model.connectors.kafka import TopicWrite
 from clinker_spark.config.model.connectors.postgres import TableWrite
 from clinker_spark.config.model.documents.pipeline import FanoutPolicy
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.model.order import SortOrder
+from clinker_spark.config.model.output_formats import CsvWrite, FixedWidthWrite, JsonWrite, ParquetWrite, XmlWrite
 from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
-from clinker_spark.config.model.source_formats import Character
 from clinker_spark.config.paths.templates import PER_FILE, TemplateError, Token, naming_problem, parse_template
 from clinker_spark.config.tree.yaml import Mapping
-from clinker_spark.config.values import Bool, Count, Natural, Size, Text, Words, problem, shown
+from clinker_spark.config.values import Bool, Count, Natural, Size, Words, problem, shown
 from clinker_spark.core.types import Type
 
 _SORTED = ("order", "sort_order", "split", "include_header")
@@ -93,58 +93,6 @@ class Split(Model):
             yield Finding("E367", f"'naming' cannot be used: {reason}", ("naming",), f"the default is {DEFAULT_NAMING}")
 
 
-class CsvWrite(Model):
-    """How CSV files are written."""
-
-    delimiter: Character = ","
-    """The character between two values."""
-
-    def check(self) -> Iterator[Finding]:
-        if self.delimiter == '"':
-            message = "'delimiter' must not be the quote, which stands around values"
-            yield Finding("E007", message, ("delimiter",), "choose another one")
-
-    later: ClassVar[dict[str, str]] = {"envelope": "envelopes"}
-
-
-class JsonWrite(Model):
-    """How JSON files are written."""
-
-    format: Literal["array", "ndjson"] = "array"
-    """One array, or one record per line."""
-    pretty: Bool = False
-    """Write each record over several lines."""
-
-    def check(self) -> Iterator[Finding]:
-        if self.pretty and self.format == "ndjson":
-            yield Finding("E007", "ndjson has one record per line", ("pretty",), "remove 'pretty'", on_key=True)
-
-
-class XmlWrite(Model):
-    """How XML files are written."""
-
-    root_element: Words = "Root"
-    """The element around all records."""
-    record_element: Words = "Record"
-    """The element of a record."""
-    attribute_prefix: Text = "@"
-    """Columns whose name starts with this become attributes."""
-
-
-class FixedWidthWrite(Model):
-    """How fixed-width files are written."""
-
-    line_separator: Literal["lf", "crlf", "none"] = "lf"
-    """What ends a line."""
-
-
-class ParquetWrite(Model):
-    """How Parquet files are written."""
-
-    compression: Literal["snappy", "zstd", "gzip", "none"] = "snappy"
-    """How the columns are compressed."""
-
-
 class OutputConfig(Model):
     """What all file formats share."""
 
@@ -173,8 +121,8 @@ class OutputConfig(Model):
     split: Split | None = None
     correlation_fanout_policy: FanoutPolicy | None = None
     """Which records of a failed group are withheld."""
-    if_exists: Literal["overwrite", "error", "unique_suffix"] = "overwrite"
-    """What happens when the file is there already."""
+    if_exists: Literal["overwrite", "error", "unique_suffix", "append"] = "overwrite"
+    """What happens when the file is there already; append adds to it: records to a file, files to a folder."""
     unique_suffix_width: Natural = 0
     """The digits of the number that unique_suffix adds."""
     write_meta: Bool = False
@@ -220,6 +168,7 @@ class OutputConfig(Model):
             see = (("path",), "one file for each input file")
             help_text = "remove 'split', or the {source_file} or {source_path} in 'path'"
             yield Finding("E007", message, ("split",), help_text, on_key=True, see=see)
+        yield from self._check_append(per_file)
         yield from self._check_mapping()
         if self.order == "any" and self.sort_order:
             see = (("sort_order",), "the order it is to have")
@@ -228,6 +177,18 @@ class OutputConfig(Model):
         if self.schema_ is not None and not isinstance(self.schema_, str):
             yield from self.check_schema(self.schema_)
         yield from self._check_effects()
+
+    def _check_append(self, per_file: bool) -> Iterator[Finding]:
+        if self.if_exists != "append":
+            return
+        at = ("if_exists",)
+        if self.split is not None or per_file:
+            what = "the files of a split" if self.split is not None else "the file of each input file"
+            help_text = "write one file, or a folder of parts: a path that ends in /"
+            yield Finding("E009", f"adding to {what} is not supported yet", at, help_text)
+        elif getattr(self, "type", None) == "parquet" and not self.path.endswith("/"):
+            message = "nothing can be added to a Parquet file: what is in it stands at its end"
+            yield Finding("E007", message, at, "write a folder of parts: a path that ends in /")
 
     def _check_effects(self) -> Iterator[Finding]:
         """Keys that are about another format, or about another key that is not there."""
@@ -325,6 +286,17 @@ class ParquetOutput(OutputConfig):
     type: Literal["parquet"]
     """The file format."""
     options: ParquetWrite = Field(default_factory=ParquetWrite)
+    partition_by: Annotated[tuple[Words, ...], ONE_OR_MORE] = ()
+    """Columns whose values are folders inside of the folder, as in day=2026-01-31/part-00000.parquet."""
+
+    def check(self) -> Iterator[Finding]:
+        yield from super().check()
+        if self.partition_by and not self.path.endswith("/"):
+            message = "'partition_by' makes folders, and 'path' is one file"
+            yield Finding("E007", message, ("partition_by",), "end the path with a /", on_key=True)
+        for i, name in enumerate(self.partition_by):
+            if name in self.partition_by[:i]:
+                yield Finding("E007", f"'{name}' is listed twice", ("partition_by", i), "list each column once")
 
 
 class KafkaOutput(TopicWrite, OutputConfig):

@@ -14,6 +14,7 @@ from pydantic_core import CoreSchema, core_schema
 from clinker_spark.config.column_types import read_type
 from clinker_spark.config.model.base import Finding, Model, not_yet
 from clinker_spark.config.values import Bool, Count, FlagText, Natural, Text, Words, problem, read_text
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import MAX_SCALE, Kind, Type, array_of
 from clinker_spark.cxl.dates.formats import check_format
 
@@ -157,6 +158,8 @@ def column_list(value: Any) -> Any:
     """A mapping of names to types as a list of columns."""
     if not isinstance(value, dict):
         return value
+    if value.keys() == {"fields"} and isinstance(value["fields"], list):  # as other versions write it
+        return [_with_type_word(item) for item in value["fields"]]
     if value.keys() & {"discriminator", "records", "structure"}:
         raise problem(
             "E009", "schemas with several kinds of records are not supported yet", "declare one list of columns"
@@ -165,6 +168,127 @@ def column_list(value: Any) -> Any:
         {"name": name, **body} if isinstance(body, dict) and "name" not in body else {"name": name, "type": body}
         for name, body in value.items()
     ]
+
+
+def _with_type_word(field: Any) -> Any:
+    """A field with the name that its type has in schemas."""
+    words = {"integer": "int", "boolean": "bool", "number": "float", "datetime": "date_time"}
+    if not isinstance(field, dict) or field.get("type") not in words:
+        return field
+    return {**field, "type": words[field["type"]]}
+
+
+class FieldPlace(Model):
+    """The bytes of a field of a fixed-width line."""
+
+    name: Words
+    """The column of the schema."""
+    type: Text | None = None
+    """What it is in the file. The type of the column is that of the schema."""
+    start: Natural | None = None
+    """The first byte, counted from 0."""
+    width: Count | None = None
+    """The number of bytes."""
+    end: Count | None = None
+    """The byte after the last one."""
+    justify: Literal["left", "right"] | None = None
+    """The side of the field on which the text stands."""
+    pad: FlagText | None = None
+    """The character that fills the field."""
+    trim: Bool | None = None
+    """Remove the padding on reading."""
+
+    def place(self) -> dict[str, Any]:
+        """The keys that are given, but for the type."""
+        found = {"start": self.start, "width": self.width, "end": self.end}
+        found |= {"justify": self.justify, "pad": self.pad, "trim": self.trim}  # type: ignore[dict-item]
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class FieldPlaces(Model):
+    """The places of the columns of a fixed-width file, apart from their types."""
+
+    fields: tuple[FieldPlace, ...]
+    """Each with its name and place."""
+
+
+class ColumnPatch(Model):
+    """What is different about a column of a schema, or one more column."""
+
+    name: Words
+    """The column of the schema; a new one needs a type."""
+    drop: Bool = False
+    """Leave the column out."""
+    type: TypeText | None = None
+    """Another type."""
+    source_name: Words | None = None
+    """Another name in the file."""
+    nullable: Bool | None = None
+    """May the value be empty?"""
+    format: Words | None = None
+    """The format of a date or date_time."""
+    precision: Annotated[Count, Field(le=MAX_PRECISION)] | None = None
+    """The most digits a decimal may have."""
+    scale: Annotated[Natural, Field(le=MAX_SCALE)] | None = None
+    """The digits of a decimal after the point."""
+    start: Natural | None = None
+    """The first byte, counted from 0."""
+    width: Count | None = None
+    """The number of bytes."""
+    end: Count | None = None
+    """The byte after the last one."""
+    justify: Literal["left", "right"] | None = None
+    """The side of the field on which the text stands."""
+    pad: FlagText | None = None
+    """The character that fills the field."""
+    trim: Bool | None = None
+    """Remove the padding on reading."""
+
+    def changes(self) -> dict[str, Any]:
+        """The keys that are given."""
+        found = {
+            "type": self.type,
+            "source_name": self.source_name,
+            "nullable": self.nullable,
+            "format": self.format,
+            "precision": self.precision,
+            "scale": self.scale,
+            "start": self.start,
+            "width": self.width,
+            "end": self.end,
+            "justify": self.justify,
+            "pad": self.pad,
+            "trim": self.trim,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def patched(columns: Columns, patches: Sequence[ColumnPatch], places: FieldPlaces | None = None) -> Columns:
+    """A schema with the places that stand beside it, and with what is different about some columns."""
+    if not patches and places is None:
+        return columns
+    found = {column.name: column for column in columns}
+    for place in places.fields if places is not None else ():
+        if place.name in found:
+            found[place.name] = found[place.name].model_copy(update=place.place())
+    for patch in patches:
+        if patch.drop:
+            found.pop(patch.name, None)
+        elif patch.name in found:
+            found[patch.name] = found[patch.name].model_copy(update=patch.changes())
+        elif patch.type is not None:
+            found[patch.name] = Column(name=patch.name, **patch.changes())
+    return tuple(found.values())
+
+
+def check_patches(columns: Columns, patches: Sequence[ColumnPatch]) -> Iterator[Finding]:
+    """Patches of columns that are not there."""
+    known = {column.name for column in columns}
+    for i, patch in enumerate(patches):
+        if patch.name not in known and (patch.drop or patch.type is None):
+            message = f"the schema has no column '{patch.name}'"
+            help_text = did_you_mean(patch.name, known) or "a column that is added needs a type"
+            yield Finding("E226", message, ("schema_overrides", i, "name"), help_text)
 
 
 def check_columns(columns: Sequence[Column], *, fixed_width: bool = False) -> Iterator[Finding]:

@@ -12,7 +12,16 @@ from clinker_spark.config.model.connectors.kafka import TopicRead
 from clinker_spark.config.model.envelope import Envelope, check_envelope
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.order import SortOrder
-from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
+from clinker_spark.config.model.schema import (
+    LAYOUT_KEYS,
+    Column,
+    ColumnPatch,
+    FieldPlaces,
+    SchemaSpec,
+    check_columns,
+    check_patches,
+    patched,
+)
 from clinker_spark.config.model.source_formats import (
     CsvRead,
     FixedWidthRead,
@@ -22,70 +31,20 @@ from clinker_spark.config.model.source_formats import (
     check_json_path,
     check_xml_path,
 )
+from clinker_spark.config.model.source_keys import MODES, Files, OnUnmapped, Watermark, read_mode
 from clinker_spark.config.model.split_values import NO_SPLITS, SplitList, check_splits
 from clinker_spark.config.paths.patterns import glob_problem, regex_problem
-from clinker_spark.config.values import Bool, Count, Duration, FlagText, Moment, Size, Words
+from clinker_spark.config.values import Bool, FlagText, Moment, Size, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind, Type
 
 MATCHERS = ("path", "glob", "regex", "paths")
 _SEARCH_KEYS = ("exclude", "modified_after", "modified_before", "min_size", "max_size")
-_OF_NAMED_FILES = ("on_bad_file",)
+_OF_NAMED_FILES = ("on_bad_file", "only_new")
 _TEXT_KEYS = ("trim", "null_values")
 _OF_FILES = (*MATCHERS, *_SEARCH_KEYS, "transport", "files", "compression", "sort_order", "on_unsorted")
 _REST = {"rest": "sources that read from a web service are", "{}": "sources that read from a web service are"}
 _DOCUMENTS = {"document": "holding back a whole file for one bad record is"}
-
-
-class Files(Model):
-    """Which of the files that were found are read, and in what order."""
-
-    sort_by: Literal["name", "created", "modified"] = "name"
-    """The order of the files."""
-    sort_order: Literal["asc", "desc"] = "asc"
-    """Upward or downward."""
-    take_first: Count | None = None
-    """Read only the first so many files."""
-    take_last: Count | None = None
-    """Read only the last so many files."""
-    recursive: Bool | None = None
-    """Look into folders inside folders; by default where the pattern asks for it."""
-    on_no_match: Literal["error", "warn", "skip"] = "error"
-    """What happens when there is no file."""
-    on_bad_file: Literal["stop", "skip"] = "stop"
-    """What happens when a file cannot be read: stop the run, or read the others and make it one dead letter."""
-
-    def check(self) -> Iterator[Finding]:
-        if self.take_first is not None and self.take_last is not None:
-            see = (("take_first",), "and here the first")
-            message = "'take_first' and 'take_last' cannot both be given"
-            yield Finding("E218", message, ("take_last",), "keep one of them", on_key=True, see=see)
-
-
-class OnUnmapped(Model):
-    """What happens to columns of the file that the schema does not name."""
-
-    mode: Literal["auto_widen", "drop", "reject"] = "auto_widen"
-    """Carry them along to the output, leave them out, or fail."""
-
-
-def _read_mode(value: Any) -> Any:
-    """`on_unmapped: drop` as `on_unmapped: { mode: drop }`."""
-    return {"mode": value} if isinstance(value, str) else value
-
-
-_MODES = {"type": "string", "enum": ["auto_widen", "drop", "reject"]}
-
-
-class Watermark(Model):
-    """The time of an event, for windows over time."""
-
-    column: Words
-    """The column with the time: a date or a date_time."""
-    delay: Duration | None = None
-    """How late a record may come."""
-    idle_timeout: Duration | None = None
-    """After this time without records, the source no longer holds up the others. A run of files waits for all."""
 
 
 class SourceConfig(Model):
@@ -122,7 +81,9 @@ class SourceConfig(Model):
     """Texts that stand for no value: ["", NA, "-"]."""
     schema_: SchemaSpec = Field(alias="schema")
     """The columns: a list of { name, type }, or the path of a *.schema.yaml file."""
-    on_unmapped: Annotated[OnUnmapped, Also(_read_mode, _MODES)] = Field(default_factory=OnUnmapped)
+    schema_overrides: tuple[ColumnPatch, ...] = ()
+    """What is different about columns of the schema: - { name: id, type: string }, or - { name: old, drop: true }."""
+    on_unmapped: Annotated[OnUnmapped, Also(read_mode, MODES)] = Field(default_factory=OnUnmapped)
     """What happens to columns of the file that the schema does not name; { mode: drop }, or drop alone."""
     correlation_key: Annotated[tuple[Words, ...], Field(min_length=1), ONE_OR_MORE] | None = None
     """The column or columns whose values make records belong together: if one fails, all are withheld."""
@@ -146,7 +107,6 @@ class SourceConfig(Model):
         "array_paths": Gone(
             "'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"
         ),
-        "format_schema": Gone("'format_schema' was replaced", "give the columns their start and width in 'schema'"),
     }
     later: ClassVar[dict[str, str]] = {
         "split_to_rows": "splitting a column into rows",
@@ -169,8 +129,13 @@ class SourceConfig(Model):
         if not isinstance(self.schema_, str):
             yield from self.check_schema(self.schema_)
             yield from self._check_places(self.schema_)
+            yield from check_patches(self.schema_, self.schema_overrides)
         if not self.sort_order:
             yield from without_effect(self, ("on_unsorted",), "there is no 'sort_order'")
+
+    def adjusted(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """The columns with what `schema_overrides` and `format_schema` say about them."""
+        return patched(columns, self.schema_overrides, getattr(self, "format_schema", None))
 
     def _check_places(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
         """Keys of columns that are about other formats. A schema file may well be shared with one of these."""
@@ -182,6 +147,7 @@ class SourceConfig(Model):
 
     def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
         """What is wrong with the columns, and with what refers to them. Also for columns that came from a file."""
+        columns = self.adjusted(columns)
         for finding in check_columns(columns, fixed_width=getattr(self, "type", None) == "fixed_width"):
             yield finding.under("schema")
         yield from check_splits(str(getattr(self, "type", "")), columns, self.split_values)
@@ -291,6 +257,8 @@ class FixedWidthSource(SourceConfig):
     type: Literal["fixed_width"]
     """The file format."""
     options: FixedWidthRead = Field(default_factory=FixedWidthRead)
+    format_schema: FieldPlaces | None = None
+    """The places of the columns, if they do not stand in the schema itself."""
 
 
 class ParquetSource(SourceConfig):
@@ -336,6 +304,9 @@ class DatasetSource(SourceConfig):
     def check(self) -> Iterator[Finding]:
         yield from super().check()
         yield from without_effect(self, ("compression", *_TEXT_KEYS), "the values of a dataset have types of their own")
+        if self.files.only_new:
+            message = "'only_new' is not supported yet for datasets, which are one whole"
+            yield Finding("E009", message, ("files", "only_new"), "remove the key", on_key=True)
         for key in ("glob", "regex", "paths"):
             if getattr(self, key) is not None:
                 message = f"a dataset is one folder, and has no '{key}'"

@@ -14,6 +14,9 @@ and must be NULL where the interpreter gives None or fails. `None` (or a functio
 means that Catalyst has no expression for this call: it then runs in Python over Arrow batches, and
 `python_reason` must say why.
 
+**Vector side.** `vector` names a Polars form: a function over whole columns that gives the values and the errors of the
+other two engines, or nothing. It is named by text, so that only workers load Polars.
+
 **Physical types**: Bool BOOLEAN, Int BIGINT, Float DOUBLE, Decimal DECIMAL(29, scale) when the scale is
 known at compile time and otherwise STRING holding its digits, String STRING, Date DATE, DateTime
 TIMESTAMP_NTZ, Array ARRAY<element>, Map MAP<STRING, element>, Any and every dynamic type VARIANT.
@@ -98,6 +101,9 @@ class Overload:
     python_reason: str = ""
     safe: Callable[[Sequence[Any]], bool] | None = None
     """Given the constants among the arguments (NOT_LITERAL for the others): is failure out of the question?"""
+    vector: str | Callable[[SqlCall], str | None] | None = None
+    """The name of its Polars form below `cxl.vector.forms` (`module.function`), perhaps by the constants and types of
+    the arguments; None: it has none, and ends a fragment."""
 
     def result_type(self, args: Sequence[Type]) -> Type:
         return self.result(args) if callable(self.result) else self.result

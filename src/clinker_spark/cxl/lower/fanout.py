@@ -14,12 +14,11 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.check.infer.overloads import shown_as
+from clinker_spark.cxl.check.infer.overloads import shown_as, traced
 from clinker_spark.cxl.errors import NOT_AN_ARRAY, ErrorKind, expansion_message
 from clinker_spark.cxl.hidden import LEAF_EMPTY_FIELD, LEAF_ERROR_FIELD, variable_column
 from clinker_spark.cxl.ir import expressions_of
 from clinker_spark.cxl.lower.errors import NO_ERROR, Named, failing, first_error, passed_on_whole
-from clinker_spark.cxl.lower.expressions.operators import traced
 from clinker_spark.cxl.lower.expressions.python_calls import python_reason
 from clinker_spark.cxl.lower.lowering import Lowering
 from clinker_spark.cxl.lower.plan import Failing, Sql, combine, quote, variables_in

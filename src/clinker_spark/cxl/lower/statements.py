@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.check.infer.overloads import shown_as
+from clinker_spark.cxl.check.infer.overloads import shown_as, traced
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, GROUP_KEY_PREFIX, LEAF_PREFIX, RANK_COLUMN, variable_column
 from clinker_spark.cxl.limits import MAX_CONSTRUCTED_BYTES
 from clinker_spark.cxl.lower.errors import Named, first_error
-from clinker_spark.cxl.lower.expressions.operators import traced
 from clinker_spark.cxl.lower.expressions.rules import rule_of
 from clinker_spark.cxl.lower.fanout import BlockLowering, leaf_columns
 from clinker_spark.cxl.lower.keys import lower_key, partition_sql

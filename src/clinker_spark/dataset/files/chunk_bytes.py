@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from clinker_spark.dataset.arrays import has_value, numbers_in, of_numbers
 from clinker_spark.dataset.errors import DatasetDamaged
 from clinker_spark.dataset.files.manifest import Chunk, Component, checksum
 
@@ -49,7 +49,7 @@ class Rows:
         return None if _in_order(self.ids, times) else np.lexsort((self.ids, times))
 
     def take(self, order: np.ndarray) -> Rows:
-        picked = pa.array(order)
+        picked = of_numbers(order)
         return Rows(
             self.entity,
             id_array(self.ids)[order],
@@ -96,7 +96,7 @@ def encode(rows: Rows, pack: str, offset: int, sorted_by: str | None) -> tuple[b
             continue
         ranges = {}
         for index, numbers in rows.indexes.items():
-            logged = numbers if found == count else numbers[pc.is_valid(values).to_numpy(zero_copy_only=False)]
+            logged = numbers if found == count else numbers[has_value(values)]
             ranges[index] = (int(logged.min()), int(logged.max()))
         components[name] = Component(found, values.nbytes, ranges)
         columns[_COMPONENT + name] = values
@@ -150,9 +150,9 @@ def decode(
     ids: Ids | None = None
     for name in batch.schema.names:
         if name == _ROW:
-            ids = batch.column(name).to_numpy()
+            ids = numbers_in(batch.column(name))
         elif name.startswith(_INDEX):
-            numbers[name[len(_INDEX) :]] = batch.column(name).to_numpy()
+            numbers[name[len(_INDEX) :]] = numbers_in(batch.column(name))
         else:
             values[name[len(_COMPONENT) :]] = batch.column(name)
     if ids is None:

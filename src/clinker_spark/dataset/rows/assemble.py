@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.dataset import indexes
+from clinker_spark.dataset.arrays import of_numbers, repeated
 from clinker_spark.dataset.constants import ASSEMBLE_ROWS, FLUSH_BATCH_BYTES
 from clinker_spark.dataset.files.chunk_bytes import id_array
 from clinker_spark.dataset.indexes import NOTHING
@@ -105,7 +106,7 @@ class Window:
         layout, rows = self.layout, stop - start
         cells: dict[str, pa.Array] = {}
         if layout.segment_shown:
-            cells[SEGMENT] = pa.repeat(pa.scalar(self.segment), rows)
+            cells[SEGMENT] = repeated(self.segment, rows)
         others = {name: np.full(rows, NOTHING, dtype=np.int64) for name in layout.others}
         known: dict[int, Spread] = {}
         for column, filled in zip(layout.columns, self.columns, strict=True):
@@ -132,7 +133,7 @@ class Window:
             values, ids = pa.nulls(rows, layout.listed(column.type)), pa.nulls(rows, layout.listed(pa.int64()))
         else:
             values = spread.cells(piece.values)
-            ids = spread.cells(pa.array(id_array(piece.moments.ids))) if layout.row_ids else None
+            ids = spread.cells(of_numbers(id_array(piece.moments.ids))) if layout.row_ids else None
             if layout.all_values:
                 values, ids = _lists(values)
         cells[column.name] = values

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from clinker_spark.dataset.arrays import has_value, of_numbers
 from clinker_spark.dataset.either import cast
 from clinker_spark.dataset.files.chunk_bytes import Ids, Rows, decode, id_array
 from clinker_spark.dataset.indexes import NOTHING
@@ -108,8 +108,7 @@ def load(content: bytes | memoryview, need: ChunkNeed, layout: Layout) -> Loaded
         if values is not None:
             size += values.nbytes
             if values.null_count:
-                logged = pc.is_valid(values).to_numpy(zero_copy_only=False)
-                moments = whole.take(np.flatnonzero(logged))
+                moments = whole.take(np.flatnonzero(has_value(values)))
                 values = values.drop_null()
             values = cast(values, column.type) if column.shown else None
         pieces[layout.by_name[chunk.entity, name]] = Piece(moments, values)
@@ -129,7 +128,7 @@ def _static(rows: Rows, need: ChunkNeed, layout: Layout) -> Loaded:
     pieces, size = {}, ids.nbytes
     for name, values in rows.components.items():
         column = layout.by_name[rows.entity, name]
-        logged = np.flatnonzero(pc.is_valid(values).to_numpy(zero_copy_only=False))
+        logged = np.flatnonzero(has_value(values))
         values = cast(values.drop_null(), layout.columns[column].type)
         none = np.full(len(logged), NOTHING, dtype=np.int64)
         pieces[column] = Piece(Moments(none, ids[logged], {}), values)
@@ -153,7 +152,7 @@ class Joins:
         arrays = [piece.values for piece in pieces if piece.values is not None]
         values = None if not arrays else arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
         if values is not None and places is not None:
-            values = values.take(pa.array(places))
+            values = values.take(of_numbers(places))
         found = Piece(moments, values)
         return _grouped(found) if self.all_values else found
 

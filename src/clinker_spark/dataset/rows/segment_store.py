@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from clinker_spark.core.diagnostics import Diagnostic, Severity
+from clinker_spark.dataset.arrays import of_numbers
 from clinker_spark.dataset.errors import DatasetDamaged
 from clinker_spark.dataset.flow.budget import PipelineBudget
 from clinker_spark.dataset.indexes import FIRST
@@ -205,5 +206,5 @@ class _Kept:
         whole = piece.moments
         if id(whole) not in self._moments:
             self._moments[id(whole)] = whole, whole.last()
-        values = None if piece.values is None else piece.values.take(pa.array([len(piece) - 1]))
+        values = None if piece.values is None else piece.values.take(of_numbers(np.array([len(piece) - 1])))
         return Piece(self._moments[id(whole)][1], values)

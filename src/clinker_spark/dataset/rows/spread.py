@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from clinker_spark.dataset.arrays import of_numbers
+
 
 @dataclass(frozen=True)
 class Starts:
@@ -116,7 +118,7 @@ class Spread:
             return values.slice(self._picked.start, self.rows)
         numbers = fixed_width(values)
         if numbers is None:
-            return values.take(pa.array(self.over(np.arange(len(values))), mask=self.missing))
+            return values.take(of_numbers(self.over(np.arange(len(values))), self.missing))
         found = pa.py_buffer(self.over(numbers))
         if self.missing is None:
             return pa.Array.from_buffers(values.type, self.rows, [None, found], 0)

@@ -9,10 +9,14 @@ from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.load import CompositionFile, LoadedFile, load_composition
 from clinker_spark.config.model.composition import CompositionNode
 from clinker_spark.config.model.documents.variable import read_value
+from clinker_spark.config.model.source import JsonSource
+from clinker_spark.config.schemas import DeclaredSchema
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Type, parse_type, unify
 from clinker_spark.plan.bind.node import Binding, Bound, Declared, NodeBinder, Streams
+from clinker_spark.plan.nodes.base import StreamRef
+from clinker_spark.plan.nodes.source import SourcePlan
 
 MAX_DEPTH = 16
 """How deep compositions may use each other."""
@@ -41,7 +45,7 @@ def bind_composition(around: NodeBinder, node: CompositionNode) -> Streams | Non
         else:
             binder.found += error.diagnostics
         return None
-    ports = _ports(binder, file, node, body, around.inputs)
+    ports = _ports(around, node, body, around.inputs)
     config = _parameters(binder, file, node, body)
     asked = _scoped_variables(binder, file, node, body, declared)
     if ports is None or config is None or asked is None:
@@ -67,8 +71,9 @@ def bind_composition(around: NodeBinder, node: CompositionNode) -> Streams | Non
 
 
 def _ports(
-    binder: Binding, file: LoadedFile, node: CompositionNode, body: CompositionFile, inputs: Sequence[Bound]
+    around: NodeBinder, node: CompositionNode, body: CompositionFile, inputs: Sequence[Bound]
 ) -> dict[str, Bound] | None:
+    binder, file = around.binder, around.file
     declared = body.interface.inputs
     given = node.inputs or {}
     names = list(given) if given else list(declared)[:1]
@@ -80,15 +85,20 @@ def _ports(
             found.append(
                 file.diagnostic("E103", f"the composition has no input port '{name}'", at, help_text, key=True)
             )
-    missing = [name for name in declared if name not in names]
-    if missing or (not given and len(declared) != len(inputs)):
+    unfed = [name for name in declared if name not in names]
+    missing = [name for name in unfed if declared[name].required]
+    for name in (name for name in unfed if name not in missing and _port_schema(body, name) is None):
+        message = f"nothing feeds the input port '{name}', and nobody knows its columns"
+        at = file.path_of(node.name, "use")
+        found.append(file.diagnostic("E104", message, at, f"feed it, or give the port a schema in '{node.use}'"))
+    if missing or (not given and len(declared) - len(unfed) != len(inputs)):
         lacking = missing or list(declared)
         at = file.path_of(node.name, "inputs" if given else "use")
         help_text = "write inputs: { " + ", ".join(f"{name}: node" for name in declared) + " }"
         found.append(file.diagnostic("E104", f"nothing feeds the input port '{lacking[0]}'", at, help_text))
     bound = dict(zip(names, inputs, strict=False))
     for name, stream in bound.items():
-        schema = body.schemas.get(("_compose", "inputs", name, "schema"))
+        schema = _port_schema(body, name)
         for column in schema.columns if schema else ():
             have = stream.schema.get(column.name)
             if have is None or unify(column.data_type, have) is None:
@@ -98,7 +108,36 @@ def _ports(
                 help_text = did_you_mean(column.name, stream.schema) or f"it has {', '.join(stream.schema)}"
                 found.append(file.diagnostic("E104", message, at, help_text))
     binder.found += found
-    return None if found else bound
+    return None if found else bound | {name: _empty(around, body, name) for name in unfed}
+
+
+def _port_schema(body: CompositionFile, port: str) -> DeclaredSchema | None:
+    return body.schemas.get(("_compose", "inputs", port, "schema"))
+
+
+def _empty(around: NodeBinder, body: CompositionFile, port: str) -> Bound:
+    """The stream of a port that nothing feeds: a source whose pattern no file matches."""
+    declared = _port_schema(body, port)
+    assert declared is not None
+    nothing = {"type": "json", "glob": ".clinker-nothing", "files": {"on_no_match": "skip"}, "schema": declared.columns}
+    schema = declared.types()
+    empty = SourcePlan(
+        name=f"{around.name}/{port}",
+        inputs=(),
+        schema=schema,
+        emitted=tuple(schema),
+        file=around.file,
+        path=around.path,
+        config=JsonSource.model_validate(nothing),
+        columns=declared.columns,
+        source_name=port,
+        index=len(around.binder.sources),
+        unfed=True,
+    )
+    around.binder.sources[empty.name] = empty
+    around.binder.sizes[empty.name] = None
+    around.binder.add(empty)
+    return Bound(StreamRef(empty.name), schema, empty.emitted, documents=False)
 
 
 def _scoped_variables(

@@ -45,6 +45,8 @@ def _agree(binder: NodeBinder, node: MergeNode) -> bool:
     first: SourcePlan | None = None
     for i, bound in enumerate(binder.inputs):
         for source in _whole_records(binder.binder, bound.ref.node):
+            if source.unfed:  # a port without records has nothing to disagree about
+                continue
             first = first or source
             key = "on_unmapped" if source.config.on_unmapped.mode != first.config.on_unmapped.mode else None
             if set(source.config.correlation_key or ()) != set(first.config.correlation_key or ()):

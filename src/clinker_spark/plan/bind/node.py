@@ -138,7 +138,7 @@ class NodeBinder:
         several = node.several_documents([bound.documents for bound in self.inputs])
         return {port: Bound(StreamRef(node.name, port), node.schema, node.emitted, several) for port in node.streams}
 
-    def known(self, schema: Schema, names: Any, *inside: str | int) -> bool:
+    def known(self, schema: Mapping[str, object], names: Any, *inside: str | int) -> bool:
         """Are all of these columns there? Notes it if not."""
         fine = True
         for i, name in enumerate(names):

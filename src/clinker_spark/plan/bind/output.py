@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from clinker_spark.config.model.output import OutputNode
+from clinker_spark.core.types import Kind
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.output_columns import written_columns
+
+_FOLDER_KINDS = (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DATE)
 
 
 def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
@@ -13,10 +16,12 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     stream = binder.inputs[0]
     declared = binder.file.schema_of(node.name)
     schema, emitted = stream.schema, stream.emitted
-    if node.config.include_correlation_keys:
-        keys = binder.binder.keys[stream.ref.node]
-        schema = {name: {**schema, **keys.columns}[name] for name in keys.order}
-        emitted = (*emitted, *keys.columns)
+    keys = binder.binder.keys[stream.ref.node]
+    named = {item.source for item in node.config.mapping or ()}
+    shown = {n: t for n, t in keys.columns.items() if node.config.include_correlation_keys or n in named}
+    if shown:
+        schema = {name: {**schema, **shown}[name] for name in keys.order if name in schema or name in shown}
+        emitted = (*emitted, *shown)
     columns, problems = written_columns(node.config, schema, emitted)
     if any(n.config.on_unmapped.mode == "auto_widen" for n in binder.binder.sources.values()):
         problems = [p for p in problems if p[0] != "W366"]  # it may be a column that no schema names
@@ -27,6 +32,7 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     split = node.config.split
     if split is not None and split.group_key is not None:
         known &= binder.known(stream.schema, [split.group_key], "config", "split", "group_key")
+    known &= _folders_fit(binder, node, dict(columns))
     for found in node.config.check_columns({name: schema[source] for name, source in columns if source in schema}):
         problems.append((found.code, found.message, found.at, found.help))
         binder.problem(found.code, found.message, "config", *found.at, help=found.help)
@@ -41,3 +47,22 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
             output_name=node.output_name,
         )
     )
+
+
+def _folders_fit(binder: NodeBinder, node: OutputNode, columns: dict[str, str]) -> bool:
+    """Can the values of the columns of `partition_by` be folders?"""
+    names = getattr(node.config, "partition_by", ())
+    schema = binder.inputs[0].schema
+    fine = binder.known(columns, names, "config", "partition_by")
+    for i, name in enumerate(names):
+        kind = schema.get(columns.get(name, ""))
+        if kind is not None and (kind.is_dynamic or kind.kind not in _FOLDER_KINDS):
+            message = f"values of type {kind} cannot be folders"
+            help_text = "partition by texts, integers, dates and booleans; a program can make them"
+            binder.problem("E443", message, "config", "partition_by", i, help=help_text)
+            fine = False
+    if names and set(names) >= set(columns):
+        message = "every column is in 'partition_by': no column is left for the files"
+        binder.problem("E443", message, "config", "partition_by", help="leave one out")
+        fine = False
+    return fine

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from clinker_spark.config.load import LoadedFile, PipelineFile
 from clinker_spark.config.node_types import node_type, resolve
 from clinker_spark.core.diagnostics import Severity
+from clinker_spark.plan.bind.increments import check_increments, warn_of_increments
 from clinker_spark.plan.bind.node import Binding, Bound, Declared, NodeBinder, Scope, Streams
 from clinker_spark.plan.bind.output_paths import check_paths
 from clinker_spark.plan.bind.source_policies import check_policies
@@ -43,9 +45,10 @@ def bind(
         rules=modules,
         memory_limit=memory_limit,
     )
-    if found := [*check_scopes(plan), *check_events(plan.nodes), *check_paths(plan), *check_policies(plan)]:
+    checks = (check_scopes(plan), check_events(plan.nodes), check_paths(plan), check_policies(plan))
+    if found := [finding for check in (*checks, check_increments(plan)) for finding in check]:
         raise PlanError(found)
-    return plan
+    return replace(plan, warnings=(*warnings, *warn_of_increments(plan)))
 
 
 def bind_body(

@@ -55,6 +55,7 @@ OF_PROGRAMS = (
         (
             *_READERS,
             "spark.scan.csv.source",
+            "cxl.vector.program",
             "spark.columns.programs",
             "spark.joins.sides",
             "spark.operators.combine",
@@ -70,6 +71,7 @@ OF_PROGRAMS = (
             "spark.columns.programs",
             "spark.joins.sides",
             "spark.build.builder",
+            "spark.fragments.runner",
             "spark.operators.combine",
             "spark.operators.output",
             "spark.operators.query",
@@ -156,7 +158,13 @@ OF_PROGRAMS = (
             "spark.operators.window_lookup",
         ),
     ),
-    within(BOUND_PREFIX, "a value that a program needs more than once", "that of the value", "cxl.lower.plan"),
+    within(
+        BOUND_PREFIX,
+        "a value that a program needs more than once",
+        "that of the value",
+        "cxl.lower.plan",
+        "cxl.vector.program",
+    ),
     within(
         PYTHON_PREFIX,
         "what Python computes for a program",
@@ -228,14 +236,21 @@ BETWEEN_NODES = (
         "the cells that no declared column reads, when the source carries them along",
         "MAP<STRING, STRING>, or a map that keeps the types of the values",
         (*_READERS, "spark.operators.merge", "spark.operators.reshape"),
-        ("spark.columns.undeclared", "spark.operators.combine", "spark.operators.merge", "spark.operators.output"),
+        (
+            "spark.columns.undeclared",
+            "spark.fragments.runner",
+            "spark.fragments.steps",
+            "spark.operators.combine",
+            "spark.operators.merge",
+            "spark.operators.output",
+        ),
     ),
     HiddenColumn(
         CELLS_PREFIX,
         "neighbouring cells of a CSV output, finished by the reader",
         "STRING",
         ("spark.scan.csv.records",),
-        ("spark.operators.output",),
+        ("spark.fragments.steps", "spark.operators.output"),
     ),
     HiddenColumn(
         ORIGIN_COLUMN,
@@ -281,6 +296,7 @@ BETWEEN_NODES = (
         (
             "plan.nodes.aggregate",
             "plan.nodes.combine",
+            "plan.nodes.output",
             "plan.passes.correlation",
             "report.explain_correlation",
             "runtime.rollback.evidence",
@@ -380,7 +396,7 @@ OF_READERS = (
         "true for a record that failed, where nobody asks why",
         "BOOLEAN",
         ("spark.operators.output", "spark.scan.csv.records"),
-        ("spark.operators.output", "spark.scan.csv.source", "spark.streaming.files"),
+        ("spark.fragments.runner", "spark.operators.output", "spark.scan.csv.source", "spark.streaming.files"),
     ),
     HiddenColumn(
         RECORD_COLUMN,

@@ -66,7 +66,7 @@ INSIDE_NODES = (
         "whether a record meets the condition of a validation",
         "BOOLEAN",
         ("plan.bind.transforms.validations", "spark.operators.stream_join"),
-        ("spark.operators.transform", "spark.operators.stream_join"),
+        ("spark.fragments.runner", "spark.operators.transform", "spark.operators.stream_join"),
     ),
     within(
         BEFORE_COLUMN, "`$error`, while a condition that may fail is asked", ERROR_TYPE, "spark.operators.transform"
@@ -104,14 +104,14 @@ INSIDE_NODES = (
         "the position of the one branch that a record takes",
         "BIGINT",
         ("plan.bind.route",),
-        ("spark.operators.route",),
+        ("spark.fragments.runner", "spark.operators.route"),
     ),
     HiddenColumn(
         PORT_PREFIX,
         "whether a record takes a branch, where it can take several",
         "BOOLEAN",
         ("plan.bind.route",),
-        ("spark.operators.route",),
+        ("spark.fragments.runner", "spark.operators.route"),
     ),
     HiddenColumn(
         RULE_COLUMN,

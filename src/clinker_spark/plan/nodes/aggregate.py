@@ -91,6 +91,10 @@ class AggregatePlan(PlanNode):
     def mixes_files(self) -> bool:
         return not self.per_document
 
+    @property
+    def adds_up(self) -> bool:
+        return self.per_document
+
     def sorting(self, before: Sequence[Sorting]) -> Sorting:
         """Groups come in the order of their first records: sorted, as far as the order is part of the group."""
         emitted = {s.name for s in self.program.typed.statements if isinstance(s, ir.TEmit)}

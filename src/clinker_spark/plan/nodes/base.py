@@ -25,19 +25,9 @@ from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import HASH_AGGREGATE, NOTHING, Holder
 from clinker_spark.plan.nodes.fields import program_fields
 from clinker_spark.plan.nodes.record_rules import Check, RecordLog
+from clinker_spark.plan.nodes.stream_ref import StreamRef as StreamRef
 
 Schema = Mapping[str, Type]
-
-
-@dataclass(frozen=True, slots=True)
-class StreamRef:
-    """A stream: the output of a node, or of one port of it."""
-
-    node: str
-    port: str | None = None
-
-    def __str__(self) -> str:
-        return self.node if self.port is None else f"{self.node}.{self.port}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -165,7 +155,6 @@ class PlanNode:
         return False
 
     # ------------------------------------------------------------ records
-
     @property
     def narrow(self) -> bool:
         """Does each record go through by itself and in its place, whatever the others do?"""
@@ -175,6 +164,11 @@ class PlanNode:
     def takes_each_alone(self) -> bool:
         """Is what it does with a record the same, whatever the other records are?"""
         return self.narrow
+
+    @property
+    def adds_up(self) -> bool:
+        """Is what it makes of a file the same, whatever other files the run reads?"""
+        return self.takes_each_alone
 
     @property
     def can_fail(self) -> bool:
@@ -208,6 +202,11 @@ class PlanNode:
         return tuple(dict.fromkeys(filter(None, found)))
 
     @property
+    def vector_reason(self) -> str | None:
+        """Why its records cannot stay in the worker that read them; None if they can."""
+        return f"nodes of type {self.kind} have no vector form"
+
+    @property
     def sql_origins(self) -> Mapping[str, Span] | None:
         """For nodes that a value can make fail as a whole: the places in their text that their SQL comes from."""
         return None
@@ -216,8 +215,6 @@ class PlanNode:
     def max_output_rows(self) -> int | None:
         """The most records that it may make."""
         return None
-
-    # ------------------------------------------------------------ memory
 
     @property
     def holder(self) -> Holder:
@@ -236,7 +233,7 @@ class PlanNode:
         """Does it sort what it takes, given whether that lies in its order?"""
         return False
 
-    # ------------------------------------------------------------ what passes ask in the order of the plan
+    # ------------------------------------------------------------ what passes ask
 
     def in_order(self, before: Sequence[bool]) -> bool:
         """Do its records lie in their order, if those of its inputs do?"""
@@ -296,8 +293,6 @@ class PlanNode:
     def widens(self) -> bool:
         """May it add columns that no schema declares?"""
         return False
-
-    # ------------------------------------------------------------ what passes ask against the order of the plan
 
     def required(self, i: int, need: Required, *, in_order: bool) -> Required:
         """What it requires of an input, given what is required of itself, and whether that input lies in its order."""

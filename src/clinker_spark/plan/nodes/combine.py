@@ -163,6 +163,10 @@ class CombinePlan(PlanNode):
         return False
 
     @property
+    def adds_up(self) -> bool:
+        return True  # as far as its build sides are whole
+
+    @property
     def can_fail(self) -> bool:
         return self.on_miss == "error" or any(e.fallible for e in self.conditions) or super().can_fail
 

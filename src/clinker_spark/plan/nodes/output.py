@@ -10,6 +10,9 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.config.paths.templates import PER_FILE, Token, parse_template
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
+from clinker_spark.core.types import Kind
+from clinker_spark.cxl.vector.reasons import is_vector_type
+from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.facts import Keys, Required
 from clinker_spark.plan.nodes.narrow import NarrowPlan
 
@@ -35,8 +38,8 @@ class OutputPlan(NarrowPlan):
 
     @property
     def can_fail(self) -> bool:
-        # A NaN has no JSON, a long text no room in a fixed-width field.
-        return str(self.config.type) != "parquet"
+        # A NaN has no JSON, a long text no room in a fixed-width field, an empty text is no name of a folder.
+        return str(self.config.type) != "parquet" or bool(self.partition_by)
 
     @property
     def conserves(self) -> bool:
@@ -52,6 +55,17 @@ class OutputPlan(NarrowPlan):
         return any(isinstance(part, Token) and part.name in PER_FILE for part in parse_template(self.config.path))
 
     @property
+    def shows_keys(self) -> bool:
+        """Does it write correlation columns: all of them, or those that `mapping` names?"""
+        named = any(source.startswith(CK_PREFIX) for _, source in self.columns)
+        return named or bool(self.config.include_correlation_keys)
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        """The columns of the file whose values are folders."""
+        return tuple(getattr(self.config, "partition_by", ()))
+
+    @property
     def job_kind(self) -> object | None:
         """What outputs have in common that one job can write; None for those that need a job of their own."""
         config = self.config
@@ -59,16 +73,47 @@ class OutputPlan(NarrowPlan):
             return None
         return config.type, config.options, config.split is None, self.per_file
 
+    @property
+    def text_kind(self) -> str:
+        """What stands between two records of a file that is written as text."""
+        return "," if self.config.type == "json" and self.config.options.format == "array" else ""
+
+    @property
+    def vector_reason(self) -> str | None:
+        config = self.config
+        if config.type not in ("csv", "json") or (config.type == "json" and config.options.pretty):
+            return "only CSV and JSON with one record per line have a vector form"
+        if config.split is not None or self.per_file:
+            return "it makes several files"
+        if config.sort_order:
+            return "'sort_order' brings records into another order"
+        if config.include_correlation_keys:
+            return "it writes correlation keys"
+        return next((why for name, source in self.columns if (why := self._unwritten(name, source))), None)
+
+    def _unwritten(self, name: str, source: str) -> str | None:
+        """Why a column has no text in a fragment."""
+        t = self.schema[source]
+        if self.config.type == "json" and ("." in name or not name.isprintable()):
+            return f"column '{name}' is an object of its own"
+        if t.kind is Kind.DECIMAL and not t.is_dynamic and t.scale is not None:
+            scales = [c.data_type.scale for c in self.declared or () if (c.source_name or c.name) == name]
+            rounded = any(scale is not None and scale < t.scale for scale in scales)
+            return f"column '{name}' is rounded" if rounded else None
+        return None if is_vector_type(t) else f"column '{name}' is of type {t}"
+
     def sorts(self, *, in_order: bool) -> bool:
         # The records of one input file must come together to be written to one file.
-        return bool(self.config.sort_order) or not (in_order or (self.config.order == "any" and not self.per_file))
+        as_it_comes = in_order or (self.config.order == "any" and not self.per_file)
+        return bool(self.config.sort_order or self.partition_by) or not as_it_comes
 
     def required(self, i: int, need: Required, *, in_order: bool) -> Required:
         config = self.config
         columns = {source for _, source in self.columns} | {item.field for item in config.sort_order}
         if config.split is not None and config.split.group_key is not None:
             columns.add(config.split.group_key)
-        arrival = bool(config.sort_order) or (config.order == "source" and not in_order)
+        moved = bool(self.partition_by) or not in_order
+        arrival = bool(config.sort_order) or (config.order == "source" and moved)
         return Required(frozenset(columns), arrival, self.per_file)
 
     def idle_keys(self, before: Sequence[Keys]) -> Iterator[Diagnostic]:

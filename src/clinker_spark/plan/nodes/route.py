@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clinker_spark.cxl.program import Program
+from clinker_spark.cxl.vector.reasons import program_reason
 from clinker_spark.plan.nodes.narrow import NarrowPlan
 
 
@@ -33,6 +34,10 @@ class RoutePlan(NarrowPlan):
     @property
     def programs(self) -> tuple[Program, ...]:
         return (self.program,)
+
+    @property
+    def vector_reason(self) -> str | None:
+        return program_reason(self.program.typed)
 
     @property
     def ports(self) -> tuple[str, ...]:

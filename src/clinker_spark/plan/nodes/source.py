@@ -39,6 +39,8 @@ class SourcePlan(PlanNode):
     source_name: str
     index: int
     """The position among the sources: dead letters come in this order."""
+    unfed: bool = False
+    """Is it an input port of a composition that nothing feeds: columns, and no record?"""
 
     @property
     def stage(self) -> str:
@@ -47,7 +49,12 @@ class SourcePlan(PlanNode):
     @property
     def several_files(self) -> bool:
         """May it read more than one file? Then every file is a document of its own."""
-        return self.config.path is None
+        return self.config.path is None and not self.unfed
+
+    @property
+    def only_new(self) -> bool:
+        """Does it read only the files that no earlier run read?"""
+        return bool(self.config.files.only_new)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
@@ -103,6 +110,11 @@ class SourcePlan(PlanNode):
         return bool(self.config.on_unmapped.mode == "auto_widen" and self.config.type != "fixed_width")
 
     @property
+    def cannot_widen(self) -> bool:
+        """Should it carry undeclared columns along, and has a format without any?"""
+        return bool(self.config.on_unmapped.mode == "auto_widen" and self.config.type == "fixed_width")
+
+    @property
     def python_reasons(self) -> tuple[str, ...]:
         kind = str(self.config.type)
         if kind == "dataset":
@@ -110,6 +122,15 @@ class SourcePlan(PlanNode):
         if self.config.stream_only:
             return (f"messages of {kind} are read and parsed by Python",)
         return () if kind == "parquet" else (f"{kind} files are parsed by Python",)
+
+    @property
+    def vector_reason(self) -> str | None:
+        kind = str(self.config.type)
+        return (
+            None
+            if kind in ("csv", "json", "xml", "fixed_width")
+            else f"a source of type {kind} gives no batches of text"
+        )
 
     def in_order(self, before: Sequence[bool]) -> bool:
         return True
@@ -141,6 +162,8 @@ class SourcePlan(PlanNode):
         return str(self.config.place)
 
     def property_lines(self, need: Required) -> Iterator[str]:
+        if self.only_new:
+            yield "  files: only those that no earlier run read"
         read = [name for name in self.schema if name in need.columns]
         yield f"  read: {', '.join(read) or '<none>'}{'' if len(read) < len(self.schema) else ' (all)'}"
 
@@ -148,7 +171,8 @@ class SourcePlan(PlanNode):
             yield f"  envelope: $doc.{name} at {'/'.join(section.extract.path)}: {', '.join(section.fields)}"
 
     def details(self) -> dict[str, Any]:
-        return {"format": self.config.type, "files": self.files_read}
+        new = {"only_new": True} if self.only_new else {}
+        return {"format": self.config.type, "files": self.files_read, **new}
 
 
 def always_there(config: Any, columns: Iterable[Column]) -> dict[str, Kind]:

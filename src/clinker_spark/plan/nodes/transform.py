@@ -12,6 +12,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.program import Program
+from clinker_spark.cxl.vector.reasons import program_reason
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import NOTHING, SORT, WINDOW, Holder
 from clinker_spark.plan.nodes.base import Schema
@@ -122,6 +123,14 @@ class TransformPlan(NarrowPlan):
             return True
         # A window over other records fails by a sum of floats that does not exist.
         return super().can_fail or (self.lookup is not None and self.lookup.values.fallible)
+
+    @property
+    def vector_reason(self) -> str | None:
+        if self.window is not None:
+            return "'analytic_window' looks at several records"
+        if self.declares:
+            return "it writes variables for other nodes"
+        return next((why for p in self.programs if (why := program_reason(p.typed)) is not None), None)
 
     def in_order(self, before: Sequence[bool]) -> bool:
         return all(before) and not self.exchanges

@@ -16,6 +16,7 @@ from clinker_spark.plan.passes.effects import find_idle_keys
 from clinker_spark.plan.passes.estimates import find_estimates
 from clinker_spark.plan.passes.exchanges import find_exchanges
 from clinker_spark.plan.passes.fallibility import find_fallible
+from clinker_spark.plan.passes.fragments import find_fragments
 from clinker_spark.plan.passes.judgement import find_judgement
 from clinker_spark.plan.passes.materialized import find_materialized
 from clinker_spark.plan.passes.order import find_order
@@ -52,6 +53,7 @@ PASSES: tuple[Pass, ...] = (
     find_launch_order,
     find_components,
     find_sides,
+    find_fragments,
     find_variables,
     find_idle_keys,
     find_stages,

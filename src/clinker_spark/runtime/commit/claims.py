@@ -38,6 +38,8 @@ class Claim:
     """Do the files of this run stand for those of earlier ones?"""
     fresh: bool = False
     """Must nothing be at its place, not even what another run wrote meanwhile?"""
+    appends: bool = False
+    """Does what this run makes come to what earlier ones wrote?"""
     shown: str = ""
     """The path as the user wrote it."""
 
@@ -104,7 +106,7 @@ def _check_place(
         raise Refusal(claim, "E401", f"'{claim.shown}' is a file", "remove the / to write one file")
     if info.kind == FOLDER and not claim.folder:
         raise Refusal(claim, "E401", f"'{claim.shown}' is a folder", "name a file in it")
-    if claim.folder:
+    if claim.folder and not claim.appends:
         _check_folder(files, claim, place, known, protected, force)
     elif claim.letters and not force and not may_be_letters(files, place, known):
         message = f"'{claim.shown}' is no dead-letter file: it would be replaced or removed"

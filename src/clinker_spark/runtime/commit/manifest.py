@@ -23,6 +23,7 @@ MOST_HASHED = 256 << 20
 """Larger files are known by size and time alone: a hash is no reason to wait."""
 _MOST_OUTPUTS = 1_000
 """Paths with {timestamp} are another output in every run."""
+_MOST_RUNS = 1_000
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,31 @@ class Round:
     ids: list[str]
 
 
+@dataclass(frozen=True)
+class Read:
+    """An input as it was when a run read it; `bad` is one that could not be read."""
+
+    size: int
+    mtime_ns: int
+    hash: str | None = None
+    run: str = ""
+    bad: bool = False
+
+
+@dataclass
+class Reading:
+    """What outputs are made of when each run reads only new files: all files of all runs, by source and name, and the
+    paths of these outputs as they are written in the pipeline."""
+
+    outputs: list[str] = field(default_factory=list)
+    files: dict[str, dict[str, Read]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, data: Any) -> Reading:
+        files = {str(s): {str(n): Read(**item) for n, item in found.items()} for s, found in data["files"].items()}
+        return cls([str(path) for path in data["outputs"]], files)
+
+
 @dataclass
 class Manifest:
     """`outputs`: for each output, by its path, the files that it had; all paths start from the manifest's folder."""
@@ -64,9 +90,13 @@ class Manifest:
     replayed: list[str] = field(default_factory=list)
     rounds: dict[str, Round] = field(default_factory=dict)
     """The replays since the last whole run, by the number in the names of their files."""
+    reading: Reading = field(default_factory=Reading)
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    """What each run that published did, in numbers, the newest last."""
 
     def encode(self) -> bytes:
         kept = dict(list(self.outputs.items())[-_MOST_OUTPUTS:])
+        self.runs = self.runs[-_MOST_RUNS:]
         data = {
             "version": 1,
             **asdict(self),
@@ -79,6 +109,9 @@ class Manifest:
         self.outputs.pop(output, None)
         if written:
             self.outputs[output] = dict(written)
+
+
+_NOTHING: Any = {"outputs": [], "files": {}}
 
 
 def manifest_path(folder: Path, pipeline: str) -> Path:
@@ -108,7 +141,8 @@ def read(files: Files, folder: Path, pipeline: str) -> Manifest:
         }
         rounds = {str(int(number)): Round(**item) for number, item in data.get("rounds", {}).items()}
         replayed = [str(i) for i in data["replayed"]]
-        return Manifest(pipeline, str(data["run"]), outputs, list(data["inputs"]), replayed, rounds)
+        reading, runs = Reading.of(data.get("reading", _NOTHING)), list(data.get("runs", []))
+        return Manifest(pipeline, str(data["run"]), outputs, list(data["inputs"]), replayed, rounds, reading, runs)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unreadable(path, error) from None
 
@@ -129,7 +163,7 @@ class Unreadable(Exception):
 
     def __init__(self, path: Path, error: Exception) -> None:
         self.path = path
-        super().__init__(f"'{path}' does not say which dead letters were replayed: {error}")
+        super().__init__(f"'{path}' does not say what earlier runs did: {error}")
 
 
 def replayed_ids(files: Files, folder: Path, pipeline: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.runtime.commit import manifest as manifests
 from clinker_spark.runtime.commit.claims import Claim, may_be_letters
 from clinker_spark.runtime.commit.journal import Mark, Step
-from clinker_spark.runtime.commit.manifest import Manifest, Round, Written, manifest_path
+from clinker_spark.runtime.commit.manifest import Manifest, Reading, Round, Written, manifest_path
 from clinker_spark.runtime.commit.seam import FOLDER, Files, Info, default_modes
 
 
@@ -47,6 +47,12 @@ class Provenance:
     run starts anew."""
     round: tuple[int, Round] | None = None
     """In a replay: the number of its files, and the dead letters that they are made of; none, if it has no files."""
+    reading: Reading = field(default_factory=Reading)
+    """Where only new files are read: all that the outputs are made of after this run."""
+    adds: bool = False
+    """Does this run add to outputs? Then what replays added to them is still in them."""
+    run: dict[str, Any] | None = None
+    """What the run did, in numbers."""
 
 
 class Run(Protocol):
@@ -112,10 +118,7 @@ class Staging:
         is_folder = info.kind == FOLDER
         if is_folder:
             self._adopt(item.made, old, self.modes[1])
-            for name in self.files.names(item.made):
-                before = None if old is None else self.files.stat(item.place / name)
-                self._finish(item.made / name, item.place / name, before, written)
-            self.files.sync(item.made)
+            self._finish_folder(item.made, item.place, old is not None, written)
         else:
             self._finish(item.made, item.place, old, written, item.source)
         new = self.files.stat(item.made)
@@ -123,6 +126,18 @@ class Staging:
         backup = "" if old is None else self._backup(item.place)
         mark = None if old is None else Mark.of(old)
         self.found.append(Step("put", str(item.place), str(item.made), backup, is_folder, old=mark, new=Mark.of(new)))
+
+    def _finish_folder(self, made: Path, place: Path, replaces: bool, written: dict[Path, Written]) -> None:
+        """All files of a folder, and of those inside of it."""
+        for name in self.files.names(made):
+            before = self.files.stat(place / name) if replaces else None
+            info = self.files.stat(made / name)
+            if info is not None and info.kind == FOLDER:
+                self._adopt(made / name, before, self.modes[1])
+                self._finish_folder(made / name, place / name, before is not None, written)
+            else:
+                self._finish(made / name, place / name, before, written)
+        self.files.sync(made)
 
     def _finish(
         self, made: Path, place: Path, old: Info | None, written: dict[Path, Written], source: str | None = None
@@ -174,7 +189,9 @@ class Staging:
         manifest = manifests.load(self.files, home, self.run.pipeline)
         manifest.run = self.run.execution_id
         if self.run.provenance.replayed is None:
-            manifest.inputs, manifest.replayed, manifest.rounds = self.run.provenance.inputs, [], {}
+            manifest.inputs, manifest.reading = self.run.provenance.inputs, self.run.provenance.reading
+            if not self.run.provenance.adds:
+                manifest.replayed, manifest.rounds = [], {}
         else:  # the inputs are still those of the run whose letters these were
             manifest.replayed = list(dict.fromkeys([*manifest.replayed, *self.run.provenance.replayed]))
         if self.run.provenance.round is not None:
@@ -183,10 +200,14 @@ class Staging:
             manifest.rounds.pop(str(number), None)
             if made_of.ids:
                 manifest.rounds[str(number)] = Round(letters, made_of.ids)
+        if self.run.provenance.run is not None:
+            manifest.runs.append(self.run.provenance.run)
         for item in claims:
             key = item.claim.key
             if key in self.written and item.home == home:
-                files = {os.path.relpath(place, home): was for place, was in self.written[key].items()}
+                before = {Path(name): was for name, was in item.known.items()} if item.claim.appends else {}
+                mine = {**before, **self.written[key]}
+                files = {os.path.relpath(place, home): was for place, was in mine.items()}
                 manifest.note(item.claim.key_in(home), files)
         return manifest
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import TYPED, SourcePlan
-from clinker_spark.runtime.discover.sources import discover, is_remote
+from clinker_spark.runtime.discover.sources import Left, discover, is_remote
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.spark.remote_files import RemoteFiles
 from clinker_spark.spark.scan.request import SourceFile
@@ -57,11 +57,13 @@ def _copied(storage: RemoteFiles, node: SourcePlan, file: SourceFile, i: int, fo
     return replace(file, path=str(place), size=place.stat().st_size, uri=file.path)
 
 
-def found_files(spark: SparkSession, plan: Plan, base: Path, now: dt.datetime) -> dict[str, tuple[SourceFile, ...]]:
-    """The files of all sources, for those who run no stages. Copies last as long as this process: a DataFrame is read
-    later than it is made."""
+def found_files(
+    spark: SparkSession, plan: Plan, base: Path, now: dt.datetime, left: Left | None = None
+) -> dict[str, tuple[SourceFile, ...]]:
+    """The files of all sources, or those that are `left` of them, for those who run no stages. Copies last as long as
+    this process: a DataFrame is read later than it is made."""
     storage = remote_files(spark)
-    found = {node.name: discover(node, base, now, storage).files for node in plan.sources}
+    found = {node.name: discover(node, base, now, storage, left).files for node in plan.sources}
     if not any(is_remote(file.path) for files in found.values() for file in files):
         return found
     folder = tempfile.mkdtemp(prefix="clinker-remote-")

@@ -6,7 +6,7 @@ import datetime as dt
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,30 +29,47 @@ class Found:
 
     files: tuple[SourceFile, ...]
     warnings: tuple[Diagnostic, ...] = ()
+    earlier: int = 0
+    """How many there are besides, which earlier runs read."""
 
 
 class NoFiles(IoError):
     """What a source should read is not there, or not yet."""
 
 
-def discover(node: SourcePlan, base: Path, now: dt.datetime, remote: RemoteFiles | None = None) -> Found:
+Left = Callable[[SourcePlan, list[SourceFile]], list[SourceFile]]
+"""Which of the files of a source are left to read."""
+
+
+def discover(
+    node: SourcePlan, base: Path, now: dt.datetime, remote: RemoteFiles | None = None, left: Left | None = None
+) -> Found:
     """The files that the source's path, glob, regex or paths means. Raises `IoError` when there is none. Without
-    `remote`, nothing is known about files on remote storage but their addresses."""
+    `remote`, nothing is known about files on remote storage but their addresses. `left` says which of them are new, for
+    a source that reads only these."""
     config = node.config
+    earlier = 0
+
+    def chosen(files: list[SourceFile]) -> list[SourceFile]:
+        nonlocal earlier
+        new = files if left is None or not node.only_new else left(node, files)
+        earlier = len(files) - len(new)
+        return new
+
     if config.path is not None or config.paths is not None:
         names = [config.path] if config.path is not None else list(config.paths)
-        files = [_named(node, base, name, i, remote) for i, name in enumerate(names)]
+        files = chosen([_named(node, base, name, i, remote) for i, name in enumerate(names)])
     else:
         is_far = config.glob is not None and is_remote(config.glob)
         found = _search_remote(node, remote) if is_far else _search(node, base)
         files = sorted(found, key=lambda f: f.name)
         files = [f for f in files if _selected(config, f, now)]
-        files = _ordered(config.files, files)
-    if files:
+        files = _ordered(config.files, chosen(files))
+    if files or earlier:
         problems = [_no_text(node, file.name) for file in files if not _is_text(file.name)]
         if problems:
             raise IoError(problems)
-        return Found(tuple(files), tuple(_found_twice(node, files)))
+        return Found(tuple(files), tuple(_found_twice(node, files)), earlier)
     pattern = config.glob or config.regex or config.path or ", ".join(config.paths or ())
     key = "glob" if config.glob else "regex" if config.regex else "path"
     mode = config.files.on_no_match

@@ -17,6 +17,7 @@ from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.discover.file_identity import Identities, Identity
+from clinker_spark.runtime.discover.new_files import earlier_runs
 from clinker_spark.runtime.discover.searches import search_of
 from clinker_spark.runtime.discover.sources import NoFiles, discover, is_remote
 from clinker_spark.runtime.errors import IoError, PathError
@@ -38,9 +39,10 @@ def listed_files(plan: Plan, options: Options, base: Path) -> tuple[Files, list[
     found: dict[str, tuple[SourceFile, ...]] = dict(options.files or {})
     warnings: list[Diagnostic] = []
     problems: list[Diagnostic] = []
+    earlier = earlier_runs(plan, options, base)
     for node in plan.sources if options.files is None else ():
         try:
-            result = discover(node, base, options.now)
+            result = discover(node, base, options.now, left=earlier.left)
             found[node.name] = result.files
             warnings += result.warnings
         except NoFiles:

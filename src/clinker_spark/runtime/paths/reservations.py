@@ -79,7 +79,9 @@ def output_claim(state: Asking, node: OutputPlan, place: Target) -> Claim:
     """An output. Where its files lie is the same in every run, whatever the tokens of its path stand for."""
     config = node.config
     several = config.split is not None or place.template is not None
-    replaces = config.if_exists == "overwrite" or (config.if_exists == "error" and state.options.force)
+    appends = config.if_exists == "append" and state.options.adds
+    replaces = not appends and config.if_exists in ("overwrite", "append")
+    replaces = replaces or (config.if_exists == "error" and state.options.force)
     return Claim(
         node.name,
         place.path if place.template is None else state.base / place.template,
@@ -87,7 +89,8 @@ def output_claim(state: Asking, node: OutputPlan, place: Target) -> Claim:
         folder=place.folder,
         several=several,
         replaces=replaces,
-        fresh=not replaces and state.options.replay != "append",
+        fresh=not replaces and not appends and state.options.replay != "append",
+        appends=appends,
         shown=config.path,
     )
 

@@ -139,8 +139,9 @@ class DeadLetters:
                 self.state.report.sources[count.source].dead_letters += count.count
 
     def remove_old(self) -> None:
-        """Dead letters belong to one run: those of an earlier one would be taken for this one's."""
-        if self.state.handling.strategy != "continue":
+        """Dead letters belong to one run: those of an earlier one would be taken for this one's. Where a run adds to
+        what earlier ones made of other files, theirs stay."""
+        if self.state.handling.strategy != "continue" or self.state.inputs.earlier.any:
             return
         for path, place in letter_places(self.state).items():
             if str(place) not in self.state.report.letter_paths:

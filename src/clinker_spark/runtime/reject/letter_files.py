@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
+from clinker_spark.runtime.run.assemble import ends_with
 from clinker_spark.spark.rejects.letter_marks import PREFIX, REQUIRED, source_hash
 from clinker_spark.spark.scan.lines import line_bytes
 
@@ -108,3 +110,52 @@ def reasons(letters: Iterator[Letter]) -> list[Reason]:
         if len(reason.samples) < _SAMPLES:
             reason.samples.append(letter)
     return sorted(found.values(), key=lambda r: (-r.count, r.stage, r.field))
+
+
+def with_earlier(place: Path, made: Path, both: Path) -> Path:
+    """The letters of earlier runs, and those of this one behind them. Gives the file with all of them.
+
+    Sources that had no letters before may bring columns: then all lines are written anew, and with them the hash of
+    each letter that nobody has edited."""
+    if not place.exists() or not place.stat().st_size:
+        return made
+    old, new = _header(place), _header(made)
+    if old == new:
+        with open(both, "wb") as out, open(place, "rb") as first, open(made, "rb") as second:
+            shutil.copyfileobj(first, out, 1 << 20)
+            if not ends_with(place, b"\n"):
+                out.write(b"\n")
+            second.seek(len(_first_record(made)))
+            shutil.copyfileobj(second, out, 1 << 20)
+        return both
+    engine = list(dict.fromkeys(name for name in (*new, *old) if name.startswith(PREFIX)))
+    columns = sorted({name for name in (*new, *old) if not name.startswith(PREFIX)})
+    with open(both, "w", encoding="utf-8", newline="") as out_text:
+        writer = csv.writer(out_text, lineterminator="\n")
+        writer.writerow([*engine, *columns])
+        for letter in (*read_letters(place), *read_letters(made)):
+            cells = [letter.record.get(name, "") for name in columns]
+            known = {PREFIX + name: value for name, value in letter.engine.items()}
+            if known.get(f"{PREFIX}source_hash") and not any(letter.edited):
+                known[f"{PREFIX}source_hash"] = source_hash(cells, letter.engine.get("source_line", ""))
+            writer.writerow([*(known.get(name, "") for name in engine), *cells])
+    return both
+
+
+def _header(path: Path) -> list[str]:
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        return next(csv.reader(file), [])
+
+
+def _first_record(path: Path) -> bytes:
+    """The bytes of the header. Names of columns may have line ends in them."""
+    with open(path, encoding="utf-8", newline="") as file:
+        taken: list[str] = []
+
+        def lines() -> Iterator[str]:
+            for line in file:
+                taken.append(line)
+                yield line
+
+        next(csv.reader(lines()), None)
+    return "".join(taken).encode()

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.paths.reservations import letter_key, letter_place, located
+from clinker_spark.runtime.reject.letter_files import with_earlier
 from clinker_spark.runtime.reject.replay_files import Feed
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Letters, Saved
 from clinker_spark.runtime.run import assemble
@@ -79,6 +80,8 @@ def write_letters(state: RunState, letters: Letters, counts: Sequence[LetterCoun
                 for batch in source_batches(letters, file):
                     fed = None if state.options.feed is None else _fed(state.plan, state.options.feed, batch)
                     out.write("".join(f"{line}\n" for line in lines.lines(batch, fed).to_pylist()).encode())
+        if state.inputs.earlier.any:
+            made = with_earlier(place, made, folder / "all")
         with located(state):
             state.attempt.put(made, place, letter_key(file.path))
         state.report.letter_paths.append(str(place))

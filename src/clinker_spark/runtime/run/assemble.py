@@ -37,13 +37,13 @@ class Made:
 
 
 def part_files(folder: Path) -> list[Path]:
-    """The parts that Spark wrote, in the order of the records; empty ones are left out."""
+    """The parts that Spark wrote, in the order of the records, folder by folder; empty ones are left out."""
     found = []
-    for path in folder.iterdir():
+    for path in folder.rglob("part-*"):
         match = _PART.fullmatch(path.name)
         if match is not None and path.stat().st_size:
-            found.append((int(match[1]), int(match[2] or 0), path))
-    return [path for _, _, path in sorted(found)]
+            found.append((str(path.parent), int(match[1]), int(match[2] or 0), path))
+    return [path for *_, path in sorted(found)]
 
 
 def one_file(
@@ -56,9 +56,7 @@ def one_file(
     """All parts as one file; after the content of `before`, if there is one."""
     with open(place, "wb") as out:
         if before is not None:
-            _copy(before, out, before.stat().st_size)
-            if parts and not ends_with(before, rendering.separator):  # somebody edited it
-                out.write(rendering.separator)
+            _go_on(before, rendering, out, more=bool(parts))
         if not parts:
             out.write(b"" if before is not None else rendering.empty)
             return Made(place, out.tell())
@@ -73,6 +71,34 @@ def one_file(
                 _copy(part, out, size - (unwanted if i == len(parts) - 1 else 0))
         out.write(rendering.suffix)
     return Made(place, place.stat().st_size)
+
+
+def _go_on(before: Path, rendering: Rendering, out: IO[bytes], *, more: bool) -> None:
+    """What is there, up to where the next record comes."""
+    size = before.stat().st_size
+    if not more or is_lines(rendering):
+        _copy(before, out, size)
+        if more and not ends_with(before, rendering.separator):  # somebody edited it
+            out.write(rendering.separator)
+    elif _is_empty(before, rendering):
+        out.write(rendering.prefix)
+    else:
+        _copy(before, out, size - len(rendering.suffix))
+        out.write(rendering.separator)
+
+
+def is_lines(rendering: Rendering) -> bool:
+    """Is a file just its records, one after the other?"""
+    return rendering.suffix == rendering.separator
+
+
+def can_go_on(path: Path, rendering: Rendering) -> bool:
+    """Does a file end where more records can be added: with what comes after the last one?"""
+    return _is_empty(path, rendering) or ends_with(path, rendering.suffix)
+
+
+def _is_empty(path: Path, rendering: Rendering) -> bool:
+    return path.stat().st_size == len(rendering.empty) and begins_with(path, rendering.empty)
 
 
 def cut_lines(parts: list[Path], lines: np.ndarray, records: int) -> bool:
@@ -117,10 +143,10 @@ def _rewrite_without(part: Path, lines: np.ndarray) -> None:
     beside.replace(part)
 
 
-def part_folder(parts: list[Path], rendering: Rendering, folder: Path, suffix: str) -> list[Made]:
-    """Each part as a complete file of its own, for readers that work in parallel."""
+def part_folder(parts: list[Path], rendering: Rendering, folder: Path, suffix: str, first: int = 0) -> list[Made]:
+    """Each part as a complete file of its own, for readers that work in parallel. They are counted from `first`."""
     made = []
-    for i, part in enumerate(parts or [None]):
+    for i, part in enumerate(parts or [None], first):
         made.append(one_file([part] if part else [], rendering, folder / f"part-{i:05}{suffix}"))
     return made
 

@@ -31,6 +31,8 @@ class Options:
     base: Path | None = None
     """What relative paths start from; by default the folder of the pipeline."""
     force: bool = False
+    full: bool = False
+    """Read all files, also those that earlier runs read, and write the outputs that they were added to anew."""
     files: dict[str, tuple[SourceFile, ...]] | None = None
     """Files to read instead of those the sources name (replays); other sources read their own."""
     replay: str | None = None
@@ -47,6 +49,16 @@ class Options:
     """What the command writes besides the outputs, by option: it must be none of their files, and none that is read."""
     measure: bool = False
     """Find out what the run uses: memory over time, and time, memory and spill of each node."""
+
+    @property
+    def kind(self) -> str:
+        """What sort of run it is, in a word or two."""
+        return "replay" if self.replay is not None else "all files" if self.full else "new files"
+
+    @property
+    def adds(self) -> bool:
+        """Do outputs with `if_exists: append` keep what is there? A replay has ways of its own."""
+        return self.replay is None and not self.full
 
 
 def contexts(plan: Plan, options: Options) -> dict[str, Context]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from clinker_spark.runtime.reject import thresholds
 from clinker_spark.runtime.reject.source_letters import kept_by_readers
 from clinker_spark.runtime.run import assemble
 from clinker_spark.runtime.run.accounting import Accounts
+from clinker_spark.runtime.run.added import adds_to, before, check_fits, check_schema, next_number, with_added
 from clinker_spark.runtime.run.parquet_files import SeveralParquet, one_parquet
 from clinker_spark.runtime.run.progress import writing
 from clinker_spark.runtime.run.report import OutputReport
@@ -101,8 +103,8 @@ class Outputs:
         if node.name in self._prepared:
             return self._prepared.pop(node.name)
         prepared = prepare_output(self.state.builder, node)
-        if self.state.options.replay == "append":
-            self._check_header(prepared, self.targets[node.name])
+        if adds_to(node, self.state.options):
+            check_fits(prepared, self.targets[node.name], self.state.options)
         return prepared
 
     def _run_job(self, node: OutputPlan) -> None:
@@ -110,7 +112,9 @@ class Outputs:
         first = self._prepare(node)
         others: list[Prepared] = []
         mark = separator(first)
-        if self.state.inputs.small and mark is not None:  # what costs time is each single job, and each plan
+        if first.beside:
+            others = [self._prepare(self.state.plan.output(name)) for name in first.beside if name != node.name]
+        elif self.state.inputs.small and mark is not None:  # what costs time is each single job, and each plan
             for name in self.state.plan.facts.resources.alike[node.name]:
                 if name not in self._parts:
                     made = self._prepare(self.state.plan.output(name))
@@ -209,17 +213,19 @@ class Outputs:
         found = assemble.part_files(parts)
         several = node.config.split is not None or place.template is not None
         if rendering is None and not several:
-            made = self._parquet(node, found, folder, place, report)
+            made = self._parquet(node, found, parts, folder, place, report)
         elif place.folder and rendering is not None:
             final = folder / "final"
             final.mkdir()
-            made = assemble.part_folder(found, rendering, final, _suffix(node))
-            self._put(final, place.path, node, report)
+            adds = adds_to(node, self.state.options)
+            first = next_number(place.path) if adds else 0
+            made = assemble.part_folder(found, rendering, final, _suffix(node), first)
+            self._put_folder(final, made if found else [], node, place, report)
         elif several or rendering is None:
             made = self._several(prepared, found, folder, place, report)
         else:
-            before = place.path if self.state.options.replay == "append" and _holds(place.path) else None
-            made = [assemble.one_file(found, rendering, folder / "final", _record_bytes(node.declared), before)]
+            there = before(node, place, self.state.options)
+            made = [assemble.one_file(found, rendering, folder / "final", _record_bytes(node.declared), there)]
             self._put(made[0].path, place.path, node, report)
         report.bytes = sum(m.size for m in made)
         if node.config.write_meta and place.template is None:
@@ -232,16 +238,35 @@ class Outputs:
             self.state.attempt.put(made, place, node.name, source)
         report.paths.append(str(place))
 
+    def _put_folder(
+        self, final: Path, made: list[assemble.Made], node: OutputPlan, place: Target, report: OutputReport
+    ) -> None:
+        """A folder of parts, as a whole or, where it is added to, file by file."""
+        if not (adds_to(node, self.state.options) and place.path.is_dir()):
+            self._put(final, place.path, node, report)
+            return
+        report.paths.append(str(place.path))
+        with located(self.state):
+            for item in made:
+                self.state.attempt.put(item.path, place.path / item.path.relative_to(final), node.name)
+
     def _parquet(
-        self, node: OutputPlan, found: list[Path], folder: Path, place: Target, report: OutputReport
+        self, node: OutputPlan, found: list[Path], parts: Path, folder: Path, place: Target, report: OutputReport
     ) -> list[assemble.Made]:
         if place.folder:
             final = folder / "final"
             final.mkdir()
-            for i, part in enumerate(found):
-                part.rename(final / f"part-{i:05}.parquet")
-            self._put(final, place.path, node, report)
-            return [assemble.Made(p, p.stat().st_size) for p in final.iterdir()]
+            adds = adds_to(node, self.state.options)
+            if adds and found:
+                check_schema(node, found[0], place.path, self.state.options)
+            files = []
+            for inner, group in groupby(found, lambda part: part.parent.relative_to(parts)):
+                (final / inner).mkdir(parents=True, exist_ok=True)
+                first = next_number(place.path / inner) if adds else 0
+                files += [part.rename(final / inner / f"part-{i:05}.parquet") for i, part in enumerate(group, first)]
+            made_files = [assemble.Made(path, path.stat().st_size) for path in files]
+            self._put_folder(final, made_files if report.records else [], node, place, report)
+            return made_files
         made = one_parquet(found, folder / "final.parquet", node.config.options.compression)
         self._put(made.path, place.path, node, report)
         return [made]
@@ -294,14 +319,6 @@ class Outputs:
         number = int(key)
         return self.state.files[self.state.plan.sources[number >> 32].name][number & 0xFFFFFFFF].name
 
-    def _check_header(self, prepared: Prepared, place: Target) -> None:
-        """Lines that are added stand under the header that is there: it must be their own. Raises `IoError`."""
-        header = b"" if prepared.rendering is None else prepared.rendering.prefix
-        if _holds(place.path) and not assemble.begins_with(place.path, header):
-            message = f"cannot add to '{prepared.node.config.path}': its columns are not those of the records"
-            help_text = "replay without --append, or run the pipeline again: the whole output has the new columns then"
-            raise IoError([prepared.node.diagnostic("E020", message, "config", "path", help=help_text)])
-
     def _meta(self, node: OutputPlan, place: Path, folder: Path, made: assemble.Made, source: str | None) -> None:
         """What is to be known about an output, or about the one of its files that is made of one `source`."""
         mine = {name: [f.name for f in found] for name, found in self.state.files.items()}
@@ -318,8 +335,8 @@ class Outputs:
             "columns": [name for name, _ in node.columns],
             "sources": mine,
         }
-        if self.state.options.replay == "append":
-            data |= _with_added(place, made.records)
+        if adds_to(node, self.state.options) and place.exists():
+            data |= with_added(place, made.records, None if self.state.options.replay else mine)
         draft = folder / f"{made.path.name}.meta.json"
         draft.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         with located(self.state):
@@ -362,20 +379,6 @@ class Outputs:
 def _path_of(numbered: Callable[[int], Target], named: Callable[[Target], Path] | None = None) -> Callable[[int], Path]:
     """The path of the place with a number."""
     return lambda number: numbered(number).path if named is None else named(numbered(number))
-
-
-def _holds(path: Path) -> bool:
-    """Is there a file with something in it?"""
-    return path.is_file() and path.stat().st_size > 0
-
-
-def _with_added(meta: Path, added: int | None) -> dict[str, Any]:
-    """The numbers of a file to which records were added: those that were there come from what was written about it."""
-    try:
-        before = json.loads(meta.read_text(encoding="utf-8"))
-        return {"records": before["records"] + added, "sources": before["sources"], "added": added}
-    except (OSError, ValueError, TypeError, KeyError):
-        return {"records": None, "added": added}
 
 
 def _suffix(node: OutputPlan) -> str:

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.plan.bind.increments import incremental_outputs
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write
@@ -18,6 +19,7 @@ from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.bad_files import without_bad
 from clinker_spark.runtime.discover.envelopes import envelope_values
 from clinker_spark.runtime.discover.input_changes import changes_explained, check_inputs
+from clinker_spark.runtime.discover.new_files import check_meanwhile, earlier_runs, reading
 from clinker_spark.runtime.discover.remote_copies import remote_files, with_copies
 from clinker_spark.runtime.discover.source_order import settle_order
 from clinker_spark.runtime.discover.sources import discover
@@ -42,6 +44,11 @@ from clinker_spark.spark.operators.record_log import record_lines
 from clinker_spark.spark.scan.files import SourceFile
 from clinker_spark.spark.session import small_inputs
 from clinker_spark.spark.session.sessions import SparkSession, is_local, working_session
+
+CANNOT_WIDEN = (
+    "fixed-width files have no columns but the declared ones: on_unmapped: auto_widen does nothing here; "
+    "write on_unmapped: drop to say so"
+)
 
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
@@ -80,10 +87,14 @@ class _Run:
                 self._log("before_transform")
                 self._warn_of_letters()
                 self.outputs.recover()
+                self.state.inputs.earlier = earlier_runs(self.state.plan, self.state.options, self.state.base)
                 claimed = False
                 for stage in self.state.plan.facts.stages:
                     if not claimed and not isinstance(stage, Find):
+                        if self._nothing_new():
+                            return self.state.report
                         self.outputs.claim()
+                        check_meanwhile(self.state.plan, self.state.inputs.earlier)
                         claimed = True
                         self._stage_inputs()
                         self._suit_small_inputs(meanwhile)
@@ -160,6 +171,7 @@ class _Run:
                 self.accounts.before_letters()
                 self.letters.settle()
             case Publish():
+                self._note_run()
                 check_inputs(self.state)
                 with self.state.timed("publish"):
                     self.state.tell("publishing", {})
@@ -169,6 +181,37 @@ class _Run:
                     self.state.attempt.publish()
                     self.state.report.warnings += self.state.attempt.warnings
                     self.state.report.removed += self.state.attempt.removed
+
+    def _nothing_new(self) -> bool:
+        """Have earlier runs read everything that leads to an output? Then all outputs stay as they are."""
+        reports = {report.name: report for report in self.state.report.sources}
+        idle = {s.name for s in self.state.plan.sources if s.only_new and not reports[s.name].files}
+        idle -= self.state.inputs.bad.keys()
+        news = [s for s in self.state.plan.sources if s.only_new and s.name not in idle]
+        outputs = incremental_outputs(self.state.plan)
+        nothing = bool(idle) and not news and len(outputs) == len(self.state.plan.outputs)
+        if nothing and self.state.inputs.earlier.any:
+            self.state.tell("nothing_new", {name: reports[name].earlier for name in sorted(idle)})
+            return True
+        return False
+
+    def _note_run(self) -> None:
+        """For the manifests: what was read, and what the run did."""
+        report, given = self.state.report, self.state.attempt.provenance
+        if self.state.options.replay is None:
+            inputs = self.state.inputs
+            bad = {name: [item.file.name for item in found] for name, found in inputs.bad.items()}
+            given.reading = reading(self.state.plan, inputs.earlier, inputs.files, bad, report.execution_id)
+            given.adds = inputs.earlier.any
+        given.run = {
+            "run": report.execution_id,
+            "started": report.identity.started,
+            "kind": self.state.options.kind if given.reading.files or self.state.options.replay else "all files",
+            "files": sum(source.files for source in report.sources),
+            "read": sum(source.records or 0 for source in report.sources),
+            "written": {output.name: output.records for output in report.outputs},
+            "dead_letters": report.dead_letters,
+        }
 
     def _warn_of_letters(self) -> None:
         """Letters that a replay does not feed, in numbers."""
@@ -224,19 +267,24 @@ class _Run:
 
     def _find(self, name: str) -> None:
         node = next(source for source in self.state.plan.sources if source.name == name)
-        replayed = self.state.options.files
+        replayed, earlier = self.state.options.files, 0
         if replayed is not None and node.name in replayed:
             found = replayed[node.name]
         else:
             self.state.inputs.storage = self.state.inputs.storage or remote_files(self.state.spark)
-            result = discover(node, self.state.base, self.state.options.now, self.state.inputs.storage)
+            left = self.state.inputs.earlier.left
+            result = discover(node, self.state.base, self.state.options.now, self.state.inputs.storage, left)
+            earlier = result.earlier
             self.state.report.warnings += result.warnings
             assert self.state.progress is not None
             found = with_copies(self.state.spark, node, result.files, self.state.progress)
             found = without_bad(self.state, node, found)
+            if node.cannot_widen:
+                self.state.tell("log", {"level": "info", "name": node.name, "message": CANNOT_WIDEN})
         self.state.files[node.name] = found
         self.state.report.sources.append(SourceReport(node.name, len(found), sum(f.size for f in found)))
         self.state.report.sources[-1].paths += [f.path for f in found]
+        self.state.report.sources[-1].earlier = earlier
         self.state.tell("files_found", {node.name: [f.name for f in found]})
         if len(self.state.files) == len(self.state.plan.sources):
             self.state.report.warnings += check_paths(self.state.plan, self.state.options, self.state.files)

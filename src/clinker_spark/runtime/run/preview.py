@@ -6,6 +6,8 @@ from typing import Any
 
 from clinker_spark.plan.columns import BYTES_COLUMN, FILE_KEY_COLUMN
 from clinker_spark.plan.graph import Plan
+from clinker_spark.runtime.discover.bad_files import bad_among
+from clinker_spark.runtime.discover.new_files import earlier_runs
 from clinker_spark.runtime.discover.remote_copies import found_files
 from clinker_spark.runtime.discover.source_order import with_known_order
 from clinker_spark.runtime.run.engine_failures import explained
@@ -26,14 +28,20 @@ def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> 
     base = options.base or plan.file.folder
     spark = working_session(spark)
     with explained(plan):
-        files = found_files(spark, plan, base, options.now)
+        left = earlier_runs(plan, options, base).left
+        files = found_files(spark, plan, base, options.now, left)
+        skipped: list[str] = []
+        for node in plan.sources:
+            bad = bad_among(spark, plan, node, files[node.name])
+            skipped += [f"{files[node.name][i].name}: {what.code}: {what.message}\n" for i, what in bad.items()]
+            files[node.name] = tuple(file for i, file in enumerate(files[node.name]) if i not in bad)
         context = with_known_order(RunContext(spark, plan, contexts(plan, options), files), records)
         context = with_found_values(context, records)
         builder = Builder(context, Pass(limit=records))
         parts: list[str] = []
-        for node in plan.outputs:
-            prepared = prepare_output(builder, node)
-            parts.append(f"--- {node.name} -> {node.config.path}\n")
+        for output in plan.outputs:
+            prepared = prepare_output(builder, output)
+            parts.append(f"--- {output.name} -> {output.config.path}\n")
             if prepared.rendering is None:
                 rows = prepared.frame.limit(MOST_LINES).collect()
                 parts += [f"{_columns(row.asDict())}\n" for row in rows]
@@ -43,6 +51,7 @@ def preview(plan: Plan, spark: SparkSession, options: Options, records: int) -> 
             text = frame.prefix.decode() + frame.separator.decode().join(lines) + frame.suffix.decode()
             parts.append(text if lines else frame.empty.decode())
         parts += _failures(Builder(context, Pass(Find(), records)))
+        parts += [f"--- {len(skipped)} file(s) skipped\n", *skipped] if skipped else []
     return "".join(parts)
 
 

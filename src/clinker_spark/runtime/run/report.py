@@ -20,6 +20,8 @@ class SourceReport:
     """Known when readers count, or when records failed."""
     dead_letters: int = 0
     paths: list[str] = field(default_factory=list)
+    earlier: int = 0
+    """Files that were not read, because an earlier run read them."""
 
 
 @dataclass

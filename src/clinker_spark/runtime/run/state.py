@@ -18,6 +18,7 @@ from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.arbitrate.session import arbitrator_of
 from clinker_spark.runtime.commit.attempt import Attempt
 from clinker_spark.runtime.commit.staging import Provenance
+from clinker_spark.runtime.discover.new_files import Earlier
 from clinker_spark.runtime.run.options import Listener, Options, contexts
 from clinker_spark.runtime.run.progress import FINDING, Passes, Watch, records_read, writing
 from clinker_spark.runtime.run.report import OutputReport, RunIdentity, RunReport
@@ -54,6 +55,8 @@ class Inputs:
     """What passes found out for the next ones."""
     bad: dict[str, list[BadFile]] = field(default_factory=dict)
     """By source: the files that could not be read, and were passed over (`on_bad_file: skip`)."""
+    earlier: Earlier = field(default_factory=Earlier)
+    """What earlier runs read, where only new files are."""
     compared: bool = False
     """Were all of them read, and compared with what they were when they were chosen?"""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
@@ -34,6 +35,9 @@ class Memo:
     """Rows that several readers of one job have in common."""
     stored: dict[str, list[DataFrame]] = field(default_factory=dict)
     """By node: what is kept while it is read twice; whoever owns the builder lets it go."""
+
+    fragments: dict[str, Any] = field(default_factory=dict)
+    """By source: the outputs that its workers write as text (`operators.output`)."""
 
     def share(self, frame: DataFrame) -> DataFrame:
         """Rows of one task, planned and computed once."""

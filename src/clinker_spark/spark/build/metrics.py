@@ -74,8 +74,9 @@ class Metrics:
             if patience is None:
                 heard = self._heard.get(name.split(".")[0])
                 patience = 0.0 if heard is None else heard + _PATIENCE - time.monotonic()
-            # Nothing follows an output that could be cut off behind it.
+            # Nothing follows an output that could be cut off behind it. Workers count for all outputs of a fragment.
             last = name in self.plan.by_name and not self.plan.readers(name)
+            last = last and name not in self.plan.facts.flow.fragments
             found = _observed(self.counts[name].observation, patience, in_job=last)
             if not found:
                 return found

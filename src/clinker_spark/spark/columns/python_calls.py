@@ -18,8 +18,8 @@ from clinker_spark.cxl.hidden import ERROR_TYPE
 from clinker_spark.cxl.interpret.expressions import compile_expr
 from clinker_spark.cxl.interpret.frame import Frame
 from clinker_spark.cxl.lower.plan import PythonColumn
+from clinker_spark.cxl.regex.columns import over_columns
 from clinker_spark.cxl.system import Context
-from clinker_spark.spark.columns.regexes import over_columns
 from clinker_spark.spark.columns.variants import decode, encode
 
 # The mark on the second field is how Spark knows a variant from an ordinary struct.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from clinker_spark.config.model.output import CsvOutput, CsvWrite, JsonOutput, JsonWrite
+from clinker_spark.config.model.output import CsvOutput, JsonOutput
+from clinker_spark.config.model.output_formats import CsvWrite, JsonWrite
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text

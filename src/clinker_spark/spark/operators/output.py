@@ -15,6 +15,7 @@ from clinker_spark.core.types import STRING, Kind
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
     BYTES_COLUMN,
@@ -29,14 +30,18 @@ from clinker_spark.plan.columns import (
     WIDENED_COLUMN,
     WITHHELD_COLUMN,
 )
+from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.ledger import WITHHELD_FROM, End, count, total
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.spark.build.stream import Stream, direction, failed, not_failed
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.connectors.shapes import shape_of
+from clinker_spark.spark.fragments.frames import fragment_of, lines_of_fragment
+from clinker_spark.spark.fragments.task import OUTPUT, PLACE
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.rejects.collected import Held
 from clinker_spark.spark.rejects.withheld import with_held
+from clinker_spark.spark.render.folder_names import folder_failures, folder_text
 from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
 
 if TYPE_CHECKING:
@@ -47,7 +52,7 @@ LINE_COLUMN = "value"
 _FIXED_BYTES = {Kind.BOOL: 1, Kind.DATE: 4, Kind.INT: 8, Kind.FLOAT: 8, Kind.DATETIME: 8, Kind.DECIMAL: 16}
 _METRICS = {FAILED_COLUMN: "failed", WITHHELD_COLUMN: "withheld"}
 NULL_DROPPED = "null_order: drop"
-_OUTPUT = "output"
+_OUTPUT = OUTPUT
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
 
@@ -61,21 +66,29 @@ class Prepared:
     rendering: Rendering | None
     keyed: bool
     """Each line begins with the key that decides about its file."""
+    beside: tuple[str, ...] = ()
+    """The outputs, itself included, whose lines are made by the same workers: one job writes all of them."""
 
 
 def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     """The records of an output as lines in order, failures set aside and counted."""
+    fragment = fragment_of(builder, node)
+    if fragment is not None:
+        made = _of_fragment(builder, fragment)
+        if made is not None:
+            return made[node.name]
     [stream] = builder.inputs(node)
     stream = with_held(builder, node, stream)
     columns = output_columns(builder, node, stream)
     rendering = None if node.config.type == "parquet" else _writable(render(node.config, columns, node.declared))
-    if rendering is not None:
-        stream = _refused(builder, node, stream, rendering.error)
+    folders = [column for column in columns if column.name in node.partition_by]
+    stream = _refused(builder, node, stream, rendering.error if rendering is not None else _unwritable_folders(folders))
     split = node.config.split
     key = _key(node) if split is not None or node.per_file else None
     keyed = key is not None
     if rendering is None:
-        columns_sql = [F.expr(c.sql).alias(c.name) for c in columns]
+        inner = [F.expr(folder_text(c)).alias(c.name) for name in node.partition_by for c in folders if c.name == name]
+        columns_sql = [*(F.expr(c.sql).alias(c.name) for c in columns if c not in folders), *inner]
         columns_sql += [F.expr(key).alias(FILE_KEY_COLUMN)] if keyed and key is not None else []
         if split is not None and split.max_bytes is not None:
             columns_sql.append(F.expr(" + ".join(_bytes(c) for c in columns)).alias(BYTES_COLUMN))
@@ -83,6 +96,38 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         line = f"concat({key}, {sql_string(KEY_SEPARATOR)}, {rendering.line})" if keyed else rendering.line
         columns_sql = [F.expr(line).alias(LINE_COLUMN)]
     return Prepared(node, _finish(builder, node, stream, columns_sql), rendering, keyed)
+
+
+def _unwritable_folders(columns: list[OutColumn]) -> str | None:
+    """SQL for the error of a record whose values cannot be folders."""
+    failures = [failure for column in columns for failure in folder_failures(column)]
+    return first_error(failures) if failures else None
+
+
+def _of_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepared] | None:
+    """All outputs of a fragment; None when its files have columns that only Spark can write."""
+    known: dict[str, dict[str, Prepared] | None] = builder.memo.fragments
+    if fragment.source not in known:
+        known[fragment.source] = _prepared_fragment(builder, fragment)
+    return known[fragment.source]
+
+
+def _prepared_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepared] | None:
+    found = lines_of_fragment(builder, fragment)
+    if found is None:
+        return None
+    frame, renderings = found
+    several = len(fragment.outputs) > 1
+    together = several and not builder.run.small
+    if several and not together:  # small inputs are read once, and each output is a part of the same job
+        frame = builder.shared(frame)
+    made = {}
+    for i, name in enumerate(fragment.outputs):
+        lines = frame if together else frame.where(F.col(_OUTPUT) == i).select(LINE_COLUMN)
+        made[name] = Prepared(
+            builder.plan.output(name), lines, renderings[name], False, fragment.outputs if together else ()
+        )
+    return made
 
 
 def plain_rendering(node: OutputPlan) -> Rendering | None:
@@ -129,10 +174,12 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     frame = builder.metrics.count(node.name, frame, **metrics)
     if GOOD_COLUMN in flags:
         frame = frame.where(not_failed(builder.asked.strict, f"({quote(GOOD_COLUMN)} IS NULL)"))
-    if order:
+    if order or node.partition_by:
         items = {f"{SORT_PREFIX}{i}": item for i, item in enumerate(node.config.sort_order)}
+        # By the folders themselves, and not by copies of them: then Spark sees that it need not sort to write them.
+        folders = [F.col(quote(name)) for name in node.partition_by]
         frame = frame.orderBy(
-            *[direction(items[name], name) if name in items else F.col(quote(name)) for name in order]
+            *folders, *[direction(items[name], name) if name in items else F.col(quote(name)) for name in order]
         )
     return frame.select(*[F.col(quote(name)) for name in kept])
 
@@ -140,7 +187,8 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
 def _sort_keys(node: OutputPlan, stream: Stream) -> dict[str, Column]:
     """The columns to sort by, in their order; none when records lie as they should."""
     sorting = node.config.sort_order
-    by_arrival = bool(sorting) or (node.config.order == "source" and not stream.in_place)
+    moved = bool(node.partition_by) or not stream.in_place
+    by_arrival = bool(sorting) or (node.config.order == "source" and moved)
     keys = [item.field for item in sorting] + ([ARRIVAL_COLUMN] if by_arrival else [])
     found = {f"{SORT_PREFIX}{i}": F.col(quote(name)) for i, name in enumerate(keys)}
     # The records of one input file must come together to be written to one file.
@@ -268,7 +316,7 @@ def write_parts(prepared: Prepared, folder: str) -> None:
     node = prepared.node
     if prepared.rendering is None:
         codec = node.config.options.compression
-        part_writer(prepared.frame, folder).option("compression", codec).parquet(folder)
+        part_writer(prepared.frame, folder).option("compression", codec).partitionBy(*node.partition_by).parquet(folder)
         return
     part_writer(prepared.frame, folder).option("lineSep", separator(prepared)).text(folder)
 
@@ -283,10 +331,15 @@ def separator(prepared: Prepared) -> str | None:
 
 def write_parts_together(outputs: Sequence[Prepared], folder: str) -> list[str]:
     """Run one job for several outputs whose lines have one separator; gives the folder of each one's parts."""
-    frames = [each.frame.withColumn(_OUTPUT, F.lit(i)) for i, each in enumerate(outputs)]
-    lines = reduce(DataFrame.unionByName, frames)
+    if outputs[0].beside:  # lines of all of them in one frame, in their order within each task
+        numbers = [outputs[0].beside.index(each.node.name) for each in outputs]
+        lines = outputs[0].frame.sortWithinPartitions(_OUTPUT, PLACE).select(LINE_COLUMN, _OUTPUT)
+    else:
+        numbers = list(range(len(outputs)))
+        frames = [each.frame.withColumn(_OUTPUT, F.lit(i)) for i, each in enumerate(outputs)]
+        lines = reduce(DataFrame.unionByName, frames)
     part_writer(lines, folder).option("lineSep", separator(outputs[0])).partitionBy(_OUTPUT).text(folder)
-    folders = [os.path.join(folder, f"{_OUTPUT}={i}") for i in range(len(outputs))]
+    folders = [os.path.join(folder, f"{_OUTPUT}={i}") for i in numbers]
     for each in folders:  # of an output without records there is none
         os.makedirs(each, exist_ok=True)
     return folders

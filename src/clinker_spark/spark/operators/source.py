@@ -56,7 +56,7 @@ PER_FILE = ("file", "path", "row")
 def build_source(builder: Builder, node: SourcePlan) -> Stream:
     """The records of the source's files, in file order."""
     unread = _unread(builder, node)
-    request = _request(builder, node, unread)
+    request = source_request(builder, node, unread)
     opened = builder.run.opened.get(node.name)
     found = read(builder.spark, node.config.type, request) if opened is None else opened(request)
     scan = _placed(builder, found)
@@ -81,7 +81,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     stream = Stream(
         frame.select(*columns),
         in_place=unsorted is None and (removed is None or builder.asked.retraction.broadcastable),
-        flow=_flow(builder, node, removed=removed is not None, chosen=chosen is not None),
+        flow=source_flow(builder, node, removed=removed is not None, chosen=chosen is not None),
         pushes=not scan.in_python and not scan.fallible,
     )
     return builder.mark(node, with_left_out(builder, node, stream))
@@ -98,7 +98,7 @@ def _unread(builder: Builder, node: SourcePlan) -> dict[str, str]:
     return {name: physical(node.schema[name]) for name in wanted - passed.columns - keys}
 
 
-def _request(builder: Builder, node: SourcePlan, unread: Collection[str]) -> ReadRequest:
+def source_request(builder: Builder, node: SourcePlan, unread: Collection[str] = ()) -> ReadRequest:
     """What the reader is asked for."""
     asked, run, need = builder.asked, builder.run, builder.plan.facts.columns.required[node.name]
     formats = tuple(builder.plan.file.settings.date_formats)
@@ -180,7 +180,7 @@ def _counted(builder: Builder, node: SourcePlan, scan: Scan) -> DataFrame:
     return frame
 
 
-def _flow(builder: Builder, node: SourcePlan, *, removed: bool, chosen: bool) -> Flow:
+def source_flow(builder: Builder, node: SourcePlan, *, removed: bool, chosen: bool) -> Flow:
     """How many records there are: what readers give, without those that were retracted. Readers may leave out
     themselves what is `chosen` so, and what they keep aside."""
     ledger, name = builder.ledger, node.name

@@ -8,9 +8,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from clinker_spark.cxl.regex.columns import over_texts
 from clinker_spark.cxl.regex.patterns import compile_regex
 from clinker_spark.query.lower.expressions.patterns import PatternCall
-from clinker_spark.spark.columns.regexes import over_texts
 
 
 def register_patterns(spark: SparkSession, functions: Mapping[str, PatternCall]) -> None:

@@ -11,6 +11,8 @@ from clinker_spark.spark.render.cell_text import CellStyle, bound, is_kind, scal
 from clinker_spark.spark.render.contract import NAN, OutColumn, unwritable
 from clinker_spark.spark.render.json_values import json_value, not_finite, not_finite_text
 
+_REMEDIES = "emit a value of it, or leave it out of the schema, and include_unmapped writes each of its fields"
+
 
 def flat_text(sql: str, t: Type, style: CellStyle) -> str:
     """The text of a cell; NULL for maps, which are refused by `flat_failures`."""
@@ -31,7 +33,8 @@ def flat_failures(column: OutColumn, file: str) -> Iterator[tuple[Failing, str |
     sql, t = column.sql, column.type
     is_map = is_kind(sql, t, Kind.MAP)
     if is_map is not None:
-        yield unwritable(is_map, f"to_json({sql})", f"a map cannot be written to {file}"), column.name
+        message = f"a map cannot be written to {file}: {_REMEDIES}"
+        yield unwritable(is_map, f"to_json({sql})", message), column.name
     is_array = is_kind(sql, t, Kind.ARRAY)
     inner = None if is_array is None else not_finite(sql, t if t.kind is Kind.ARRAY else array_of(ANY))
     if t.is_dynamic:

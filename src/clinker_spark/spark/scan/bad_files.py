@@ -1,7 +1,7 @@
 """Files that cannot be read as a whole: damaged, unreadable, of another format or encoding, or without the columns that
 are declared. With `on_bad_file: skip` they are looked for before any record is read, so that none of theirs is written.
 
-Looking costs what it must: the header of a CSV file, the footer of a Parquet file, all bytes of a compressed one, and
+Looking costs what it must: the header of a CSV file, all bytes of a compressed one, all pages of a Parquet file, and
 all of a JSON or XML document, which is one value and wrong as a whole.
 """
 
@@ -12,11 +12,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
-from clinker_spark.spark.scan.csv.header import dialect_of, read_header, unreadable
+from clinker_spark.spark.scan.csv.header import dialect_of, file_name, read_header, unreadable
 from clinker_spark.spark.scan.json.documents import records, shape_of
 from clinker_spark.spark.scan.parquet.source import check_parts, parts_of
 from clinker_spark.spark.scan.record_plan import READ_ERRORS, RecordFile, local_files, reason_of
@@ -83,6 +84,13 @@ def _xml(spark: SparkSession, request: ReadRequest, file: SourceFile) -> None:
 def _parquet(spark: SparkSession, request: ReadRequest, file: SourceFile) -> None:
     alone = replace(request, files=(file,))
     check_parts(alone, parts_of(spark, alone))
+    carried = request.conventions.on_unmapped == "auto_widen"
+    for stamp in file.stamps:
+        with pq.ParquetFile(stamp.path, page_checksum_verification=True) as opened:
+            names = {file_name(column) for column in request.columns}
+            wanted = [name for name in opened.schema_arrow.names if carried or name in names]
+            for _ in opened.iter_batches(columns=wanted):  # a good footer says nothing about what it leads to
+                pass
 
 
 def _opened(request: ReadRequest, file: SourceFile, kind: str) -> RecordFile:

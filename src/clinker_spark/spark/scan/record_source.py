@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.plan.budget import SPLIT_SETTING
+from clinker_spark.spark.fragments.work import FIELDS, then
 from clinker_spark.spark.scan.csv.splits import TARGET
 from clinker_spark.spark.scan.record_batches import engine_columns, read_batches
 from clinker_spark.spark.scan.record_plan import RecordPlan
@@ -20,12 +21,14 @@ from clinker_spark.spark.scan.scans import scan
 def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan:
     """The records of a plan: one task per split."""
     fields = [*plan.fields, *engine_columns(plan)]
+    worker = request.worker(plan.widened)
     frame, here = scan(
         spark,
         len(plan.splits),
-        fields,
+        fields if worker is None else FIELDS,
         lambda i: read_batches(plan, plan.splits[i]),
         request.readers,
+        then(worker),
     )
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.

@@ -18,6 +18,7 @@ Its partitions stand in file order: partition by partition, row by row, is the o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,7 @@ from pyspark.sql import DataFrame
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.plan.facts import Bound, CellRun
+from clinker_spark.spark.fragments.task import FragmentTask
 from clinker_spark.spark.scan.files import SourceFile as SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
 from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
@@ -95,6 +97,12 @@ class ReadRequest:
     limit: int | None = None
     readers: Readers = NOTHING_TOLD
     csv: CsvExtras = CsvExtras()
+    fragment: Callable[[tuple[str, ...]], FragmentTask | None] | None = None
+    """What workers do with the batches of a split, given the undeclared columns of the files; it may say nothing."""
+
+    def worker(self, widened: tuple[str, ...]) -> FragmentTask | None:
+        """What is to be done with the batches of a split, besides to hand them on."""
+        return None if self.fragment is None else self.fragment(widened)
 
     @property
     def selected(self) -> tuple[Column, ...]:

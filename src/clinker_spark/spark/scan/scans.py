@@ -24,6 +24,7 @@ from clinker_spark.spark.scan.meter import read_so_far
 from clinker_spark.spark.scan.request import NOTHING_TOLD, Readers
 
 ReadSplit = Callable[[int], Iterable[pa.RecordBatch]]
+Then = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 _EVERY = 0.5
@@ -37,6 +38,7 @@ def scan(
     fields: Sequence[tuple[str, str]],
     read: ReadSplit,
     readers: Readers = NOTHING_TOLD,
+    then: Then | None = None,
 ) -> tuple[DataFrame, bool]:
     """The batches of all splits, in order. `fields` are names and SQL types; `read` runs on the workers, or, for inputs
     that are small, `here` and at once: every job over them starts with rows then, and no file is read twice. Was that
@@ -44,7 +46,8 @@ def scan(
 
     `progress` is a path to which the number of a split is added: a file there says how many records it gave so far.
     A split that runs twice writes the same again. `meter` is such a path for the bytes that were read; between two
-    batches readers look beside it whether they shall wait (`gate`).
+    batches readers look beside it whether they shall wait (`gate`). What is made of the batches of a split in the same
+    place is `then`'s to say; `fields` are of what it gives.
     """
     progress, meter, most = readers.progress, readers.meter, readers.batch_size
     schema = ", ".join(f"{quote(name)} {kind}" for name, kind in fields)
@@ -56,7 +59,8 @@ def scan(
                     found = read(number) if most is None else sliced(read(number), most)
                     if meter is not None:
                         found = gated(_metered(found, f"{meter}{number}"), os.path.dirname(meter))
-                    yield from found if progress is None else _counted(found, f"{progress}{number}")
+                    found = found if progress is None else _counted(found, f"{progress}{number}")
+                    yield from found if then is None else then(found)
 
     # A range of nothing would have no partition to run in; the one number that is no split gives no record.
     tasks = max(splits, 1)

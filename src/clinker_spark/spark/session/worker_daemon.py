@@ -33,6 +33,7 @@ def load() -> None:
 
 
 if __name__ == "__main__":
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # each core has a worker of its own
     os.setpgid(0, 0)  # as Spark's own does: Ctrl-C is not for us, the JVM ends us
     load()
     daemon.manager()

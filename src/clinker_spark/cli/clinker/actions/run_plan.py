@@ -38,6 +38,7 @@ def run(pipeline: str, options: dict[str, Any]) -> int:
     run_options = Options(
         batch_id=options["batch_id"],
         force=options["force"],
+        full=options["full"],
         base=base,
         spool=Path(options["metrics_spool_dir"]) if options["metrics_spool_dir"] else None,
         beside=_side_files(options),

@@ -77,6 +77,10 @@ class Settings(Model):
     """The formats tried, in order, when a text becomes a date without a format of its own."""
     rules_path: Words | None = None
     """The folder of the CXL modules that programs use."""
+    engine: Literal["auto", "spark", "vector"] = "auto"
+    """What computes records: `auto` keeps them in the workers that read the files, as far as everything that happens to
+    them has a vector form, and gives them to Spark else; `spark` always does that; `vector` refuses a pipeline of which
+    no output can be written by the workers. The bytes are the same."""
     concurrency: Concurrency = Field(default_factory=Concurrency)
     metrics: Metrics = Field(default_factory=Metrics)
 

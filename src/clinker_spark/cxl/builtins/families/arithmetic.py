@@ -156,7 +156,14 @@ BUILTINS: tuple[Builtin, ...] = (
         "operator",
         "Adds numbers; joins strings.",
         (
-            Overload((INT, INT), INT, _checked(lambda a, b: a + b), "try_add({0}, {1})", (_overflow("addition"),)),
+            Overload(
+                (INT, INT),
+                INT,
+                _checked(lambda a, b: a + b),
+                "try_add({0}, {1})",
+                (_overflow("addition"),),
+                vector="arithmetic.add_int",
+            ),
             Overload(
                 (FLOAT, FLOAT),
                 FLOAT,
@@ -164,6 +171,7 @@ BUILTINS: tuple[Builtin, ...] = (
                 "({0} + {1})",
                 (_beyond("addition"),),
                 safe=_small_term,
+                vector="arithmetic.add_float",
             ),
             Overload(
                 (DECIMAL, DECIMAL),
@@ -173,7 +181,7 @@ BUILTINS: tuple[Builtin, ...] = (
                 (_overflow("decimal addition"),),
                 python_reason=_SCALE_REASON,
             ),
-            Overload((STRING, STRING), STRING, lambda a, b: a + b, "concat({0}, {1})"),
+            Overload((STRING, STRING), STRING, lambda a, b: a + b, "concat({0}, {1})", vector="arithmetic.join_texts"),
         ),
         examples=(("1 + 2", "3"), ('"a" + "b"', '"ab"'), ("null + 5", "null")),
     ),
@@ -183,7 +191,12 @@ BUILTINS: tuple[Builtin, ...] = (
         "Subtracts.",
         (
             Overload(
-                (INT, INT), INT, _checked(lambda a, b: a - b), "try_subtract({0}, {1})", (_overflow("subtraction"),)
+                (INT, INT),
+                INT,
+                _checked(lambda a, b: a - b),
+                "try_subtract({0}, {1})",
+                (_overflow("subtraction"),),
+                vector="arithmetic.subtract_int",
             ),
             Overload(
                 (FLOAT, FLOAT),
@@ -192,6 +205,7 @@ BUILTINS: tuple[Builtin, ...] = (
                 "({0} - {1})",
                 (_beyond("subtraction"),),
                 safe=_small_term,
+                vector="arithmetic.subtract_float",
             ),
             Overload(
                 (DECIMAL, DECIMAL),
@@ -210,7 +224,12 @@ BUILTINS: tuple[Builtin, ...] = (
         "Multiplies.",
         (
             Overload(
-                (INT, INT), INT, _checked(lambda a, b: a * b), "try_multiply({0}, {1})", (_overflow("multiplication"),)
+                (INT, INT),
+                INT,
+                _checked(lambda a, b: a * b),
+                "try_multiply({0}, {1})",
+                (_overflow("multiplication"),),
+                vector="arithmetic.multiply_int",
             ),
             Overload(
                 (FLOAT, FLOAT),
@@ -219,6 +238,7 @@ BUILTINS: tuple[Builtin, ...] = (
                 "({0} * {1})",
                 (_beyond("multiplication"),),
                 safe=_no_factor,
+                vector="arithmetic.multiply_float",
             ),
             Overload(
                 (DECIMAL, DECIMAL),
@@ -243,6 +263,7 @@ BUILTINS: tuple[Builtin, ...] = (
                 lambda call: _int_division(call, "div"),
                 (_BY_ZERO, _overflow("division", _MIN_BY_MINUS_ONE)),
                 safe=_safe_divisor,
+                vector="arithmetic.divide_int",
             ),
             Overload(
                 (FLOAT, FLOAT),
@@ -251,6 +272,7 @@ BUILTINS: tuple[Builtin, ...] = (
                 _float_division,
                 (_BY_ZERO, _beyond("division")),
                 safe=_large_divisor,
+                vector="arithmetic.divide_float",
             ),
             Overload(
                 (DECIMAL, DECIMAL),
@@ -275,12 +297,14 @@ BUILTINS: tuple[Builtin, ...] = (
                 lambda call: _int_division(call, "%"),
                 (_BY_ZERO, _overflow("modulo", _MIN_BY_MINUS_ONE)),
                 safe=_safe_divisor,
+                vector="arithmetic.modulo_int",
             ),
             Overload(
                 (FLOAT, FLOAT),
                 FLOAT,
                 _modulo_float,
                 "CASE WHEN {1} = 0.0D AND {0} IS NOT NULL THEN CAST('NaN' AS DOUBLE) ELSE {0} % nullif({1}, 0.0D) END",
+                vector="arithmetic.modulo_float",
             ),
             Overload(
                 (DECIMAL, DECIMAL),
@@ -298,8 +322,15 @@ BUILTINS: tuple[Builtin, ...] = (
         "operator",
         "Unary minus. The smallest Int has no negative: that is an overflow.",
         (
-            Overload((INT,), INT, _negate_int, "try_subtract(0L, {0})", (_overflow("negation"),)),
-            Overload((FLOAT,), FLOAT, lambda a: -a, "(- {0})"),
+            Overload(
+                (INT,),
+                INT,
+                _negate_int,
+                "try_subtract(0L, {0})",
+                (_overflow("negation"),),
+                vector="arithmetic.negate_int",
+            ),
+            Overload((FLOAT,), FLOAT, lambda a: -a, "(- {0})", vector="arithmetic.negate_float"),
             Overload(
                 (DECIMAL,),
                 lambda types: decimal(types[0].scale),

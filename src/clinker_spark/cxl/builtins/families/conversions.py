@@ -128,6 +128,7 @@ def _rows(
             sql,
             (failure,) if strict and not certain else (),
             python_reason=_EXPANSION if sql is None else "",
+            vector=_NEVER_FORMS.get(result.kind) if never else _FORMS.get((type.kind, result.kind)),
         )
 
     def overloads(strict: bool) -> tuple[Overload, ...]:
@@ -153,6 +154,28 @@ _CERTAIN = {
     (Kind.DECIMAL, Kind.DECIMAL),
 }
 """Receiver and result of the conversions that cannot fail."""
+
+
+_FORMS = {
+    (Kind.BOOL, Kind.INT): "conversions.number",
+    (Kind.INT, Kind.INT): "strings.itself",
+    (Kind.FLOAT, Kind.INT): "numbers.truncated",
+    (Kind.STRING, Kind.INT): "conversions.text_to_int",
+    (Kind.INT, Kind.FLOAT): "conversions.to_float",
+    (Kind.FLOAT, Kind.FLOAT): "strings.itself",
+    (Kind.STRING, Kind.FLOAT): "conversions.text_to_float",
+    (Kind.BOOL, Kind.BOOL): "strings.itself",
+    (Kind.INT, Kind.BOOL): "conversions.int_to_bool",
+    (Kind.STRING, Kind.BOOL): "conversions.text_to_bool",
+}
+_NEVER_FORMS = {
+    Kind.INT: "conversions.no_int",
+    Kind.FLOAT: "conversions.no_float",
+    Kind.BOOL: "conversions.no_bool",
+    Kind.DATE: "conversions.no_date",
+    Kind.DATETIME: "conversions.no_datetime",
+}
+"""The Polars forms of the conversions, by receiver and result, and of those that no value has."""
 
 
 class _KeptScale:
@@ -196,6 +219,7 @@ def _date_row(name: str, want: Type, strict: bool, examples: Any) -> Builtin:
         Failure(ErrorKind.CONVERSION_FAILED, f"cannot convert to {kind.value}"),
         Failure(ErrorKind.INVALID_FORMAT, "the date format is not valid", "FALSE", 1),
     )
+    reading = "conversions.text_to_date" if kind is Kind.DATE else "conversions.text_to_datetime"
     parsing = Overload(
         (STRING, STRING),
         want if strict else want.as_nullable(),
@@ -205,6 +229,7 @@ def _date_row(name: str, want: Type, strict: bool, examples: Any) -> Builtin:
         optional=1,
         check=check,
         python_reason="a date format that is computed, or names weeks, has to be read in Python",
+        vector=lambda call: reading if len(call.args) < 2 or isinstance(call.literal(1), str) else None,
     )
     others = tuple(
         Overload(
@@ -214,6 +239,7 @@ def _date_row(name: str, want: Type, strict: bool, examples: Any) -> Builtin:
             f"CAST(NULL AS {_PHYSICAL[kind]})",
             failures[:1] if strict else (),
             optional=1,
+            vector=_NEVER_FORMS[kind],
         )
         for type in _RECEIVERS
         if type is not STRING
@@ -289,7 +315,11 @@ BUILTINS: tuple[Builtin, ...] = (
         "to_string",
         "conversion",
         "Any value as text: floats without exponent or trailing `.0`, arrays and maps as JSON; never fails.",
-        (Overload((ANY,), STRING, to_text, lambda call: sql_text(call.args[0], call.types[0])),),
+        (
+            Overload(
+                (ANY,), STRING, to_text, lambda call: sql_text(call.args[0], call.types[0]), vector="text.to_string"
+            ),
+        ),
         examples=(("42.to_string()", '"42"'), ("3.0.to_string()", '"3"'), ("true.to_string()", '"true"')),
     ),
     _date_row(

@@ -33,8 +33,8 @@ def _date_part(name: str, doc: str, examples: Any) -> Builtin:
         "date",
         doc,
         (
-            Overload((DATE,), INT, run, f"CAST({name}({{0}}) AS BIGINT)"),
-            Overload((DATETIME,), INT, run, f"CAST({name}(CAST({{0}} AS DATE)) AS BIGINT)"),
+            Overload((DATE,), INT, run, f"CAST({name}({{0}}) AS BIGINT)", vector=f"dates.{name}"),
+            Overload((DATETIME,), INT, run, f"CAST({name}(CAST({{0}} AS DATE)) AS BIGINT)", vector=f"dates.{name}"),
         ),
         examples=examples,
     )
@@ -49,8 +49,8 @@ def _time_part(name: str, doc: str, examples: Any) -> Builtin:
         "date",
         f"{doc}; null for a Date, which has no time of day.",
         (
-            Overload((DATETIME,), INT, run, f"CAST({name}({{0}}) AS BIGINT)"),
-            Overload((DATE,), INT.as_nullable(), lambda value: None, "CAST(NULL AS BIGINT)"),
+            Overload((DATETIME,), INT, run, f"CAST({name}({{0}}) AS BIGINT)", vector=f"dates.{name}"),
+            Overload((DATE,), INT.as_nullable(), lambda value: None, "CAST(NULL AS BIGINT)", vector="dates.no_time"),
         ),
         examples=examples,
     )
@@ -136,8 +136,13 @@ def _nothing(type: Type) -> str:
     return f"CAST(NULL AS {'DATE' if type.kind is Kind.DATE else 'TIMESTAMP_NTZ'})"
 
 
+def _months_written(form: str) -> Callable[[SqlCall], str | None]:
+    return lambda call: form if call.literal(1) is not NOT_LITERAL else None
+
+
 def _moving(name: str, doc: str, run: Callable[..., Any], sql: Callable[[SqlCall], str], examples: Any) -> Builtin:
-    overloads = tuple(Overload((t, INT), t.as_nullable(), run, sql) for t in _MOMENTS)
+    form = "dates.add_days" if name == "add_days" else _months_written(f"dates.{name}")
+    overloads = tuple(Overload((t, INT), t.as_nullable(), run, sql, vector=form) for t in _MOMENTS)
     return Builtin(name, "date", doc, overloads, examples=examples)
 
 
@@ -190,7 +195,7 @@ def _diff_months_sql(months: int) -> Callable[[SqlCall], str]:
 
 
 def _difference(name: str, doc: str, run: Callable[..., Any], sql: Callable[[SqlCall], str], examples: Any) -> Builtin:
-    overloads = tuple(Overload((a, b), INT, run, sql) for a in _MOMENTS for b in _MOMENTS)
+    overloads = tuple(Overload((a, b), INT, run, sql, vector=f"dates.{name}") for a in _MOMENTS for b in _MOMENTS)
     return Builtin(name, "date", doc, overloads, examples=examples)
 
 
@@ -226,6 +231,7 @@ def _format_overload(type: Type) -> Overload:
         check=check,
         python_reason="a date format that is computed has to be read on each record",
         safe=lambda literals: literals[1] is not NOT_LITERAL and problem(literals) is None,
+        vector=lambda call: "dates.format_date" if call.literal(1) is not NOT_LITERAL else None,
     )
 
 

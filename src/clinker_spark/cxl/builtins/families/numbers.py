@@ -60,8 +60,8 @@ def _whole(name: str, doc: str, function: Callable[[float], float], rounding: st
         "number",
         doc,
         (
-            Overload((INT,), INT, lambda x: x, "{0}"),
-            Overload((FLOAT,), INT, run, saturating_sql("{0}", f"{name}({{0}})")),
+            Overload((INT,), INT, lambda x: x, "{0}", vector="strings.itself"),
+            Overload((FLOAT,), INT, run, saturating_sql("{0}", f"{name}({{0}})"), vector=f"numbers.{name}"),
             Overload((DECIMAL,), decimal(0), _decimal_whole(rounding), _decimal_whole_sql(name)),
         ),
         examples=examples,
@@ -167,6 +167,10 @@ def _round_decimal_sql(call: SqlCall) -> str | None:
     return f"try_cast(bround({call.args[0]}, {places}) AS DECIMAL(29, {max(0, places)}))"
 
 
+def _places_written(call: SqlCall) -> str | None:
+    return "numbers.round_float" if len(call.args) == 1 or isinstance(call.literal(1), int) else None
+
+
 def _round_row(name: str, doc: str, optional: int, examples: Any) -> Builtin:
     rule = _RoundedScale(0)
     return Builtin(
@@ -174,8 +178,10 @@ def _round_row(name: str, doc: str, optional: int, examples: Any) -> Builtin:
         "number",
         doc,
         (
-            Overload((INT, INT), INT, lambda x, n=0: x, _unchanged_int_sql, optional=optional),
-            Overload((FLOAT, INT), FLOAT, round_float, _round_float_sql, optional=optional),
+            Overload(
+                (INT, INT), INT, lambda x, n=0: x, _unchanged_int_sql, optional=optional, vector="numbers.unchanged"
+            ),
+            Overload((FLOAT, INT), FLOAT, round_float, _round_float_sql, optional=optional, vector=_places_written),
             Overload(
                 (DECIMAL, INT),
                 rule,
@@ -269,6 +275,9 @@ def _bound_sql(name: str) -> Callable[[SqlCall], str | None]:
     return sql
 
 
+_BOUND_FORMS = {"min": "numbers.least", "max": "numbers.greatest", "clamp": "numbers.clamp"}
+
+
 def _ordered(name: str, run: Callable[..., Any], params: int) -> tuple[Overload, ...]:
     return tuple(
         Overload(
@@ -278,6 +287,7 @@ def _ordered(name: str, run: Callable[..., Any], params: int) -> tuple[Overload,
             _bound_sql(name),
             (_DIGITS,) if type is DECIMAL else (),
             python_reason=_SCALE_REASON if type is DECIMAL else "",
+            vector=_BOUND_FORMS[name],
         )
         for type in (INT, FLOAT, DECIMAL, STRING, DATE, DATETIME)
     )
@@ -295,8 +305,9 @@ BUILTINS: tuple[Builtin, ...] = (
                 lambda x: values.checked_int(abs(x)),
                 f"abs(nullif({{0}}, {values.I64_MIN}L))",
                 (_OVERFLOW,),
+                vector="numbers.abs_int",
             ),
-            Overload((FLOAT,), FLOAT, abs, "abs({0})"),
+            Overload((FLOAT,), FLOAT, abs, "abs({0})", vector="numbers.abs_float"),
             Overload((DECIMAL,), lambda types: types[0], Decimal.copy_abs, _decimal_abs_sql),
         ),
         examples=(("(-42).abs()", "42"), ("(-2.5).abs()", "2.5")),

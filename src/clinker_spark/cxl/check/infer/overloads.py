@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 from clinker_spark.core.span import Span
-from clinker_spark.core.types import ANY, FLOAT, Kind, Type, decimal, unify
+from clinker_spark.core.types import ANY, FLOAT, NULL, Kind, Type, decimal, unify
 from clinker_spark.cxl.builtins.calls import run_overload
 from clinker_spark.cxl.builtins.families.arithmetic import HALF_STEP
 from clinker_spark.cxl.builtins.physical import same_representation, widen_value
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Overload
 from clinker_spark.cxl.errors import Fail
-from clinker_spark.cxl.ir import Call, Const, DynamicCall, Narrow, Slot, TExpr, Widen
+from clinker_spark.cxl.ir import Call, Const, DynamicCall, If, Narrow, Slot, TExpr, TTrace, Widen
 from clinker_spark.cxl.values import DECIMAL_DIGITS
 
 Candidate = tuple[int, Overload, tuple[Type, ...]]
@@ -65,6 +65,15 @@ def shown_as(value: TExpr, slot: str, to: Type) -> TExpr:
     merged = unify(value.type, to)
     fits = to.is_dynamic or (merged is not None and merged.unwrap() == to.unwrap())
     return widen(plain, to) if fits else plain
+
+
+def traced(s: TTrace) -> TExpr:
+    """What a trace evaluates: its message, if its condition is true."""
+    if s.condition is None:
+        return s.message
+    nothing = widen(Const(s.span, NULL, False, None), s.message.type)
+    fallible = s.condition.fallible or s.message.fallible
+    return If(s.span, s.message.type, fallible, (s.condition,), (s.message,), nothing)
 
 
 def narrow(arg: TExpr, to: Type) -> TExpr:

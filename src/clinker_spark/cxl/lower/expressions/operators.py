@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clinker_spark.core.types import ANY, NULL, Kind, Type
+from clinker_spark.core.types import ANY, Kind, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins import physical as ph
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.check.infer.overloads import may_overflow, widen
+from clinker_spark.cxl.check.infer.overloads import may_overflow
 from clinker_spark.cxl.errors import ErrorKind
 from clinker_spark.cxl.lower.errors import failing
 from clinker_spark.cxl.lower.lowering import Lowering
@@ -127,15 +127,6 @@ def _numbered(lowering: Lowering, conditions: Sequence[Sql], values: Sequence[Sq
     arms = " ".join(f"WHEN {i} THEN {v.text}" for i, v in enumerate(values[:-1]))
     text = f"CASE {taken.text} {arms} ELSE {values[-1].text} END"
     return combine(text, [taken, *(v.bare() for v in values)], failures)
-
-
-def traced(s: ir.TTrace) -> ir.TExpr:
-    """What a trace evaluates: its message, if its condition is true."""
-    if s.condition is None:
-        return s.message
-    nothing = widen(ir.Const(s.span, NULL, False, None), s.message.type)
-    fallible = s.condition.fallible or s.message.fallible
-    return ir.If(s.span, s.message.type, fallible, (s.condition,), (s.message,), nothing)
 
 
 def lower_let(lowering: Lowering, e: ir.LetIn) -> Sql:

@@ -21,7 +21,7 @@ from clinker_spark.spark.scan.csv.dialect import CsvDialect
 from clinker_spark.spark.scan.csv.header import file_name
 from clinker_spark.spark.scan.json.documents import decoder
 from clinker_spark.spark.scan.json.lines import parse_lines
-from clinker_spark.spark.scan.json.values import JsonColumn, json_cell, lookup
+from clinker_spark.spark.scan.json.values import JsonColumn, json_cell, lookup, undeclared
 from clinker_spark.spark.scan.record_batches import Error, Rows, batch_of, missing, string_array, structural
 from clinker_spark.spark.scan.record_plan import RecordPlan
 from clinker_spark.spark.scan.request import ReadRequest
@@ -53,6 +53,8 @@ class MessageReader:
     columns: tuple[Column, ...]
     json: tuple[JsonColumn, ...]
     texts: tuple[TextColumn, ...]
+    rejects: bool = False
+    """Is a field that no column reads an error of its message?"""
 
     @classmethod
     def of(cls, request: ReadRequest, envelope: Envelope) -> MessageReader:
@@ -62,6 +64,7 @@ class MessageReader:
             request.columns,
             tuple(JsonColumn.of(column, formats, cleaning) for column in request.columns),
             tuple(TextColumn.of(column, formats, cleaning) for column in request.columns),
+            request.conventions.on_unmapped == "reject",
         )
 
     def rows(self, plan: RecordPlan, messages: Sequence[Any]) -> Rows:
@@ -89,6 +92,12 @@ class MessageReader:
         for row, text in enumerate(texts):
             if text is None:
                 rows.errors[row] = structural("the message has no value")
+        if self.rejects:
+            known = frozenset(file_name(c) for c in self.columns if c.name not in self.envelope.about)
+            for row, record in enumerate(found):
+                for name in undeclared(record, known):
+                    rows.errors.setdefault(row, structural("the schema does not declare this field", name=name))
+                    break
         for column, declared in zip(self.json, self.columns, strict=True):
             if column.name not in self.envelope.about:
                 place = file_name(declared)

@@ -12,6 +12,7 @@ from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import FAILED_COLUMN
+from clinker_spark.spark.fragments.work import FIELDS, then
 from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import engine_columns, read_split
 from clinker_spark.spark.scan.csv.splits import SMALLEST
@@ -31,14 +32,16 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int | None = 
     plan = make_plan(request, parallelism=parallelism_of(spark), target=target, smallest=smallest)
     fields = [(column.name, physical(column.data_type)) for column in request.selected] + engine_columns(plan)
     fields = fields or [(FAILED_COLUMN, "BOOLEAN")]
+    worker = request.worker(plan.widened)
     frame, here = scan(
         spark,
         len(plan.splits),
-        fields,
+        fields if worker is None else FIELDS,
         lambda i: read_split(plan, plan.splits[i]),
         request.readers,
+        then(worker),
     )
-    if plan.extras.only_flags and plan.extras.aside is None:
+    if worker is None and plan.extras.only_flags and plan.extras.aside is None:
         frame = with_short_errors(frame)
     if request.arrival:
         # The splits are the partitions, in order, so the number Spark gives grows along the files.

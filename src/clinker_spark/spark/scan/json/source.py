@@ -18,6 +18,7 @@ from clinker_spark.spark.scan.json.documents import decoder, records, shape_of
 from clinker_spark.spark.scan.json.lines import byte_lines, check_objects, count_lines, lines_of, parse_lines
 from clinker_spark.spark.scan.json.names import Names, names_of_document, names_of_lines
 from clinker_spark.spark.scan.json.values import JsonColumn, json_cell, json_text, lookup, undeclared
+from clinker_spark.spark.scan.json.whole import WholeLines
 from clinker_spark.spark.scan.record_batches import Error, Rows, string_array, structural, widened_array
 from clinker_spark.spark.scan.record_plan import (
     BOM,
@@ -63,9 +64,16 @@ class JsonReader:
         file = plan.files[split.file]
         if self.shapes[split.file] == "ndjson":
             parser = decoder(exact=self.exact)
+            whole = (
+                WholeLines(self.columns, self.places) if not (plan.record or plan.widened or self.cleaning) else None
+            )
             first = not split.start
             for data in line_pieces(file, split, b"\n", self.piece):
                 data, first = (data.removeprefix(BOM) if first else data), False
+                if whole is not None and (made := whole.read(data)) is not None:
+                    wanted = {name for name, _ in plan.fields}
+                    yield Rows(made[0], {name: values for name, values in made[1].items() if name in wanted})
+                    continue
                 found, errors = parse_lines(lines_of(data), parser)
                 rows = self._rows(plan, found, errors)
                 rows.lines = byte_lines(data) if plan.record else None

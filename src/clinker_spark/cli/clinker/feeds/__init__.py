@@ -1,0 +1,1 @@
+"""Commands about the files that pipelines read: what they hold, and which runs read them."""

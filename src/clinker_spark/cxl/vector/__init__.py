@@ -1,0 +1,1 @@
+"""The third engine: typed programs as Polars expressions over the batches of a split."""

@@ -1,0 +1,72 @@
+"""Values as text: what `to_string`, `concat`, CSV and JSON write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from clinker_spark.core.types import Kind, Type
+from clinker_spark.cxl.builtins.table import NOT_LITERAL
+from clinker_spark.cxl.builtins.text import float_text, to_text
+from clinker_spark.cxl.vector.call import VectorCall, mended
+
+
+def text_of(column: pl.Expr, t: Type) -> pl.Expr:
+    """The text of a column that is cheap to repeat; null stays null."""
+    match t.kind:
+        case Kind.STRING | Kind.NULL:
+            return column
+        case Kind.FLOAT:
+            return float_texts(column)
+        case Kind.DATETIME:
+            return datetime_texts(column)
+    return column.cast(pl.String)
+
+
+def float_texts(x: pl.Expr, *, fraction: bool = False) -> pl.Expr:
+    """The shortest digits, without an exponent. With `fraction`, whole numbers end in `.0`.
+
+    Polars writes just those digits, but an exponent for the very large and the very small."""
+    shown = x.cast(pl.String)
+    size = x.abs()
+    doubtful = (size >= 1e15) | ((size < 1e-4) & (size > 0.0))
+    return mended(shown if fraction else shown.str.strip_suffix(".0"), doubtful, [x], _whole if fraction else _plain)
+
+
+def _plain(values: Sequence[Any]) -> str:
+    return float_text(values[0])
+
+
+def _whole(values: Sequence[Any]) -> str:
+    text = float_text(values[0])
+    return text + ".0" if values[0].is_integer() else text
+
+
+def datetime_texts(x: pl.Expr, between: str = " ") -> pl.Expr:
+    """A fraction of a second has 3 or 6 digits, and none if it is zero."""
+    second = f"%Y-%m-%d{between}%H:%M:%S"
+    part = x.dt.microsecond()
+    return (
+        pl.when(part == 0)
+        .then(x.dt.strftime(second))
+        .when(part % 1000 == 0)
+        .then(x.dt.strftime(second + "%.3f"))
+        .otherwise(x.dt.strftime(second + "%.6f"))
+    )
+
+
+def to_string(call: VectorCall) -> pl.Expr:
+    return text_of(call.args[0], call.types[0])
+
+
+def concat(call: VectorCall) -> pl.Expr:
+    parts = [call.args[0]]
+    for i in range(1, len(call.args)):
+        constant = call.literal(i)
+        if constant is NOT_LITERAL:
+            parts.append(text_of(call.args[i], call.types[i]).fill_null(""))
+        elif text := to_text(constant):
+            parts.append(pl.lit(text))
+    return pl.concat_str(parts)

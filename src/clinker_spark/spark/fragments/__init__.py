@@ -1,0 +1,1 @@
+"""Fragments: from the batches of a reader to finished lines, in the worker that reads the split."""

@@ -1,0 +1,115 @@
+"""What the ledger of a pass must know about the nodes of a fragment: the laws that Spark's operators write down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from clinker_spark.plan.ledger import End, Flow, count, total
+from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.plan.nodes.route import RoutePlan
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.plan.nodes.transform import TransformPlan
+from clinker_spark.spark.fragments.steps import filter_places, settles
+from clinker_spark.spark.operators.route import UNREAD
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.build.builder import Builder
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A stream without its records: how many there are, and where some may have failed."""
+
+    flow: Flow
+    carried: tuple[str, ...] = ()
+
+
+def write_down(builder: Builder, source: SourcePlan, flow: Flow, *, fallible: bool) -> None:
+    """All laws and entries, from the source to its outputs."""
+    stream = Counted(flow)
+    if fallible:
+        stream = _marked(builder, source, stream)
+    if settles(builder, source):
+        stream = _settled(builder, source, stream)
+    builder.ledger.entry(source.name).passed = {None: End(stream.flow, stream.carried)}
+    _after(builder, source, None, stream)
+
+
+def _after(builder: Builder, node: PlanNode, port: str | None, stream: Counted) -> None:
+    for reader in builder.plan.readers(node.name):
+        if reader.inputs[0].port == port:
+            _node(builder, reader, stream)
+
+
+def _marked(builder: Builder, node: PlanNode, stream: Counted) -> Counted:
+    if node.name not in builder.plan.facts.fallible:
+        return stream
+    return replace(stream, carried=tuple(dict.fromkeys((*stream.carried, node.name))))
+
+
+def _settled(builder: Builder, node: PlanNode, stream: Counted) -> Counted:
+    rows, gone = count(f"{node.name}: rows"), count(f"{node.name}: failed")
+    what = "takes {left} records, and {right} are there where failures are set aside"
+    builder.ledger.law(node.name, what, stream.flow, rows)
+    builder.ledger.entry(node.name).failed[node.name] = gone
+    return Counted(rows - gone)
+
+
+def _node(builder: Builder, node: PlanNode, stream: Counted) -> None:
+    builder.ledger.entry(node.name).took[str(node.inputs[0])] = End(stream.flow, stream.carried)
+    _BOOKS[type(node)](builder, node, stream)
+
+
+def _transform(builder: Builder, node: TransformPlan, stream: Counted) -> None:
+    entry = builder.ledger.entry(node.name)
+    for place, name in enumerate(filter_places(node)):
+        rows, kept = count(f"{name}: rows"), count(f"{name}: kept")
+        what = f"takes {{left}} records, and {{right}} reach its {name}"
+        builder.ledger.law(node.name, what, stream.flow, rows)
+        entry.dropped["filter", place] = rows - kept
+        stream = replace(stream, flow=kept)
+    stream = _marked(builder, node, stream)
+    if settles(builder, node):
+        stream = _settled(builder, node, stream)
+    entry.passed = {None: End(stream.flow, stream.carried)}
+    _after(builder, node, None, stream)
+
+
+def _output(builder: Builder, node: OutputPlan, stream: Counted) -> None:
+    entry = builder.ledger.entry(node.name)
+    written, failed = count(f"{node.name}: rows"), count(f"{node.name}: failed")
+    what = "takes {left} records, and {right} were written, failed or left out"
+    builder.ledger.law(node.name, what, stream.flow, written + failed)
+    entry.passed[None] = End(written)
+    entry.failed[node.name] = failed
+
+
+def _route(builder: Builder, node: RoutePlan, stream: Counted) -> None:
+    ledger = builder.ledger
+    if node.inclusive and not ledger.is_counted(stream.flow):
+        rows = count(f"{node.name}.takes its input: rows")
+        ledger.law(node.name, "takes {left} records of its input, and {right} were counted", stream.flow, rows)
+        stream = replace(stream, flow=rows)
+    decided = _settled(builder, node, _marked(builder, node, stream))
+    flows = {port: ledger.unknown(f"{node.name}.to {port}") for port in node.ports}
+    read = [flows[port] for port in node.ports if port in builder.plan.read_ports(node.name)]
+    entry = ledger.entry(node.name)
+    if not node.inclusive:
+        if len(read) < len(node.ports):
+            read.append(ledger.unknown(f"{node.name}.to nobody"))
+            entry.dropped[UNREAD, 0] = read[-1]
+        what = "takes {left} records, and {right} leave it by its ports"
+        ledger.law(node.name, what, decided.flow, total(read))
+    entry.passed = {p: End(flows[p]) for p in node.ports if p in builder.plan.read_ports(node.name)}
+    for port in node.ports:
+        _after(builder, node, port, Counted(flows[port]))
+
+
+_BOOKS: dict[type[PlanNode], Callable[[Builder, Any, Counted], None]] = {
+    TransformPlan: _transform,
+    RoutePlan: _route,
+    OutputPlan: _output,
+}

@@ -1,0 +1,138 @@
+"""Records as lines of text, in Polars: the same bytes as those of `spark.render`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from clinker_spark.core.types import Kind
+from clinker_spark.cxl.builtins.text import json_text
+from clinker_spark.cxl.dates.formats import format_value
+from clinker_spark.cxl.vector.call import by_distinct, text_bytes
+from clinker_spark.cxl.vector.forms.text import datetime_texts, float_texts, text_of
+from clinker_spark.spark.fragments.task import Cell, LineFormat
+from clinker_spark.spark.render.cell_text import is_plain
+
+_UNFIT = "unfit"
+_CONTROLS = bytes(range(32))
+_JSON_SPECIAL = r'["\\\x00-\x1f]'
+
+
+def lines_of(frame: pl.DataFrame, lines: LineFormat) -> tuple[pl.Series, int]:
+    """The line of each record that can be written, and how many cannot."""
+    if not frame.height:
+        return pl.Series([], dtype=pl.String), 0
+    if lines.kind == "csv":
+        return frame.select(_csv_line(lines)).to_series(), 0
+    floats = [cell.column for cell in lines.cells if cell.type.kind is Kind.FLOAT and not cell.finished]
+    unfit = 0
+    if floats:
+        bad = frame.select(pl.any_horizontal([(~pl.col(name).is_finite()).fill_null(False) for name in floats]))
+        mask = bad.to_series()
+        unfit = int(mask.sum())
+        frame = frame.filter(~mask) if unfit else frame
+    if not frame.height:
+        return pl.Series([], dtype=pl.String), unfit
+    return frame.select(_json_line(lines, frame)).to_series(), unfit
+
+
+def _text(cell: Cell) -> pl.Expr:
+    """The text of a value, as `render.cell_text.scalar_text` has it."""
+    column, style = pl.col(cell.column), cell.style
+    match cell.type.kind:
+        case Kind.DATE if style.date:
+            return by_distinct(column, lambda value: format_value(style.date or "", value), pl.String())
+        case Kind.DATETIME if style.datetime:
+            return by_distinct(column, lambda value: format_value(style.datetime or "", value), pl.String())
+        case Kind.DATETIME:
+            return datetime_texts(column, style.between)
+    return text_of(column, cell.type)
+
+
+# ---------------------------------------------------------------- CSV
+
+
+def _csv_line(lines: LineFormat) -> pl.Expr:
+    cells = [_csv_cell(cell, lines.delimiter).fill_null("") for cell in lines.cells]
+    if len(cells) == 1 and not lines.cells[0].finished:  # a line must not be blank, readers skip those
+        return pl.when(cells[0] == "").then(pl.lit('""')).otherwise(cells[0])
+    return pl.concat_str(cells, separator=lines.delimiter)
+
+
+def _csv_cell(cell: Cell, delimiter: str) -> pl.Expr:
+    if cell.finished:
+        return pl.col(cell.column)
+    text = _text(cell)
+    if is_plain(cell.type, cell.style, delimiter + '"\r\n'):
+        return text
+    characters = (delimiter.encode(), b'"', b"\r", b"\n")
+    special = f'[{_class(delimiter)}"\\r\\n]'
+
+    def quoted(texts: pl.Series) -> pl.Series:
+        content = text_bytes(texts)
+        if not any(character in content for character in characters):
+            return texts
+        needs = texts.str.contains(special)
+        wrapped = '"' + texts.str.replace_all('"', '""', literal=True) + '"'
+        return wrapped.zip_with(needs.fill_null(False), texts)
+
+    return text.map_batches(quoted, return_dtype=pl.String())
+
+
+def _class(character: str) -> str:
+    """A character inside of a class of a regular expression."""
+    return character if character.isalnum() else f"\\x{{{ord(character):x}}}"
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def _json_line(lines: LineFormat, frame: pl.DataFrame) -> pl.Expr:
+    """One text of all keys and values. A member that may be left out in some record brings its comma along; only where
+    the first one may, they are put together first."""
+    parts: list[pl.Expr] = []
+    for i, cell in enumerate(lines.cells):
+        value = _json_value(cell)
+        key = ("," if i else "{") + json_text(cell.name) + ":"
+        if lines.nulls:
+            value = value.fill_null("null")
+        elif frame[cell.column].null_count():
+            if not i:
+                return _optional_members(lines)
+            parts.append(pl.concat_str([pl.lit(key), value]).fill_null(""))
+            continue
+        parts += [pl.lit(key), value]
+    return pl.concat_str([*parts, pl.lit("}")])
+
+
+def _optional_members(lines: LineFormat) -> pl.Expr:
+    members = [pl.concat_str([pl.lit(json_text(cell.name) + ":"), _json_value(cell)]) for cell in lines.cells]
+    inner = pl.concat_str(members, separator=",", ignore_nulls=True)
+    return pl.concat_str([pl.lit("{"), inner, pl.lit("}")])
+
+
+def _json_value(cell: Cell) -> pl.Expr:
+    column = pl.col(cell.column)
+    if cell.finished:
+        return column
+    match cell.type.kind:
+        case Kind.BOOL | Kind.INT:
+            return column.cast(pl.String)
+        case Kind.FLOAT:
+            return float_texts(column, fraction=True)
+        case Kind.STRING | Kind.NULL:
+            return column.map_batches(_json_strings, return_dtype=pl.String())
+        case Kind.DATE | Kind.DATETIME if cell.style.date or cell.style.datetime:
+            return _text(cell).map_batches(_json_strings, return_dtype=pl.String())
+    return pl.concat_str([pl.lit('"'), _text(cell), pl.lit('"')])
+
+
+def _json_strings(texts: pl.Series) -> pl.Series:
+    found: Any = '"' + texts + '"'
+    content = text_bytes(texts)
+    if b'"' not in content and b"\\" not in content and content.translate(None, _CONTROLS) == content:
+        return found
+    special = texts.str.contains(_JSON_SPECIAL)
+    at = special.fill_null(False).arg_true()
+    return found.scatter(at, pl.Series([json_text(text) for text in texts.gather(at).to_list()], dtype=pl.String))

@@ -1,0 +1,177 @@
+"""A fragment at work: batches of a reader become lines, and everything that leaves on the way is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clinker_spark.cxl.hidden import ERROR_COLUMN
+from clinker_spark.cxl.vector.program import Batch, VectorProgram, lower_program
+from clinker_spark.plan.columns import FAILED_COLUMN, OK_COLUMN, PORT_COLUMN, PORT_PREFIX, WIDENED_COLUMN
+from clinker_spark.spark.fragments.lines import lines_of
+from clinker_spark.spark.fragments.task import (
+    COUNTS,
+    LINES,
+    OUTPUT,
+    PLACE,
+    CheckStep,
+    FragmentTask,
+    RouteStep,
+    Settle,
+    Step,
+    TransformStep,
+    WriteStep,
+)
+
+_SCHEMA = pa.schema([(OUTPUT, pa.int32()), (PLACE, pa.int64()), (LINES, pa.string()), (COUNTS, pa.list_(pa.int64()))])
+
+
+class Runner:
+    """Runs a task over the batches of one split."""
+
+    def __init__(self, task: FragmentTask) -> None:
+        self.task = task
+        self.counts = [0] * task.counts
+        self.place = 0
+        self.programs: dict[int, VectorProgram] = {}
+        outputs = [step for step in _all_steps(task.steps) if isinstance(step, WriteStep)]
+        cells = [cell for step in outputs for cell in step.lines.cells]
+        self.undeclared = {cell.column: cell.undeclared for cell in cells if cell.undeclared is not None}
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in _merged(batches, self.task.together):
+            made = self._batch(batch)
+            if made:
+                numbers, texts = zip(*made, strict=True)
+                places = range(self.place, self.place + len(made))
+                self.place += len(made)
+                lines = pa.concat_arrays(texts)
+                yield pa.RecordBatch.from_arrays(
+                    [
+                        pa.array(numbers, pa.int32()),
+                        pa.array(places, pa.int64()),
+                        lines,
+                        pa.nulls(len(made), _SCHEMA.field(COUNTS).type),
+                    ],
+                    schema=_SCHEMA,
+                )
+        yield pa.RecordBatch.from_pylist([{OUTPUT: None, PLACE: None, LINES: None, COUNTS: self.counts}], _SCHEMA)
+
+    def _batch(self, batch: pa.RecordBatch) -> list[tuple[int, pa.Array]]:
+        """For each output that gets lines of the batch, one text with all of them."""
+        self.counts[self.task.given] += batch.num_rows
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        errors, flags = arrays.pop(ERROR_COLUMN, None), arrays.pop(FAILED_COLUMN, None)
+        widened = arrays.pop(WIDENED_COLUMN, None)
+        for column, name in self.undeclared.items():
+            found = pc.map_lookup(widened, name, "first")
+            arrays[column] = pc.struct_field(found, "json") if pa.types.is_struct(found.type) else found
+        frame = pl.DataFrame({name: pl.from_arrow(array) for name, array in arrays.items()})
+        if not arrays:
+            frame = pl.DataFrame({FAILED_COLUMN: pl.repeat(False, batch.num_rows, eager=True)})
+        bad = errors.is_valid() if errors is not None else flags
+        failed = 0 if bad is None else pc.sum(pc.cast(bad, pa.int64())).as_py() or 0
+        if failed:
+            frame = frame.filter(~pl.Series(pl.from_arrow(bad)))
+        return self._go_on(self.task.steps, *self._settled(self.task.settle, frame, failed))
+
+    def _settled(self, settle: Settle | None, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:
+        if settle is None:
+            return frame, failed
+        self.counts[settle.rows] += frame.height + failed
+        self.counts[settle.failed] += failed
+        return frame, 0
+
+    def _go_on(self, steps: tuple[Step, ...], frame: pl.DataFrame, failed: int) -> list[tuple[int, pa.Array]]:
+        """`failed` records go along without their values until somebody sets them aside."""
+        found: list[tuple[int, pa.Array]] = []
+        for step in steps:
+            match step:
+                case TransformStep():
+                    batch = self._program(step).run(frame, failed)
+                    for (rows, kept), (came, went) in zip(step.filters, batch.filters, strict=True):
+                        self.counts[rows] += came
+                        self.counts[kept] += went
+                    checked, gone = self._checked(step, batch.frame, batch.failed)
+                    found += self._go_on(step.then, *self._settled(step.settle, checked, gone))
+                case RouteStep():
+                    found += self._route(step, frame, failed)
+                case WriteStep():
+                    found += self._write(step, frame, failed)
+        return found
+
+    def _checked(self, step: TransformStep, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:
+        """The records that meet the conditions of a transform, and how many have failed so far."""
+        for check in step.checks:
+            before = frame.height
+            met = self._program(check).run(frame).frame.filter(pl.col(OK_COLUMN)).drop(OK_COLUMN)
+            if check.warned is not None:
+                self.counts[check.warned] += before - met.height
+            else:
+                frame, failed = met, failed + before - met.height
+        return frame, failed
+
+    def _program(self, step: TransformStep | RouteStep | CheckStep) -> VectorProgram:
+        if id(step) not in self.programs:
+            self.programs[id(step)] = lower_program(step.program, step.context)
+        return self.programs[id(step)]
+
+    def _route(self, step: RouteStep, frame: pl.DataFrame, failed: int) -> list[tuple[int, pa.Array]]:
+        if step.takes is not None:
+            self.counts[step.takes] += frame.height + failed
+        batch: Batch = self._program(step).run(frame, failed)
+        decided, _ = self._settled(step.settle, batch.frame, batch.failed)
+        kept = [name for name in decided.columns if not name.startswith(PORT_COLUMN)]
+        matches = []
+        if step.inclusive:
+            matches = [decided[f"{PORT_PREFIX}{i}"].fill_null(False) for i in range(len(step.ports) - 1)]
+        found: list[tuple[int, pa.Array]] = []
+        rest = decided.select(kept)
+        for i, steps in enumerate(step.ports):
+            if not steps:
+                continue
+            if not step.inclusive:
+                taken = decided[PORT_COLUMN] == i
+            elif i < len(matches):
+                taken = matches[i]
+            else:
+                taken = pl.Series([True] * decided.height, dtype=pl.Boolean)
+                for match in matches:
+                    taken = taken & ~match
+            found += self._go_on(steps, rest.filter(taken), 0)
+        return found
+
+    def _write(self, step: WriteStep, frame: pl.DataFrame, failed: int) -> list[tuple[int, pa.Array]]:
+        lines, unfit = lines_of(frame, step.lines)
+        self.counts[step.ends.rows] += len(lines)
+        self.counts[step.ends.failed] += failed + unfit
+        if not len(lines):
+            return []
+        text = lines.str.join(step.lines.separator).to_arrow(compat_level=pl.CompatLevel.oldest())
+        return [(step.number, pc.cast(text, pa.string()))]
+
+
+def _merged(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.RecordBatch]:
+    """Batches of a size that is worth the steps of a program."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(each.num_rows for each in waiting) >= enough:
+            yield pa.concat_batches(waiting) if len(waiting) > 1 else waiting[0]
+            waiting = []
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def _all_steps(steps: Iterable[Step]) -> Iterator[Step]:
+    for step in steps:
+        yield step
+        match step:
+            case TransformStep(then=then):
+                yield from _all_steps(then)
+            case RouteStep(ports=ports):
+                for port in ports:
+                    yield from _all_steps(port)

@@ -1,0 +1,109 @@
+"""What a worker does with the batches of a split, as values that travel with the query. No Polars here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from clinker_spark.core.types import Type
+from clinker_spark.cxl.ir import TypedProgram
+from clinker_spark.cxl.system import Context
+from clinker_spark.spark.render.cell_text import CellStyle
+
+OUTPUT, PLACE, LINES, COUNTS = "output", "place", "value", "counts"
+FIELDS = ((OUTPUT, "INT"), (PLACE, "BIGINT"), (LINES, "STRING"), (COUNTS, "ARRAY<BIGINT>"))
+"""What Spark gets: lines of an output, many in one text and in their order; and at the end of a split its counts."""
+
+
+@dataclass(frozen=True)
+class Settle:
+    """Failed records are set aside: where all records are counted, and where those."""
+
+    rows: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A column of the file: a value with its type and style, or a finished text of the reader."""
+
+    name: str
+    column: str
+    type: Type
+    style: CellStyle
+    finished: bool = False
+    undeclared: str | None = None
+    """The name of the column in the source, where no schema has it."""
+
+
+@dataclass(frozen=True)
+class LineFormat:
+    """How records become lines."""
+
+    kind: str
+    """`csv` or `json`."""
+    cells: tuple[Cell, ...]
+    delimiter: str = ","
+    nulls: bool = True
+    """JSON: are members without a value written?"""
+    separator: str = "\n"
+
+
+@dataclass(frozen=True)
+class WriteStep:
+    """Records become lines of an output."""
+
+    number: int
+    lines: LineFormat
+    ends: Settle
+    """Where written and failed ones are counted."""
+
+
+@dataclass(frozen=True)
+class CheckStep:
+    """A condition that each record must meet, or, where failures are only counted, should."""
+
+    program: TypedProgram
+    context: Context
+    warned: int | None
+
+
+@dataclass(frozen=True)
+class TransformStep:
+    """A program over each record; `filters` are the places where what comes to its filters, and goes on, is counted."""
+
+    program: TypedProgram
+    context: Context
+    filters: tuple[tuple[int, int], ...]
+    checks: tuple[CheckStep, ...]
+    settle: Settle | None
+    then: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class RouteStep:
+    """Records part. A record takes the port of its number, or all those whose conditions hold."""
+
+    program: TypedProgram
+    context: Context
+    inclusive: bool
+    takes: int | None
+    """Where all records that come are counted, if they are."""
+    settle: Settle
+    ports: tuple[tuple[Step, ...], ...]
+
+
+Step = WriteStep | TransformStep | RouteStep
+
+
+@dataclass(frozen=True)
+class FragmentTask:
+    """All that happens to the records of a source."""
+
+    given: int
+    """Where the records of the reader are counted."""
+    settle: Settle | None
+    steps: tuple[Step, ...]
+    counts: int
+    """How many counts there are."""
+    together: int = 32_768
+    """So many records at least are computed together: some readers give small batches."""

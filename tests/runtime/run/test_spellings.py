@@ -1,0 +1,116 @@
+"""Keys as pipelines of other versions write them, and ports that nothing feeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.prepare import prepare
+from tests.support.workbench import Workbench
+
+BODY = """
+_compose:
+  name: body
+  inputs:
+    rows: { schema: { f0: string, f1: string } }
+    more: { required: false, schema: { f0: string, f1: string } }
+  outputs: { out: all, n: count }
+nodes:
+  - { type: merge, name: all, inputs: [rows, more] }
+  - { type: aggregate, name: count, input: all, config: { cxl: "emit n = count(*)", group_by: [] } }
+"""
+PIPELINE = """
+pipeline: { name: spellings }
+nodes:
+  - type: source
+    name: fixed
+    config:
+      type: fixed_width
+      path: in.txt
+      format_schema:
+        fields:
+          - { name: f0, type: integer, start: 0, width: 3 }
+          - { name: f1, type: string, start: 3, width: 2 }
+      schema:
+        - { name: f0, type: string }
+        - { name: f1, type: string }
+  - type: source
+    name: patched
+    config:
+      type: csv
+      path: in.csv
+      schema: shared.schema.yaml
+      schema_overrides:
+        - { name: id, type: string }
+        - { name: gone, drop: true }
+        - { name: extra, type: numeric }
+  - { type: composition, name: call, use: ./body.comp.yaml, inputs: { rows: fixed } }
+  - type: output
+    name: o1
+    input: call.out
+    config:
+      type: fixed_width
+      path: o1.txt
+      schema: { fields: [{ name: f0, type: integer, width: 4, justify: right }, { name: f1, type: string, width: 3 }] }
+  - { type: output, name: o2, input: call.n, config: { type: csv, path: o2.csv } }
+  - { type: output, name: o3, input: patched, config: { type: json, path: o3.json, options: { format: ndjson } } }
+"""
+
+
+def test_what_other_versions_write(bench: Workbench) -> None:
+    bench.file("body.comp.yaml", BODY)
+    bench.file("shared.schema.yaml", "- { name: id, type: int }\n- { name: gone, type: int }\n")
+    bench.file("in.txt", " 12ab\n  3c \n")
+    bench.file("in.csv", "id,gone,extra\n007,x,2.5\n")
+    bench.run(PIPELINE)
+    assert bench.text("o1.txt") == "  12ab \n   3c  \n"
+    assert bench.text("o2.csv") == "n\n2\n"
+    assert bench.text("o3.json") == '{"id":"007","extra":2.5,"gone":"x"}\n'
+
+
+@pytest.mark.parametrize(
+    ("change", "to", "code"),
+    [
+        ("{ name: gone, drop: true }", "{ name: goone, drop: true }", "E226"),
+        ("{ name: extra, type: numeric }", "{ name: extra, nullable: true }", "E226"),
+    ],
+)
+def test_patches_of_columns_that_are_not_there(change: str, to: str, code: str, tmp_path: Path) -> None:
+    (tmp_path / "body.comp.yaml").write_text(BODY)
+    inline = "schema: { id: int, gone: int }"
+    text = PIPELINE.replace("schema: shared.schema.yaml", inline).replace(change, to)
+    (tmp_path / "p.yaml").write_text(text)
+    with pytest.raises(ClinkerError) as error:
+        prepare(tmp_path / "p.yaml")
+    assert [found.code for found in error.value.diagnostics] == [code]
+
+
+def test_a_port_without_a_schema_must_be_fed(tmp_path: Path) -> None:
+    (tmp_path / "body.comp.yaml").write_text(
+        BODY.replace("required: false, schema: { f0: string, f1: string }", "required: false")
+    )
+    (tmp_path / "shared.schema.yaml").write_text("- { name: id, type: int }\n- { name: gone, type: int }\n")
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    with pytest.raises(ClinkerError) as error:
+        prepare(tmp_path / "p.yaml")
+    assert [found.code for found in error.value.diagnostics] == ["E104"]
+
+
+def test_an_output_may_name_the_key_of_totals(bench: Workbench) -> None:
+    bench.file("s.csv", "id,d\n1,a\n2,a\n3,b\n")
+    bench.run("""
+pipeline: { name: keys }
+nodes:
+  - type: source
+    name: s
+    config: { type: csv, path: s.csv, schema: { id: int, d: string }, correlation_key: id }
+  - { type: aggregate, name: tot, input: s, config: { group_by: [d], cxl: "emit n = count(*)" } }
+  - type: output
+    name: o
+    input: tot
+    config: { type: csv, path: o.csv, include_unmapped: false, mapping: [d, { total: "$ck.aggregate.tot" }] }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+""")
+    assert bench.text("o.csv") == "d,total\na,0\nb,1\n"
