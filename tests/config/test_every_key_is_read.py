@@ -161,10 +161,10 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     query.QueryNode: ("plan/query/node.py: *: *node", "plan/query/node.py: *: 'key'"),
     route.RouteConfig: ("plan/bind/route.py: bind_route: config",),
     route.RouteNode: ("plan/bind/route.py: bind_route: node",),
-    split_values.SplitValues: ("plan/bind/split_values.py: *: split",),
     schema.ColumnPatch: ("config/model/schema.py: patched: patch", "config/model/schema.py: changes: self"),
     schema.FieldPlaces: ("config/model/schema.py: patched: places",),
     schema.FieldPlace: ("config/model/schema.py: patched: place", "config/model/schema.py: place: self"),
+    split_values.SplitValues: ("plan/bind/split_values.py: *: split",),
     schema.Column: (
         "config/model/schema.py: data_type: self",
         "config/model/schema.py: digits: self",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from clinker_spark.config.load import LoadedFile
 from clinker_spark.config.model.transform import Declaration, LogRule
@@ -25,13 +25,24 @@ from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import HASH_AGGREGATE, NOTHING, Holder
 from clinker_spark.plan.nodes.fields import program_fields
 from clinker_spark.plan.nodes.record_rules import Check, RecordLog
-from clinker_spark.plan.nodes.stream_ref import StreamRef as StreamRef
+from clinker_spark.plan.nodes.shown import ShownNode
 
 Schema = Mapping[str, Type]
 
 
+@dataclass(frozen=True, slots=True)
+class StreamRef:
+    """A stream: the output of a node, or of one port of it."""
+
+    node: str
+    port: str | None = None
+
+    def __str__(self) -> str:
+        return self.node if self.port is None else f"{self.node}.{self.port}"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PlanNode:
+class PlanNode(ShownNode):
     """What all nodes share. Nodes of a composition are named after its call: `call/node`."""
 
     kind: ClassVar[str]
@@ -115,7 +126,6 @@ class PlanNode:
         return any(s == "doc" for s, _ in self.system_members()) or bool(self.source_members - set(SOURCE_MEMBERS))
 
     # ------------------------------------------------------------ streams
-
     @property
     def ports(self) -> tuple[str, ...]:
         """The names of its streams, if it has more than one."""
@@ -346,50 +356,3 @@ class PlanNode:
     def sketched_keys(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Keys that are counted for the next plan: the name of the count, and what run statistics call each key."""
         yield from ()
-
-    # ------------------------------------------------------------ explain
-
-    @property
-    def type_word(self) -> str:
-        return self.kind
-
-    @property
-    def slug(self) -> str:
-        """What explain calls it: `aggregation.totals`."""
-        return f"{self.type_word}.{self.name}"
-
-    @property
-    def tag(self) -> str:
-        """Its type and what was chosen for it: `route:exclusive`."""
-        return self.kind
-
-    @property
-    def files_read(self) -> str | None:
-        """Where it reads files, in words."""
-        return None
-
-    @property
-    def files_written(self) -> str | None:
-        """Where it writes files."""
-        return None
-
-    @property
-    def shown_program(self) -> Program | None:
-        """The program that is shown as it was written."""
-        return None
-
-    def property_lines(self, need: Required) -> Iterator[str]:
-        """What there is to say about how it runs, besides what is said about all nodes."""
-        yield from ()
-
-    def sections(self, readers: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
-        """Blocks of its own, by their titles. `readers` are the nodes that read each port."""
-        yield from ()
-
-    def retraction_lines(self) -> Iterator[str]:
-        """What happens here when records are retracted that it looked at together with others."""
-        yield from ()
-
-    def details(self) -> dict[str, Any]:
-        """What the JSON form says about it, besides what it says about all nodes."""
-        return {}
