@@ -55,7 +55,7 @@ def test_texts_become_values(bench: Any) -> None:
     )
     cells = "".join(f"<r><id>{a}</id><Tags>{b}</Tags><n>{c}</n><days>{d}</days></r>" for a, b, c, d in ROWS)
     bench.file("rows.xml", f"<rows>{cells}</rows>")
-    bench.file("rows.fixed_width", "".join(f"{a:2}{b:12}{c:8}{d:22}\n" for a, b, c, d in ROWS))
+    bench.file("rows.fixed_width", "".join(f"{a:>2}{b:12}{c:8}{d:22}\n" for a, b, c, d in ROWS))
     kinds = ("csv", "json", "xml", "fixed_width")
     nodes = [source(kind) for kind in kinds]
     for kind in kinds:
