@@ -71,7 +71,7 @@ def test_groups_leave_one_after_the_other_with_their_new_records(bench: Any) -> 
         - { name: small, when: id < 3 or id > 200, mutate: { set: { note: '"second"' } } }
         - { name: one, when: id == 1, synthesize: { overrides: { id: "0" } } }
 """
-    marks = "emit s = $meta.synthetic\nemit by = $meta.synthesized_by\nemit m = $meta.mutated_by".replace(
+    marks = "emit s = $meta.synthetic\nemit maker = $meta.synthesized_by\nemit m = $meta.mutated_by".replace(
         "\n", "\n        "
     )
     audit = f"""
@@ -103,11 +103,11 @@ def test_groups_leave_one_after_the_other_with_their_new_records(bench: Any) -> 
         "7,,2,,",
         "103,,5,,",
         "207,n,2,,",
-        '6,"",1,closed,',
-        '106,"",5,,',
+        "6,,1,closed,",
+        "106,,5,,",
     ]
     rows = [line.split(",") for line in bench.text("second.csv").splitlines()]
-    assert rows[0] == ["id", "g", "v", "note", "s", "by", "m", "more"]
+    assert rows[0] == ["id", "g", "v", "note", "s", "maker", "m", "more"]
     assert [row[0] for row in rows[1:]] == [
         *("1", "2", "3", "4", "5", "6", "7", "8"),
         *("103", "104", "106", "108", "201", "202", "204", "207", "208", "0"),
@@ -134,7 +134,7 @@ def test_a_contradiction_takes_its_group_along(bench: Any) -> None:
 """
     report = bench.run(HEAD + clash + written("out", "clash") + TAIL)
     # 1 fails with its group b; 2 divides by zero, which concerns nobody else.
-    assert bench.text("out.csv").splitlines()[1:] == ["3,,5,,", "7,,2,low,", '6,"",5,,']
+    assert bench.text("out.csv").splitlines()[1:] == ["3,,5,,", "7,,2,low,", "6,,5,,"]
     assert report.dead_letters == 5
     letters = {
         row["id"]: (row["_cxl_dlq_error_category"], row["_cxl_dlq_stage"], row["_cxl_dlq_trigger"])
