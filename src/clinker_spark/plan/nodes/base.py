@@ -321,8 +321,6 @@ class PlanNode(ShownNode):
         path = (*self.path, "config", key)
         return self.file.diagnostic("W027", f"'{key}' has no effect here: {why}", path, "remove the key", key=True)
 
-    # ------------------------------------------------------------ what runs beside the records
-
     @property
     def checks(self) -> tuple[Check, ...]:
         """Conditions that every record must meet."""
