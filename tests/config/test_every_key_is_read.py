@@ -24,6 +24,8 @@ from clinker_spark.config.model import (
     aggregate,
     combine,
     composition,
+    envelope,
+    groups,
     merge,
     order,
     output,
@@ -32,6 +34,7 @@ from clinker_spark.config.model import (
     schema,
     source,
     source_formats,
+    split_values,
     stream_join,
     transform,
 )
@@ -40,7 +43,7 @@ from clinker_spark.config.model.connectors import kafka, postgres, settings
 from clinker_spark.config.model.documents import files as nodes
 from clinker_spark.config.model.documents import pipeline, stream, workspace
 from clinker_spark.config.model.node import InputNode, NodeModel
-from clinker_spark.config.refused import FOR_PEOPLE, FOR_STREAMS, REFUSED, default_of, refused_keys
+from clinker_spark.config.refused import FOR_PEOPLE, REFUSED, default_of, refused_keys
 from clinker_spark.core.span import Source
 from tests.config.golden_cases import findings as findings_in
 
@@ -51,7 +54,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 READERS: dict[type[Model], tuple[str, ...]] = {
     aggregate.AggregateConfig: ("plan/bind/aggregate.py: *: config", "plan/bind/aggregate.py: *: 'key'"),
     aggregate.AggregateNode: ("plan/bind/aggregate.py: *: node",),
-    aggregate.TimeWindow: ("config/model/aggregate.py: window: self",),
+    aggregate.TimeWindow: ("config/model/aggregate.py: window: self", "plan/bind/aggregate.py: *: config.time_window"),
     aggregate.Tumbling: ("spark/operators/time_windows.py: *: window",),
     aggregate.Hopping: ("spark/operators/time_windows.py: *: window",),
     aggregate.Session: ("spark/operators/time_windows.py: *: window",),
@@ -77,6 +80,17 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     ),
     composition.ScopedVar: ("plan/bind/composition.py: _scoped_variables: spec",),
     composition.ScopedVars: ("plan/bind/composition.py: _scoped_variables: wanted",),
+    groups.CullConfig: ("plan/bind/cull.py: bind_cull: config",),
+    groups.CullNode: ("plan/bind/cull.py: bind_cull: node",),
+    groups.CullRule: ("plan/bind/cull.py: bind_cull: rule", "plan/bind/cull.py: bind_cull: 'key'"),
+    groups.Mutate: ("plan/bind/reshape.py: _rule: rule.mutate",),
+    groups.ReshapeConfig: ("plan/bind/reshape.py: bind_reshape: config",),
+    groups.ReshapeNode: ("plan/bind/reshape.py: bind_reshape: node",),
+    groups.ReshapeRule: ("plan/bind/reshape.py: _rule: rule", "plan/bind/reshape.py: bind_reshape: 'key'"),
+    groups.Synthesize: ("plan/bind/reshape.py: _rule: made",),
+    envelope.Envelope: ("config/model/envelope.py: types: self", "runtime/discover/envelopes.py: *: envelope"),
+    envelope.Extract: ("config/model/envelope.py: path: self",),
+    envelope.Section: ("config/model/envelope.py: types: found", "runtime/discover/envelopes.py: *: spec"),
     merge.MergeConfig: ("plan/bind/merge.py: bind_merge: config",),
     merge.MergeNode: ("plan/bind/merge.py: *: node",),
     NodeModel: ("plan/bind/node.py: *: node",),
@@ -150,6 +164,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     schema.ColumnPatch: ("config/model/schema.py: patched: patch", "config/model/schema.py: changes: self"),
     schema.FieldPlaces: ("config/model/schema.py: patched: places",),
     schema.FieldPlace: ("config/model/schema.py: patched: place", "config/model/schema.py: place: self"),
+    split_values.SplitValues: ("plan/bind/split_values.py: *: split",),
     schema.Column: (
         "config/model/schema.py: data_type: self",
         "config/model/schema.py: digits: self",
@@ -186,6 +201,8 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "runtime/discover/sources.py: *: *config",
         "runtime/discover/source_order.py: *: node.config",
         "spark/operators/source*.py: *: node.config",
+        "plan/bind/source.py: *: node.config",
+        "runtime/discover/envelopes.py: *: source.config",
         "spark/build/source_columns.py: conventions_of: config",
         "config/model/source.py: source_name: self.config",
         "config/model/source.py: adjusted: self",
@@ -206,6 +223,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "plan/bind/transforms/windows.py: *: spec",
         "config/model/transform.py: further_inputs_in: 'key'",
     ),
+    transform.Frame: ("spark/operators/transform.py: *: frame", "plan/bind/transforms/windows.py: *: spec.frame"),
     transform.Validation: ("plan/bind/transforms/validations.py: *: validation",),
     transform.Declaration: (
         "plan/bind/transforms/scopes.py: *: declared",
@@ -303,7 +321,7 @@ def own_keys(model: type[Model]) -> dict[str, Any]:
 
 
 def excused(model: type[Model]) -> set[str]:
-    tables: tuple[dict[type[Model], Any], ...] = (REFUSED, FOR_STREAMS, FOR_PEOPLE)
+    tables: tuple[dict[type[Model], Any], ...] = (REFUSED, FOR_PEOPLE)
     return {name for table in tables for name in table.get(model, ())}
 
 
@@ -319,7 +337,7 @@ def test_every_key_is_read_or_refused(model: type[Model]) -> None:
 
 
 def test_tables_name_keys_that_are_there_and_that_nobody_reads() -> None:
-    for table in (REFUSED, FOR_STREAMS, FOR_PEOPLE):
+    for table in (REFUSED, FOR_PEOPLE):
         for model, names in table.items():
             known = {name: info for name, info in model.model_fields.items() if name in names}
             assert set(known) == set(names), model
@@ -353,13 +371,13 @@ def other_value(model: type[Model], name: str) -> Any:
     return {"x": "y"} if isinstance(default, dict) else ("x",) if isinstance(default, tuple) else "another"
 
 
-@pytest.mark.parametrize("model", [*REFUSED, *FOR_STREAMS], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("model", [*REFUSED], ids=lambda model: model.__name__)
 def test_refused_keys_are_told_at_their_place_unless_they_have_their_default(model: type[Model]) -> None:
-    table = {**REFUSED.get(model, {}), **FOR_STREAMS.get(model, {})}
+    table = REFUSED[model]
     for name in table:
         given = model.model_construct(_fields_set={name}, **{name: other_value(model, name)})
         (found,) = refused_keys(given)
-        assert found.code == ("E009" if model in REFUSED else "W027") and found.at == (name,) and found.on_key
+        assert found.code == "E009" and found.at == (name,) and found.on_key
         assert f"'{name}'" in found.message and table[name] in found.message
         usual = model.model_construct(_fields_set={name}, **{name: default_of(model, name)})
         assert list(refused_keys(usual)) == []

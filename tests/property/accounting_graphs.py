@@ -264,6 +264,59 @@ class Graph:
             stream, f'let z = 1 / (a - 3)\nemit each x in {listed} {{ emit c = "8" }}', _with(model, c="8")
         )
 
+    def reshaped(self, stream: Stream) -> Stream:
+        """Groups by `a`: some records are changed, some added, and one group is thrown out by a conflict."""
+        name, k = f"h{len(self.nodes)}", self.rng.randint(0, 12)
+        rules = [
+            {"name": "one", "when": f"a == {k} and n > 4", "mutate": {"set": {"c": '"6"'}}},
+            {
+                "name": "two",
+                "when": "a % 3 == 0 and n > 2",
+                "mutate": {"set": {"c": '"9"'}},
+                "synthesize": {"overrides": {"id": 'id + "+"'}},
+            },
+        ]
+        config = json.dumps({"partition_by": ["a"], "order_by": ["n"], "rules": rules})
+        self._node(f"type: reshape, name: {name}, input: {stream.ref}, config: {config}")
+
+        def above(r: Record, limit: int) -> bool:
+            return r["n"] is not None and r["n"] > limit
+
+        rows = stream.records
+        lost = {r["a"] for r in rows if r["a"] == k and k % 3 == 0 and above(r, 4)}
+        good = [r for r in rows if r["a"] not in lost]
+        made = [
+            {**r, "c": "6" if r["a"] == k and above(r, 4) else "9" if r["a"] % 3 == 0 and above(r, 2) else r["c"]}
+            for r in good
+        ]
+        made += [{**r, "id": r["id"] + "+"} for r in good if r["a"] % 3 == 0 and above(r, 2)]
+        self.expected[name] = Numbers(len(rows), len(made), failed=len(rows) - len(good))
+        return Stream(name, made)
+
+    def culled(self, stream: Stream) -> list[Stream]:
+        """Groups by `a`: large ones leave, by a port that is read, by one that is not, or by none."""
+        name, way = f"k{len(self.nodes)}", self.rng.choice(["read", "unread", "none"])
+        rules = [
+            {"name": "many", "drop_group_when": "count(*) > 6"},
+            {"name": "divides", "drop_group_when": "10 / (count(*) - 2) > 5"},
+        ]
+        config: dict[str, Any] = {"partition_by": ["a"], "rules": rules}
+        if way != "none":
+            config["removed_to"] = "removed"
+        self._node(f"type: cull, name: {name}, input: {stream.ref}, config: {json.dumps(config)}")
+        sizes = Counter(r["a"] for r in stream.records)
+        good = [r for r in stream.records if sizes[r["a"]] != 2]
+        many = [r for r in good if sizes[r["a"]] > 6]
+        divides = [r for r in good if sizes[r["a"]] == 3]
+        kept = [r for r in good if sizes[r["a"]] <= 6 and sizes[r["a"]] != 3]
+        taken, failed = len(stream.records), len(stream.records) - len(good)
+        if way == "read":
+            self.expected[name] = _numbers(taken, len(good), failed)
+            return [Stream(name, kept), Stream(f"{name}.removed", [*many, *divides])]
+        gone = {"cull many": len(many), "cull divides": len(divides)}
+        self.expected[name] = _numbers(taken, len(kept), failed, **gone)
+        return [Stream(name, kept)]
+
     def routed(self, stream: Stream) -> list[Stream]:
         name, inclusive = f"r{len(self.nodes)}", self.rng.random() < 0.4
         mode = "mode: inclusive, " if inclusive else ""
@@ -374,6 +427,7 @@ def generated(seed: int, folder: Path) -> Graph:
         graph.fanned,
         graph.grouped,
         graph.queried,
+        graph.reshaped,
         lambda stream: graph.looked_up(stream, lookup),
     ]
     rng.shuffle(steps)
@@ -381,12 +435,14 @@ def generated(seed: int, folder: Path) -> Graph:
     for step in steps:
         at = rng.randrange(len(graph.open))
         graph.open[at] = step(graph.open[at])
+    culled, *removed = graph.culled(graph.open.pop(0))
+    graph.open = [culled, *graph.open]
     split = graph.open.pop(rng.randrange(len(graph.open)))
     low, even, rest = graph.routed(split)
     graph.open.append(graph.merged(low, graph.open.pop()))
     if rng.random() < 0.5:
         graph.open.append(rest)  # read twice
-    for i, stream in enumerate((*graph.open, even, rest)):
+    for i, stream in enumerate((*graph.open, even, rest, *removed)):
         graph.output(stream, FORMATS[(seed + i) % 5])
     if rng.random() < 0.5:
         graph.output(Stream(lookup.ref, lookup.records), first)

@@ -9,8 +9,10 @@ from clinker_spark.config.model.base import Finding
 from clinker_spark.config.model.documents.pipeline import ErrorHandling
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.output import OutputNode
+from clinker_spark.config.model.source import SourceNode
 from clinker_spark.config.model.transform import TransformNode
 from clinker_spark.core.diagnostics.suggest import did_you_mean
+from clinker_spark.core.types import Type
 
 Nodes = Sequence[tuple[int, NodeModel]]
 """The nodes that could be read, with their positions in the file."""
@@ -19,6 +21,7 @@ Nodes = Sequence[tuple[int, NodeModel]]
 def check_pipeline(nodes: Nodes, handling: ErrorHandling | None, sources: Collection[str] = ()) -> Iterator[Finding]:
     """All of them; `at` starts at the top of the file. `sources` are the names of all sources, also of broken ones."""
     yield from _declared_once(nodes)
+    yield from _envelopes(nodes)
     if handling is not None:
         yield from _per_source(sources, handling)
     yield from _paths(nodes, handling or ErrorHandling())
@@ -36,6 +39,21 @@ def _declared_once(nodes: Nodes) -> Iterator[Finding]:
             if first != at:
                 message = f"${declared.scope}.{declared.name} is declared twice"
                 yield Finding("E014", message, at, "declare it where it is written", see=(first, "first declared here"))
+
+
+def _envelopes(nodes: Nodes) -> Iterator[Finding]:
+    """`$doc.section.field` has one type, whichever file a record comes from."""
+    seen: dict[str, tuple[Type, tuple[str | int, ...]]] = {}
+    for i, node in nodes:
+        if not isinstance(node, SourceNode) or node.config.envelope is None:
+            continue
+        for name, t in node.config.envelope.types.items():
+            section, _, field = name.partition(".")
+            at = ("nodes", i, "config", "envelope", "sections", section, "fields", field)
+            first, place = seen.setdefault(name, (t, at))
+            if first != t:
+                message = f"$doc.{name} is {t.unwrap()} here, and {first.unwrap()} elsewhere"
+                yield Finding("E007", message, at, "give both the same type", see=(place, "first declared here"))
 
 
 def _per_source(sources: Collection[str], handling: ErrorHandling) -> Iterator[Finding]:

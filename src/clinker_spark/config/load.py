@@ -99,6 +99,14 @@ class LoadedFile:
                 scopes[declared.scope] |= variable_types({declared.name: declared})
         return scopes
 
+    def envelope_types(self) -> dict[str, Type]:
+        """What the envelopes of sources declare, by `section.field`."""
+        found: dict[str, Type] = {}
+        for node in self.nodes:
+            if isinstance(node, SourceNode) and node.config.envelope is not None:
+                found |= node.config.envelope.types
+        return found
+
     def span_of(self, path: Iterable[str | int]) -> Span:
         """The span of a value; of the nearest one around it when it is not in the file."""
         return self.document.span_of(tuple(path))

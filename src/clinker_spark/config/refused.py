@@ -1,5 +1,5 @@
 """Keys that are understood but that nothing acts on. They are refused, because a pipeline that does less than it says
-is worse than one that does not start; or warned about, where doing nothing is what a run over files should do.
+is worse than one that does not start.
 
 A key that is refused may be written with its default value, which is what happens anyway. A test compares these tables
 with the code: a key of a model is read by someone, or it stands here.
@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clinker_spark.config.model.aggregate import AggregateConfig
-from clinker_spark.config.model.base import Finding, Model, without_effect
+from clinker_spark.config.model.base import Finding, Model
 from clinker_spark.config.model.combine import CombineConfig
 from clinker_spark.config.model.composition import Interface, Parameter, Port
 from clinker_spark.config.model.documents.files import CompositionDocument, PipelineDocument
@@ -41,11 +40,6 @@ REFUSED: dict[type[Model], dict[str, str]] = {
 }
 """By model: the keys that are refused, and what they are about."""
 
-FOR_STREAMS: dict[type[Model], dict[str, str]] = {
-    AggregateConfig: {"allowed_lateness": "a run reads all records, so none of them is late"},
-}
-"""By model: the keys that say how long to wait for records, and why a run over files never waits."""
-
 FOR_PEOPLE: dict[type[Model], tuple[str, ...]] = {
     NodeModel: ("description", "notes"),
     Settings: ("description",),
@@ -69,9 +63,6 @@ def refused_keys(value: Model) -> Iterator[Finding]:
                 key = type(value).model_fields[name].alias or name
                 help_text = "remove the key, or write its default"
                 yield Finding("E009", f"'{key}' is not supported yet: {about}", (key,), help_text, on_key=True)
-    for model, waits in FOR_STREAMS.items():
-        for name, why in waits.items() if isinstance(value, model) else ():
-            yield from without_effect(value, (name,), why)
 
 
 def default_of(model: type[Model], name: str) -> Any:

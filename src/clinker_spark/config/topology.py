@@ -39,6 +39,8 @@ class Vertex:
     kind: str
     refs: tuple[Ref, ...]
     ports: tuple[str, ...] | None = ()
+    sides: tuple[str, ...] = ()
+    """Ports beside the stream that has the name of the node."""
     terminal: bool = False
     """Feeds nobody, and is meant to: an output, or a transform of the init phase."""
 
@@ -123,7 +125,8 @@ def vertices(document: Document) -> list[Vertex]:
             model = known.model
             refs = [*_refs(item, model.inputs_in(item), i)]
             refs += [Ref(text, ("nodes", i, *at)) for text, at in model.further_inputs_in(item)]
-            found.append(Vertex(i, name, known.word, tuple(refs), model.ports_in(item), model.ends_in(item)))
+            ports, sides = model.ports_in(item), model.side_ports_in(item)
+            found.append(Vertex(i, name, known.word, tuple(refs), ports, sides, model.ends_in(item)))
     return found
 
 
@@ -232,8 +235,11 @@ class _Builder:
             )
             self._problem(code, message, ref.path, help_text)
             return None
+        if port in vertex.sides:
+            return name, port
         if not ports and dot and port != MAIN_PORT:
-            self._problem(code, f"{vertex.kind} '{name}' has no port '{port}'", ref.path, f"write '{name}'")
+            meant = " or ".join(f"'{meant}'" for meant in (name, *(f"{name}.{side}" for side in vertex.sides)))
+            self._problem(code, f"{vertex.kind} '{name}' has no port '{port}'", ref.path, f"write {meant}")
             return None
         return name, port if ports else None
 
@@ -241,7 +247,7 @@ class _Builder:
         names = [
             v.name for v in self.known.values() if v.kind != "output" and v is not reader and v.ports in ((), None)
         ]
-        ports = [f"{v.name}.{port}" for v in self.known.values() for port in v.ports or ()]
+        ports = [f"{v.name}.{port}" for v in self.known.values() for port in (*(v.ports or ()), *v.sides)]
         candidates = [*names, *ports, *self.roots]
         # A branch alone, or the name of a node with a wrong port: both are near misses that a distance may not see.
         branch = next((c for c in ports if c.partition(".")[2] == text), None)
@@ -328,9 +334,12 @@ class _Builder:
                 message = f"nothing reads {vertex.kind} '{vertex.name}'"
                 self._problem("W003", message, at, "its records go nowhere: add an output, or remove the node")
                 continue
-            for port in vertex.ports or ():
+            if vertex.sides and (vertex.name, None) not in read:
+                message = f"nothing reads what {vertex.kind} '{vertex.name}' keeps"
+                self._problem("W003", message, at, f"its records go nowhere: read '{vertex.name}'")
+            for port in (*(vertex.ports or ()), *vertex.sides):
                 if (vertex.name, port) not in read:
-                    message = f"nothing reads branch '{port}' of route '{vertex.name}'"
+                    message = f"nothing reads branch '{port}' of {vertex.kind} '{vertex.name}'"
                     self._problem("W003", message, at, f"its records go nowhere: read '{vertex.name}.{port}'")
         if not self.outputs and self.known and not any(vertex.kind == "output" for vertex in self.known.values()):
             span = self.document.head_span(("nodes",))

@@ -24,7 +24,7 @@ MAYBE = BOOL.as_nullable()
 
 @dataclass(frozen=True)
 class Condition:
-    """A checked expression of type Bool, or null."""
+    """A checked expression. That of a condition is a Bool, or null."""
 
     value: ir.TExpr
     program: Program
@@ -36,18 +36,29 @@ def compile_condition(
     """Compile a text that is one boolean expression. Raises `CxlError`; `code` is for one that is not boolean."""
     program = compile(source, schema, **options)
     text = program.typed.source
-    statements = program.typed.statements
-    if len(statements) != 1 or not isinstance(statements[0], ir.TBare):
-        span = statements[0].span if statements else None
-        help_text = "write only an expression, such as amount > 100"
-        raise CxlError("parse", [Diagnostic("E202", "a condition is one expression", text, span, help_text)])
-    value = statements[0].value
+    value = only_expression(program, "a condition is one expression", "amount > 100")
     if value.type.kind not in (Kind.BOOL, Kind.ANY, Kind.NULL):
         message = f"a condition must be type Bool, got {value.type}"
         help_text = "write a comparison, for example amount > 100"
         raise CxlError("typecheck", [Diagnostic(code, message, text, value.span, help_text, phase="typecheck")])
     value = narrow(value, MAYBE) if value.type.is_dynamic else widen(value, MAYBE)
     return Condition(value, program)
+
+
+def compile_value(source: str | Source, schema: SchemaLike | None = None, **options: Any) -> Condition:
+    """Compile a text that is one expression, of any type. Raises `CxlError`."""
+    program = compile(source, schema, **options)
+    return Condition(only_expression(program, "a value is one expression", "price * 2"), program)
+
+
+def only_expression(program: Program, message: str, example: str) -> ir.TExpr:
+    """The expression that a program consists of. Raises `CxlError` when it is more, or none."""
+    statements = program.typed.statements
+    if len(statements) == 1 and isinstance(statements[0], ir.TBare):
+        return statements[0].value
+    span = statements[0].span if statements else None
+    help_text = f"write only an expression, such as {example}"
+    raise CxlError("parse", [Diagnostic("E202", message, program.typed.source, span, help_text)])
 
 
 def as_program(schema: SchemaLike, columns: Sequence[tuple[str, ir.TExpr]]) -> Program:

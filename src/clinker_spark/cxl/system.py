@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from clinker_spark.core.types import DATETIME, INT, STRING, Type
+from clinker_spark.core.types import BOOL, DATETIME, INT, STRING, Type
 
 PIPELINE_MEMBERS: Mapping[str, Type] = {
     "name": STRING,
@@ -28,8 +28,11 @@ SOURCE_MEMBERS: Mapping[str, Type] = {
     "name": STRING,
 }
 
+META_MEMBERS: Mapping[str, Type] = {"synthetic": BOOL, "synthesized_by": STRING, "mutated_by": STRING}
+"""What a reshape says about each of its records."""
+
 SCOPES = ("pipeline", "source", "record")
-NAMESPACES = ("pipeline", "source", "record", "vars", "config", "doc", "window")
+NAMESPACES = ("pipeline", "source", "record", "vars", "config", "doc", "meta", "window")
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _ZERO_UUID = "00000000-0000-0000-0000-000000000000"
@@ -46,6 +49,7 @@ class Context:
     vars: Mapping[str, Any] = field(default_factory=dict)
     config: Mapping[str, Any] = field(default_factory=dict)
     doc: Mapping[str, Any] = field(default_factory=dict)
+    meta: Mapping[str, Any] = field(default_factory=dict)
 
     def get(self, namespace: str, path: tuple[str, ...]) -> Any:
         """The value of a system variable; null when it has none yet."""

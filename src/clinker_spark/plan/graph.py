@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.types import Type
 from clinker_spark.plan.facts import Estimate, Facts
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.output import OutputPlan
@@ -39,6 +40,14 @@ class Plan:
     """Do records of sources not lie in their order? A run finds out: files that must be sorted first, or records that
     are taken out by a shuffle."""
     facts: Facts = field(default_factory=Facts)
+
+    @property
+    def envelope_types(self) -> dict[str, Type]:
+        """What the envelopes of sources declare, by `section.field`."""
+        found: dict[str, Type] = {}
+        for source in self.sources:
+            found |= source.config.envelope.types if source.config.envelope is not None else {}
+        return found
 
     @property
     def shows_keys(self) -> bool:

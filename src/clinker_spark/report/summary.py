@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from clinker_spark.plan.nodes.aggregate import FILES_WORDS
 from clinker_spark.runtime.run.report import RunReport
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ def print_summary(report: RunReport, console: Console, seconds: float) -> None:
         line(f"  staged {staged}")
     for balance in report.balances:
         line(f"  {', '.join(balance.sources)}: {balance}")
+    if sum(source.files for source in report.sources) > 1:
+        for node in report.nodes:
+            if node.documents is not None:
+                line(f"  totals of '{node.name}': {FILES_WORDS[node.documents]} (documents: {node.documents})")
     for letter in report.letters:
         line(f"  {letter.count:,} x {letter.category} at {letter.stage} (source {letter.source})", "yellow")
     for path in report.letter_paths:

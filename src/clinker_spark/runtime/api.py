@@ -80,9 +80,9 @@ class Pipeline:
         if found is None:
             help_text = did_you_mean(name, nodes) or f"the nodes are {', '.join(nodes)}"
             raise InputError([Diagnostic("E004", f"there is no node '{name}' with records", help=help_text)])
-        if found.ports and port not in found.ports:
-            help_text = f"the branches are {', '.join(f'{name}.{p}' for p in found.ports)}"
-            raise InputError([Diagnostic("E004", f"route '{name}' has no branch '{port}'", help=help_text)])
+        if found.ports and (port or None) not in found.streams:
+            help_text = f"the streams are {', '.join(str(StreamRef(name, p)) for p in found.streams)}"
+            raise InputError([Diagnostic("E004", f"{found.kind} '{name}' has no branch '{port}'", help=help_text)])
         return StreamRef(name, port or None)
 
 

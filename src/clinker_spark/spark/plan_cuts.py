@@ -12,6 +12,7 @@ from typing import Any
 
 from py4j.java_gateway import JavaClass
 from pyspark import SparkContext, StorageLevel
+from pyspark.serializers import CPickleSerializer
 from pyspark.sql import DataFrame
 
 LONG = 48
@@ -21,7 +22,7 @@ EVERY = 10
 
 _cut: deque[tuple[Any, Any]] = deque(maxlen=256)
 """The JVM and the executions behind cuts: what was counted there is not known to the job's own execution."""
-_known: dict[str, dict[str, int]] = {}
+_known: dict[str, dict[str, Any]] = {}
 """What was counted behind cuts, as it was when it was first asked for: a second job would count again."""
 
 
@@ -81,7 +82,15 @@ def is_repeatable(df: DataFrame) -> bool:
     return not any(name in plan for name in _REMEMBERS)
 
 
-def counted_behind(name: str) -> dict[str, int] | None:
+def _python_row(row: Any) -> dict[str, Any]:
+    """A row of the JVM as `Observation.get` gives it: lists and structs are not left in the JVM."""
+    gateway: Any = SparkContext._gateway
+    utils = JavaClass("org.apache.spark.sql.api.python.PythonSQLUtils", gateway._gateway_client)
+    found: dict[str, Any] = CPickleSerializer().loads(utils.toPyRow(row)).asDict(recursive=False)
+    return found
+
+
+def counted_behind(name: str) -> dict[str, Any] | None:
     """What an observation counted behind a cut; None when there was none, or no job has run through it yet."""
     if name in _known:
         return _known[name]
@@ -90,7 +99,6 @@ def counted_behind(name: str) -> dict[str, int] | None:
             continue
         found = execution.observedMetrics().get(name)
         if found.isDefined():
-            row = found.get()
-            _known[name] = {field: row.getAs(field) for field in row.schema().fieldNames()}
+            _known[name] = _python_row(found.get())
             return _known[name]
     return None

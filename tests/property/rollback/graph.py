@@ -135,6 +135,11 @@ def _node(node: Node) -> dict[str, Any]:
         case "route":
             config = {"mode": options["mode"], "default": "rest"}
             config["conditions"] = {name: condition(*test) for name, test in options["conditions"].items()}
+        case "reshape":
+            config = {"partition_by": options["by"], "order_by": options["sort_by"], "rules": _rules(options)}
+        case "cull":
+            config = {"partition_by": options["by"], "removed_to": "removed"}
+            config["rules"] = [{"name": "many", "drop_group_when": _GROUPS[options["test"]].format(options["limit"])}]
         case "output":
             config = {"type": "csv", "path": f"{node.name}.csv"}
             config |= {"mapping": options["columns"], "include_unmapped": False}
@@ -146,6 +151,23 @@ def _node(node: Node) -> dict[str, Any]:
 
 
 _AGGREGATES = {"n": "count(*)", "lo": "min(v)", "hi": "max(v)", "all": 'collect(v.to_string()).join(";")'}
+
+
+_GROUPS = {"sum": "sum(v) > {}", "count": "count(*) > {}", "divides": "60 / (count(*) - {}) > 20"}
+
+
+def _rules(options: dict[str, Any]) -> list[dict[str, Any]]:
+    """Two rules that give `g` a value of their own, the second one with a new record."""
+    low, high = options["low"], options["high"]
+    return [
+        {"name": "low", "when": f"v < {low}", "mutate": {"set": {"g": '"r"'}}},
+        {
+            "name": "high",
+            "when": f"v > {high}",
+            "mutate": {"set": {"g": '"s"'}},
+            "synthesize": {"overrides": {"v": "v + 20"}},
+        },
+    ]
 
 
 def condition(kind: str, column: str, number: int) -> str:

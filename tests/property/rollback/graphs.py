@@ -42,6 +42,8 @@ class Generator:
         self.graph = Graph([], [])
         self.count = 0
         self.type = self.rng.choice(["string", "string", "int", "float"])
+        self.extra = random.Random(seed * 104_729 + 7)
+        """Decides about reshapes and culls, so that all else stays as it is without them."""
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -137,6 +139,24 @@ class Generator:
     def rewritten(self, stream: Open) -> Open:
         self.graph.shapes.add("rewritten key")
         return self.transform(stream, [["rewrite", "k", REWRITTEN[self.type]]])
+
+    def reshaped(self, stream: Open) -> Open:
+        rng = self.extra
+        self.graph.shapes.add("reshape")
+        values = sorted(r.values["v"] for r in self.sample(stream.ref) if r.values["v"] is not None) or [5]
+        high = values[-min(len(values), rng.randint(1, 4))] - 1
+        low = high + 2 if rng.random() < 0.5 else values[len(values) // 3]
+        by = rng.choice([["k"], ["h"], ["h", "k"], []])  # rules give `g` other values
+        sort_by = rng.choice([[], ["v"]])
+        ref = self.node("reshape", [stream.ref], by=by, sort_by=sort_by, low=low, high=high)
+        return replace(stream, ref=ref, window=True)
+
+    def culled(self, stream: Open) -> list[Open]:
+        rng = self.extra
+        self.graph.shapes.add("cull")
+        test, limit = rng.choice([("sum", 20), ("count", 3), ("divides", 2), ("divides", 3)])
+        ref = self.node("cull", [stream.ref], by=rng.choice([["k"], ["g"], ["g", "k"], []]), test=test, limit=limit)
+        return [replace(stream, ref=ref, window=True), replace(stream, ref=f"{ref}.removed", window=True)]
 
     def routed(self, stream: Open) -> list[Open]:
         inclusive = self.chance(0.5)
@@ -265,6 +285,11 @@ class Generator:
         weights = [3, 3, 2, 1, 2, 0.5]
         for step in rng.choices(steps, weights, k=rng.randint(0, 2)):
             stream = step(stream)
+        if self.extra.random() < 0.2:
+            stream = self.reshaped(stream)
+        if self.extra.random() < 0.2:
+            stream, removed = self.culled(stream)
+            self.output(removed)
         if lookup is not None:
             if self.chance(0.3):
                 lookup = self.checked(lookup)

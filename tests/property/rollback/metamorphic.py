@@ -34,10 +34,10 @@ def without(graph: Graph, rows: set[Origin]) -> Graph:
 def can_do_without_letters(graph: Graph, letters: Counter[Letter]) -> bool:
     """Are the outputs those of the input without its letters?
 
-    Not where a row that is withheld still counts elsewhere: in a window or `distinct`, for what looks it up, in a
-    relaxed total with `retraction_scope: record`, in a total of merged sources of which one is spared, in the turns of
-    an interleaved merge; and not where a row is written at one output and is missing in another (policies, and what
-    fails on one branch in sources without keys).
+    Not where a row that is withheld still counts elsewhere: in a window, a `distinct`, a reshape or a cull, for what
+    looks it up, in a relaxed total with `retraction_scope: record`, in a total of merged sources of which one is
+    spared, in the turns of an interleaved merge; and not where a row is written at one output and is missing in another
+    (policies, and what fails on one branch in sources without keys).
     """
     plan = streams_of(graph)
     policies = {node.options.get("policy", "any") for node in graph.outputs}
@@ -54,6 +54,7 @@ def can_do_without_letters(graph: Graph, letters: Counter[Letter]) -> bool:
     return (
         policies == {"any"}
         and not steps & {"window", "distinct"}
+        and not kinds["reshape"] + kinds["cull"]
         and not builds & keyed
         and (not relaxed or graph.handling.get("retraction_scope") == "group")
         and (not kinds["merge"] or not (kinds["combine"] or kinds["aggregate"] or interleaved))
@@ -67,6 +68,8 @@ def with_clean_group(graph: Graph) -> Graph | None:
     """One more record of the first source, that has nothing to do with any other; None where it must have."""
     for node in graph.nodes:
         if node.kind == "aggregate" and not node.options["group_by"]:
+            return None
+        if node.kind in ("reshape", "cull") and not node.options["by"]:
             return None
         for step in node.options.get("steps", ()):
             if step[0] in ("distinct", "rewrite") or (step[0] == "window" and not step[2]):

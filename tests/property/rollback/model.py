@@ -38,6 +38,8 @@ Readings, where the specification leaves a choice:
 15. An `on_miss: error` stops the run if the miss is there when its level is judged.
 16. Where any source has a key, a failed row of a source without one is retracted, too. Where none has, it is missing
     where it failed, and nowhere else.
+18. Where two rules of a reshape contradict each other, the records of the whole group fail, each as itself; those
+    without a contradiction are `correlated`, and no triggers.
 17. `group_by: []` over nothing is one total of nothing, as for an empty input.
 """
 
@@ -141,7 +143,7 @@ class Model:
         self.result.levels.add(failure.level)
         self.settled.add((failure.node, record.members))
         origin = record.origin or MERGED
-        letter = (*origin, True, failure.category)
+        letter = (*origin, failure.category != "correlated", failure.category)
         if not (self.readings.letters_per_row and letter in self.triggers):
             self.triggers[letter] += 1
         self._say(f"{failure.node}: {failure.category} of {origin} {record.values} made of {sorted(record.members)}")

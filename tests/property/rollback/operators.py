@@ -56,6 +56,10 @@ class Evaluation:
                     self.streams[node.name] = self._aggregate(node, reads[0])
                 case "route":
                     self._route(node, reads[0])
+                case "reshape":
+                    self.streams[node.name] = self._reshape(node, reads[0])
+                case "cull":
+                    self._cull(node, reads[0])
                 case "output":
                     self.streams[node.name] = reads[0]
         return self
@@ -126,6 +130,46 @@ class Evaluation:
                 ports[port].append(record)
         for port, those in ports.items():
             self.streams[f"{node.name}.{port}"] = those
+
+    # -- groups of records
+
+    def _reshape(self, node: Node, records: list[Record]) -> list[Record]:
+        options = node.options
+        found = []
+        for those in _groups(records, options["by"], options["sort_by"]):
+            low = [r.values["v"] is not None and r.values["v"] < options["low"] for r in those]
+            high = [r.values["v"] is not None and r.values["v"] > options["high"] for r in those]
+            both = [one and other for one, other in zip(low, high, strict=True)]
+            if any(both):
+                for record, conflict in zip(those, both, strict=True):
+                    self._fails(node, record, "mutation_conflict" if conflict else "correlated")
+                continue
+            for i, record in enumerate(those):
+                g = "r" if low[i] else "s" if high[i] else record.values["g"]
+                found.append(replace(record, values={**record.values, "g": g}))
+            for i, record in enumerate(those):
+                if high[i]:
+                    found.append(replace(record, values={**record.values, "v": record.values["v"] + 20}))
+        return found
+
+    def _cull(self, node: Node, records: list[Record]) -> None:
+        options = node.options
+        kept: list[Record] = []
+        removed: list[Record] = []
+        for those in _groups(records, options["by"], []):
+            numbers = [r.values["v"] for r in those if r.values["v"] is not None]
+            value = len(those) if options["test"] == "count" else sum(numbers) if numbers else None
+            try:
+                if options["test"] == "divides":
+                    value = _divide(len(those) - options["limit"])
+            except Failed:
+                for record in those:
+                    self._fails(node, record, "aggregate_type_error")
+                continue
+            limit = 20 if options["test"] == "divides" else options["limit"]
+            (removed if value is not None and value > limit else kept).extend(those)
+        self.streams[node.name] = kept
+        self.streams[f"{node.name}.removed"] = removed
 
     # -- combines
 
@@ -231,6 +275,16 @@ _ALSO: dict[str, Callable[[list[Record], list[int]], Any]] = {
     "hi": lambda _, numbers: max(numbers, default=None),
     "all": lambda _, numbers: ";".join(map(str, numbers)),
 }
+
+
+def _groups(records: list[Record], by: list[str], sort_by: list[str]) -> list[list[Record]]:
+    """In the order of their first records, each in its own order."""
+    found: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        found.setdefault(tuple(canonical(record.values[name]) for name in by), []).append(record)
+    for those in found.values():
+        those.sort(key=lambda r: [(r.values[name] is None, r.values[name]) for name in sort_by])
+    return list(found.values())
 
 
 def _merge(node: Node, reads: list[list[Record]]) -> list[Record]:

@@ -68,6 +68,8 @@ def streams_of(graph: Graph, levels: Levels = frozenset()) -> dict[str, Stream]:
     for node in graph.nodes:
         inputs = [found[ref] for ref in node.reads]
         stream = _after(node, inputs, levels, declared)
+        if node.kind == "cull":
+            found[f"{node.name}.removed"] = stream
         if node.kind == "route":
             for port in (*node.options["conditions"], "rest"):
                 found[f"{node.name}.{port}"] = stream
@@ -92,6 +94,8 @@ def _after(node: Node, inputs: list[Stream], levels: Levels, declared: dict[str,
             return Stream(sources, first.keys, rewritten, level + ("strict" in levels), lineage)
         case "aggregate":
             return Stream(sources, {}, frozenset(), level + lineage, lineage)
+        case "reshape":
+            rewritten |= {"g", "v"}
         case "transform":
             steps = node.options["steps"]
             rewritten |= {step[1] for step in steps if step[0] == "rewrite"}

@@ -133,6 +133,14 @@ def test_collected_matches_are_an_array_of_maps(shop: Any) -> None:
     assert rows[4] == {"id": 5, "product": "", "qty": 50, "p": []}
 
 
+def test_collected_matches_replace_a_column_of_their_name(shop: Any) -> None:
+    changes = {"input": "{ o: orders, qty: products }", "where": "o.product == qty.code"}
+    shop.run(pipeline(match="collect", on_miss="null_fields", cxl='""', format="json", **changes))
+    rows = json.loads(shop.text("out.txt"))
+    assert list(rows[0]) == ["id", "product", "qty"]
+    assert [len(row["qty"]) for row in rows] == [2, 1, 0, 2, 0]
+
+
 @pytest.mark.parametrize("match", ["first", "all"])
 def test_every_way_to_join_gives_the_same_bytes(shop: Any, match: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = "".join(f"{i},{'ABCXYZ'[i * 7 % 6]},{i}\n" for i in range(200))

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Literal
 
-from clinker_spark.config.model.base import Finding, Model
+from clinker_spark.config.model.base import Finding, Model, without_effect
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.values import Duration, Text, Words
 
@@ -43,6 +43,9 @@ class TimeWindow(Model):
     tumbling: Tumbling | None = None
     hopping: Hopping | None = None
     session: Session | None = None
+    late: Literal["keep", "dead_letter"] = "keep"
+    """What becomes of a record that comes after its window was closed: it counts like others, since a run reads all
+    records anyway; or it is a dead letter."""
 
     @property
     def window(self) -> Tumbling | Hopping | Session:
@@ -79,10 +82,13 @@ class AggregateConfig(Model):
     """The program: emits with sum, count, avg, min, max, collect, ..."""
     strategy: Literal["auto", "hash", "streaming"] = "auto"
     """How groups are found. streaming needs input that is sorted by the group."""
+    documents: Literal["separate", "together"] | None = None
+    """Whether each file has groups of its own. Without it, the files of one source are separate (glob, regex, paths),
+    and those of merged sources with one file each are together."""
     time_window: TimeWindow | None = None
     """Groups over time as well."""
     allowed_lateness: Duration | None = None
-    """How long a window waits for late records; a run that ends waits for all of them."""
+    """How long after its end a window still takes records; of effect with late: dead_letter."""
 
     def check(self) -> Iterator[Finding]:
         seen: dict[str, int] = {}
@@ -96,6 +102,9 @@ class AggregateConfig(Model):
             yield Finding(
                 "E007", "'allowed_lateness' needs a 'time_window'", ("allowed_lateness",), help_text, on_key=True
             )
+        elif self.time_window is not None and self.time_window.late == "keep":
+            why = "a run reads all records, and without late: dead_letter in 'time_window' none of them is late"
+            yield from without_effect(self, ("allowed_lateness",), why)
 
 
 class AggregateNode(InputNode):

@@ -57,6 +57,11 @@ class NodeModel(Model):
         return ()
 
     @classmethod
+    def side_ports_in(cls, node: Mapping) -> tuple[str, ...]:
+        """The names of further streams, beside the one that has the name of the node."""
+        return ()
+
+    @classmethod
     def ends_in(cls, node: Mapping) -> bool:
         """Is it meant to be read by nobody?"""
         return False

@@ -216,6 +216,11 @@ class OutputConfig(Model):
         """What is wrong with the columns. Also for columns that came from a file."""
         for finding in check_columns(columns, fixed_width=getattr(self, "type", None) == "fixed_width"):
             yield finding.under("schema")
+        for i, column in enumerate(columns):
+            if column.multiple:
+                message = f"'multiple' is not supported yet: writing several values of '{column.name}' into one field"
+                help_text = 'join them in a transform: tags.join(";")'
+                yield Finding("E009", message, ("schema", i, "multiple"), help_text, on_key=True)
 
     def _check_mapping(self) -> Iterator[Finding]:
         if self.mapping is None:

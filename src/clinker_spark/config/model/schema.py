@@ -15,7 +15,7 @@ from clinker_spark.config.column_types import read_type
 from clinker_spark.config.model.base import Finding, Model, not_yet
 from clinker_spark.config.values import Bool, Count, FlagText, Natural, Text, Words, problem, read_text
 from clinker_spark.core.diagnostics.suggest import did_you_mean
-from clinker_spark.core.types import MAX_SCALE, Kind, Type
+from clinker_spark.core.types import MAX_SCALE, Kind, Type, array_of
 from clinker_spark.cxl.dates.formats import check_format
 
 _DECIMAL_DIGITS = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*[0-9]+\s*\)", re.ASCII)
@@ -54,6 +54,8 @@ class Column(Model):
     """The name in the file, if it is another one."""
     nullable: Bool = False
     """May the value be empty? The same as type nullable(T)."""
+    multiple: Bool = False
+    """Are there several values, each of the type? The same as type array(T)."""
     format: Words | None = None
     """The format of a date or date_time, such as %d/%m/%Y. No other is tried then."""
     precision: Annotated[Count, Field(le=MAX_PRECISION)] | None = None
@@ -78,7 +80,6 @@ class Column(Model):
     """A hint that values are long and never repeat. It changes nothing here."""
 
     example: ClassVar[str] = "{ name: id, type: int }"
-    later: ClassVar[dict[str, str]] = {"multiple": "columns with several values"}
 
     @property
     def data_type(self) -> Type:
@@ -86,6 +87,8 @@ class Column(Model):
         found = read_type(self.type)
         if found.kind is Kind.DECIMAL and self.scale is not None:
             found = replace(found, scale=self.scale)
+        if self.multiple:
+            return array_of(found.unwrap()).as_nullable() if found.nullable or self.nullable else array_of(found)
         return found.as_nullable() if self.nullable else found
 
     @property

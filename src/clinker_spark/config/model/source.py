@@ -9,6 +9,7 @@ from pydantic import Field
 
 from clinker_spark.config.model.base import ONE_OR_MORE, Also, Finding, Gone, Model, not_yet, without_effect
 from clinker_spark.config.model.connectors.kafka import TopicRead
+from clinker_spark.config.model.envelope import Envelope, check_envelope
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.order import SortOrder
 from clinker_spark.config.model.schema import (
@@ -31,6 +32,7 @@ from clinker_spark.config.model.source_formats import (
     check_xml_path,
 )
 from clinker_spark.config.model.source_keys import MODES, Files, OnUnmapped, Watermark, read_mode
+from clinker_spark.config.model.split_values import NO_SPLITS, SplitList, check_splits
 from clinker_spark.config.paths.patterns import glob_problem, regex_problem
 from clinker_spark.config.values import Bool, FlagText, Moment, Size, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
@@ -90,6 +92,10 @@ class SourceConfig(Model):
     on_unsorted: Literal["warn", "error"] = "warn"
     """What happens to a file that is not: sort it, or fail."""
     watermark: Watermark | None = None
+    envelope: Envelope | None = None
+    """What the files say about all of their records: programs read it as $doc.section.field."""
+    split_values: SplitList = NO_SPLITS
+    """Columns whose texts are several values: a;b;c. They have multiple: true in the schema."""
     dlq_granularity: Annotated[Literal["record"], not_yet(_DOCUMENTS)] = "record"
     """What one bad record sends to the dead letters: itself."""
 
@@ -103,11 +109,12 @@ class SourceConfig(Model):
         ),
     }
     later: ClassVar[dict[str, str]] = {
-        "envelope": "envelopes ($doc)",
         "split_to_rows": "splitting a column into rows",
-        "split_values": "splitting a column into values",
         "resource": "resources of compositions",
     }
+
+    section_key: ClassVar[str | None] = None
+    """The key that leads to a section of the envelope of such a file."""
 
     @property
     def place(self) -> str:
@@ -117,6 +124,8 @@ class SourceConfig(Model):
     def check(self) -> Iterator[Finding]:
         yield from self._check_matchers()
         yield from self._check_filters()
+        if self.envelope is not None:
+            yield from check_envelope(self.envelope, str(getattr(self, "type", "")), self.section_key)
         if not isinstance(self.schema_, str):
             yield from self.check_schema(self.schema_)
             yield from self._check_places(self.schema_)
@@ -141,6 +150,7 @@ class SourceConfig(Model):
         columns = self.adjusted(columns)
         for finding in check_columns(columns, fixed_width=getattr(self, "type", None) == "fixed_width"):
             yield finding.under("schema")
+        yield from check_splits(str(getattr(self, "type", "")), columns, self.split_values)
         types = {column.name: column.data_type for column in columns}
         known = ", ".join(types)
         for i, name in enumerate(self.correlation_key or ()):
@@ -217,9 +227,14 @@ class JsonSource(SourceConfig):
     """The file format."""
     options: JsonRead = Field(default_factory=JsonRead)
 
+    section_key = "json_pointer"
+
     def check(self) -> Iterator[Finding]:
         yield from super().check()
         yield from check_json_path(self.options)
+        if self.envelope is not None and self.options.format == "ndjson":
+            message = "lines of JSON have no envelope: each is a record"
+            yield Finding("E007", message, ("envelope",), "remove it, or the format", on_key=True)
 
 
 class XmlSource(SourceConfig):
@@ -228,6 +243,8 @@ class XmlSource(SourceConfig):
     type: Literal["xml"]
     """The file format."""
     options: XmlRead = Field(default_factory=XmlRead)
+
+    section_key = "xml_path"
 
     def check(self) -> Iterator[Finding]:
         yield from super().check()

@@ -12,11 +12,35 @@ from clinker_spark.config.model.documents.variable import VarType, check_default
 from clinker_spark.config.model.node import InputNode, text_of
 from clinker_spark.config.model.order import SortOrder
 from clinker_spark.config.tree.yaml import Mapping
-from clinker_spark.config.values import Anything, Count, Text, Words
+from clinker_spark.config.values import Anything, Count, Duration, Int, Text, Words
 from clinker_spark.cxl.system import PIPELINE_MEMBERS, RUNNING_TOTALS, SOURCE_MEMBERS
 
 MAX_LOG_MESSAGE = 1024
+MOST_ROWS = 2**31 - 1
 _RESERVED = {"pipeline": {*PIPELINE_MEMBERS, *RUNNING_TOTALS}, "source": set(SOURCE_MEMBERS), "record": set[str]()}
+
+
+class Frame(Model):
+    """The part of a partition that functions see from a record: one of rows and range."""
+
+    rows: tuple[Int | None, Int | None] | None = None
+    """The first and the last record, counted from the current one: [-6, 0]. null is the end of the partition."""
+    range: Duration | None = None
+    """The records up to the current one whose time is at most so far from its own: 7d."""
+
+    def check(self) -> Iterator[Finding]:
+        if (self.rows is None) == (self.range is None):
+            help_text = "write { rows: [-6, 0] } or { range: 7d }"
+            yield Finding("E007", "a frame is exactly one of rows and range", (), help_text)
+        first, last = self.rows or (None, None)
+        if first is not None and last is not None and first > last:
+            yield Finding(
+                "E007", f"the frame begins after its end: {first} is more than {last}", ("rows",), "swap them"
+            )
+        for i, at in enumerate((first, last)):
+            if at is not None and abs(at) > MOST_ROWS:
+                help_text = f"write at most {MOST_ROWS}, or null for the end of the partition"
+                yield Finding("E007", f"{at} is too far away", ("rows", i), help_text)
 
 
 class AnalyticWindow(Model):
@@ -30,8 +54,16 @@ class AnalyticWindow(Model):
     """Another source, or any other node, whose records the functions see instead of those of this one."""
     on: Text | None = None
     """The expression that finds the partition there; by default the columns of group_by."""
+    frame: Frame | None = None
+    """The part of the partition that sum, avg, min, max, count, collect, ... see; by default all of it."""
 
     def check(self) -> Iterator[Finding]:
+        if self.frame is not None and self.source is not None:
+            message = "a frame is counted from the current record, and those of 'source' are others"
+            yield Finding("E007", message, ("frame",), "remove 'frame' or 'source'", on_key=True)
+        if self.frame is not None and self.frame.range is not None and len(self.sort_by) != 1:
+            message = f"'range' needs one column of times in 'sort_by', which has {len(self.sort_by)}"
+            yield Finding("E007", message, ("frame", "range"), "add sort_by: [column], or use rows", on_key=True)
         if self.on is not None and self.source is None:
             yield Finding("E007", "'on' needs a 'source'", ("on",), "add source: node, or remove this", on_key=True)
         if self.on is not None and len(self.group_by) != 1:

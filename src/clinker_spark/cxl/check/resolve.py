@@ -17,7 +17,7 @@ from clinker_spark.cxl.builtins.families.collections import HIGHER_ORDER
 from clinker_spark.cxl.check.environment import Environment
 from clinker_spark.cxl.check.modules import Module
 from clinker_spark.cxl.syntax import ast
-from clinker_spark.cxl.system import NAMESPACES, PIPELINE_MEMBERS, RUNNING_TOTALS, SCOPES, SOURCE_MEMBERS
+from clinker_spark.cxl.system import META_MEMBERS, NAMESPACES, PIPELINE_MEMBERS, RUNNING_TOTALS, SCOPES, SOURCE_MEMBERS
 
 
 def resolve(program: ast.ProgramSyntax, env: Environment) -> list[Diagnostic]:
@@ -289,7 +289,23 @@ class _Resolver:
                 self.error(f"'{full}' is only known inside a composition", e.span, "use $vars for pipeline variables")
             elif first not in self.env.config:
                 self.error(f"unknown config key '{first}'", e.span, did_you_mean(first, self.env.config))
-        elif namespace != "doc":
+        elif namespace == "meta":
+            if first not in META_MEMBERS or len(path) > 1:
+                listed = ", ".join(f"$meta.{name}" for name in META_MEMBERS)
+                self.error(
+                    f"unknown member '{full}'", e.span, did_you_mean(first, META_MEMBERS) or f"there is {listed}"
+                )
+        elif namespace == "doc":
+            declared = None if self.env.declares is None else self.env.declares.get("doc", {})
+            name = ".".join(path)
+            if declared is not None and name not in declared:
+                listed = did_you_mean(name, declared) or (
+                    f"there is {', '.join(f'$doc.{n}' for n in declared)}"
+                    if declared
+                    else "declare it under envelope: { sections: ... } of the source"
+                )
+                self.error(f"no envelope declares '{full}'", e.span, listed, code="E341")
+        else:
             found = nearest(namespace, NAMESPACES)
             help_text = (
                 f"did you mean '${found}'?" if found else "namespaces: " + ", ".join(f"${n}" for n in NAMESPACES)

@@ -32,17 +32,22 @@ class LoweredAggregate:
 
 
 def lower_aggregate(
-    program: ir.TypedProgram, context: Context, fields: Mapping[str, str] | None = None
+    program: ir.TypedProgram,
+    context: Context,
+    fields: Mapping[str, str] | None = None,
+    system_columns: frozenset[str] = frozenset(),
 ) -> LoweredAggregate:
-    """An aggregate program as data for the Spark layer."""
+    """An aggregate program as data for the Spark layer. `system_columns` are those that rows have, as `$source.row`."""
     with deep_recursion():
-        return _AggregateLowering(program, context, fields or {}).run()
+        return _AggregateLowering(program, context, fields or {}, system_columns).run()
 
 
 class _AggregateLowering:
-    def __init__(self, program: ir.TypedProgram, context: Context, fields: Mapping[str, str]) -> None:
+    def __init__(
+        self, program: ir.TypedProgram, context: Context, fields: Mapping[str, str], system_columns: frozenset[str]
+    ) -> None:
         self.program = program
-        self.before = Lowering(rule_of, PlanBuilder("b"), context, fields)
+        self.before = Lowering(rule_of, PlanBuilder("b"), context, fields, system_columns)
         self.after = Lowering(rule_of, PlanBuilder(), context, aggregates=self.aggregate)
         self.row_failures: list[Named] = []
         self.partials: list[tuple[str, str]] = []

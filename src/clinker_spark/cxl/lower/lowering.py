@@ -23,14 +23,22 @@ class WindowSpec:
     partition_by: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
     arrival: str = quote(ARRIVAL_COLUMN)
+    frame: str | None = None
+    """The part of a partition that functions see, as SQL: "ROWS BETWEEN 6 PRECEDING AND CURRENT ROW"."""
+
+    @property
+    def by_range(self) -> bool:
+        """Is the frame made of values? Then SQL orders by one expression only, and not ties by their arrival."""
+        return self.frame is not None and self.frame.startswith("RANGE")
 
     def clauses(self) -> dict[str, str]:
         partition = f"PARTITION BY {', '.join(self.partition_by)} " if self.partition_by else ""
         order = f"ORDER BY {', '.join((*self.sort_by, self.arrival))}"
         tied = f"ORDER BY {', '.join(self.sort_by) or '1'}"
         rows = "ROWS BETWEEN UNBOUNDED PRECEDING AND"
+        whole = f"{order} {self.frame or f'{rows} UNBOUNDED FOLLOWING'}"
         return {
-            "whole": f"({partition}{order} {rows} UNBOUNDED FOLLOWING)",
+            "whole": f"({partition}{f'{tied} {self.frame}' if self.by_range else whole})",
             "running": f"({partition}{order} {rows} CURRENT ROW)",
             "ranked": f"({partition}{order})",
             "tied": f"({partition}{tied})",

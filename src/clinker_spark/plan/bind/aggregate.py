@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import replace
 
-from clinker_spark.config.model.aggregate import AggregateNode
+from clinker_spark.config.model.aggregate import AggregateConfig, AggregateNode
 from clinker_spark.plan.bind.event_time import event_sources
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX
-from clinker_spark.plan.nodes.aggregate import AggregatePlan
+from clinker_spark.plan.nodes.aggregate import AggregatePlan, Lateness
+from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.passes.correlation import keys_of
 from clinker_spark.plan.passes.sorting import are_neighbours
 
@@ -30,8 +32,9 @@ def bind_aggregate(binder: NodeBinder, node: AggregateNode) -> Streams | None:
         program=program,
         group_by=tuple(config.group_by),
         strategy="hash",
-        per_document=any(bound.documents for bound in binder.inputs),
+        documents=_documents(binder, config),
         window=None if config.time_window is None else config.time_window.window,
+        late=_lateness(binder, config),
     )
     problem = _not_streaming(binder, node, plan)
     if problem is not None and config.strategy == "streaming":
@@ -40,6 +43,46 @@ def bind_aggregate(binder: NodeBinder, node: AggregateNode) -> Streams | None:
         return None
     streams = problem is None and config.strategy != "hash"
     return binder.made(replace(plan, strategy="streaming") if streams else plan)
+
+
+def _documents(binder: NodeBinder, config: AggregateConfig) -> str | None:
+    """Are groups made file by file? None where all records come from one file."""
+    [bound] = binder.inputs
+    if config.documents == "separate" and (maker := _made_of_several(binder, bound.ref.node)) is not None:
+        message = f"'{maker.name}' makes records of several files: they belong to none of them"
+        help_text = "write documents: together, or documents: separate there as well"
+        binder.problem("E007", message, "config", "documents", help=help_text)
+    if bound.documents:
+        return config.documents or "separate"
+    return (config.documents or "together") if len(_sources(binder, bound.ref.node)) > 1 else None
+
+
+def _made_of_several(binder: NodeBinder, name: str) -> PlanNode | None:
+    """The node before which records still belonged to files."""
+    todo = [name]
+    while todo:
+        node = binder.binder.by_name[todo.pop()]
+        if node.mixes_files and node.inputs:
+            return node
+        todo += [ref.node for ref in node.carried_from]
+    return None
+
+
+def _sources(binder: NodeBinder, name: str) -> set[str]:
+    """The sources that the records of a node were read from, or made of."""
+    found, todo = set(), [name]
+    while todo:
+        node = binder.binder.by_name[todo.pop()]
+        found |= {node.name} if not node.inputs else set()
+        todo += [ref.node for ref in node.made_of]
+    return found
+
+
+def _lateness(binder: NodeBinder, config: AggregateConfig) -> Lateness | None:
+    if config.time_window is None or config.time_window.late == "keep":
+        return None
+    sources, _ = event_sources(binder.binder, binder.inputs[0].ref.node)
+    return Lateness(tuple(source.name for source in sources), config.allowed_lateness or dt.timedelta(0))
 
 
 def _has_times(binder: NodeBinder) -> bool:

@@ -13,7 +13,7 @@ from clinker_spark.config.model.node import NodeModel
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Type
-from clinker_spark.cxl.conditions import Condition, compile_condition
+from clinker_spark.cxl.conditions import Condition, compile_condition, compile_value
 from clinker_spark.cxl.errors import CxlError
 from clinker_spark.cxl.program import compile
 from clinker_spark.plan.facts import Estimate, Keys, Sorting
@@ -144,7 +144,7 @@ class NodeBinder:
         for i, name in enumerate(names):
             if name not in schema:
                 at = inside if inside[-1] == "group_key" else (*inside, i)
-                if inside[-1] in ("sort_order", "sort_by"):  # the column, where more is said about it
+                if inside[-1] in ("sort_order", "sort_by", "order_by"):  # the column, where more is said about it
                     at = (*at, "field")
                 help_text = did_you_mean(name, schema) or f"the columns are {', '.join(schema)}"
                 self.problem("E203", f"there is no column '{name}'", *at, help=help_text)
@@ -156,13 +156,14 @@ class NodeBinder:
         *inside: str | int,
         schema: Schema,
         condition: bool = False,
+        value: bool = False,
         codes: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Any:
-        """The program at a key of the node; None when it is wrong, which is noted then. `codes` replaces the codes of
-        findings by those that the node has for them."""
+        """The program, `condition` or `value` at a key of the node; None when it is wrong, which is noted then.
+        `codes` replaces the codes of findings by those that the node has for them."""
         text = self.file.text_of((*self.path, *inside))
-        run: Callable[..., Any] = compile_condition if condition else compile
+        run: Callable[..., Any] = compile_condition if condition else compile_value if value else compile
         try:
             result = run(
                 text.text,

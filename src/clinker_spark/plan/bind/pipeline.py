@@ -64,6 +64,7 @@ def bind_body(
     could not be bound. `asked` are the variables of its caller, out of all of them (`outer`), that the file may
     read."""
     declares = {name: {**(asked or {}).get(name, {}), **own} for name, own in file.declared_variables().items()}
+    declares["doc"] = file.envelope_types()
     variables = binding.variables if config is None else {}
     scope = Scope(variables, config, declares, binding.modules, outer or {})
     streams: dict[str, Streams | None] = {name: {None: bound} for name, bound in ports.items()}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from clinker_spark.config.model.source import SourceNode
 from clinker_spark.plan.bind.node import NodeBinder, Streams
+from clinker_spark.plan.bind.split_values import as_texts, bind_splits
 from clinker_spark.plan.facts import EXEC_SKETCH, FILE_METADATA, Estimate
 from clinker_spark.plan.nodes.source import SourcePlan
 
@@ -20,11 +21,12 @@ _PACKED_SUFFIXES = (".gz", ".bz2", ".zst", ".zstd")
 def bind_source(binder: NodeBinder, node: SourceNode) -> Streams | None:
     declared = binder.file.schema_of(node.name)
     assert declared is not None
-    schema = declared.types()
+    columns = as_texts(declared.columns, node.config.split_values)
+    schema = {column.name: column.data_type for column in columns}
     plan = SourcePlan(
         **binder.common(schema, tuple(schema)),
         config=node.config,
-        columns=declared.columns,
+        columns=columns,
         source_name=node.source_name,
         index=len(binder.binder.sources),
     )
@@ -33,7 +35,7 @@ def bind_source(binder: NodeBinder, node: SourceNode) -> Streams | None:
     if file is not None:
         binder.binder.file_sizes[plan.name] = file[1]
     binder.binder.sizes[plan.name] = None if file is None else source_size(plan, *file, binder.binder.measured)
-    return binder.made(plan)
+    return bind_splits(binder, plan, declared.columns) if node.config.split_values else binder.made(plan)
 
 
 def file_of(node: SourcePlan, folder: Path) -> tuple[Path, int] | None:

@@ -2,21 +2,6 @@
 
 from __future__ import annotations
 
-from clinker_spark.cxl.hidden import (
-    ARRIVAL_COLUMN,
-    BOUND_PREFIX,
-    ERROR_COLUMN,
-    ERROR_TYPE,
-    GROUP_KEY_PREFIX,
-    LEAF_EMPTY_FIELD,
-    LEAF_ERROR_FIELD,
-    LEAF_PREFIX,
-    LOOKUP_PREFIX,
-    PARTIAL_PREFIX,
-    PYTHON_PREFIX,
-    RANK_COLUMN,
-    VARIABLE_PREFIX,
-)
 from clinker_spark.plan.columns import (
     BEAT_COLUMN,
     BUILT_COLUMN,
@@ -34,6 +19,7 @@ from clinker_spark.plan.columns import (
     LETTER_COLUMN,
     LETTER_TYPE,
     LINE_COLUMN,
+    META_PREFIX,
     ORIGIN_COLUMN,
     ORIGIN_TYPE,
     RECORD_COLUMN,
@@ -41,152 +27,8 @@ from clinker_spark.plan.columns import (
     TIME_COLUMN,
     WIDENED_COLUMN,
 )
-from clinker_spark.plan.hidden.column import ARRIVAL_TYPE, HiddenColumn, within
+from clinker_spark.plan.hidden.column import READERS, HiddenColumn, within
 from clinker_spark.query.hidden import BLOCK_COLUMN, FILE_COLUMN, ROW_COLUMN
-
-_READERS = ("spark.scan.csv.records", "spark.scan.parquet.columns", "spark.scan.record_batches")
-
-OF_PROGRAMS = (
-    HiddenColumn(
-        ERROR_COLUMN,
-        "why the record failed, null while it has not; absent where no record can have failed",
-        ERROR_TYPE,
-        (
-            *_READERS,
-            "spark.scan.csv.source",
-            "cxl.vector.program",
-            "spark.columns.programs",
-            "spark.joins.sides",
-            "spark.operators.combine",
-            "spark.operators.output",
-            "spark.operators.query",
-            "spark.operators.transform",
-            "spark.operators.window_lookup",
-        ),
-        (
-            "spark.columns.programs",
-            "spark.joins.sides",
-            "spark.build.builder",
-            "spark.fragments.runner",
-            "spark.operators.combine",
-            "spark.operators.output",
-            "spark.operators.query",
-            "spark.operators.record_log",
-            "spark.operators.source",
-            "spark.operators.source_order",
-            "spark.build.stream",
-            "spark.operators.transform",
-            "spark.operators.values",
-            "spark.operators.window_lookup",
-            "spark.query.csv_frames",
-            "spark.rejects.correlated",
-            "spark.rejects.letters",
-            "spark.streaming.files",
-        ),
-    ),
-    HiddenColumn(
-        ARRIVAL_COLUMN,
-        "grows from record to record in the order of the sources",
-        ARRIVAL_TYPE,
-        (
-            "plan.query.node",
-            "spark.columns.programs",
-            "spark.operators.combine",
-            "spark.operators.merge",
-            "spark.operators.query",
-            "spark.operators.source_order",
-            "spark.operators.stream_join",
-            "spark.operators.time_windows",
-            "spark.scan.csv.source",
-            "spark.scan.parquet.columns",
-            "spark.scan.record_source",
-        ),
-        (
-            "cxl.builtins.families.aggregates",
-            "cxl.lower.aggregates",
-            "cxl.lower.lowering",
-            "cxl.lower.statements",
-            "plan.query.node",
-            "report.explain",
-            "spark.columns.programs",
-            "spark.joins.sides",
-            "spark.operators.aggregate",
-            "spark.operators.combine",
-            "spark.operators.merge",
-            "spark.operators.output",
-            "spark.operators.query",
-            "spark.operators.record_log",
-            "spark.operators.source",
-            "spark.build.stream",
-            "spark.operators.time_windows",
-            "spark.operators.values",
-            "spark.operators.window_lookup",
-            "spark.rejects.letters",
-        ),
-    ),
-    HiddenColumn(
-        VARIABLE_PREFIX,
-        "a system variable that differs from record to record, by its name in the language: `$source.row`, `$record.x`",
-        "that of the variable",
-        ("cxl.lower.statements", "spark.build.builder", "spark.operators.source"),
-        (
-            "cxl.lower.fanout",
-            "cxl.lower.expressions.rules",
-            "plan.bind.transforms.scopes",
-            "plan.passes.stages",
-            "report.explain",
-            "spark.operators.transform",
-            "spark.operators.values",
-        ),
-    ),
-    HiddenColumn(
-        LOOKUP_PREFIX,
-        "the value of a `$window` function over the records of another node",
-        "that of the function",
-        ("plan.bind.transforms.windows", "spark.operators.window_lookup"),
-        (
-            "cxl.check.infer.groups",
-            "plan.nodes.transform",
-            "spark.operators.transform",
-            "spark.operators.window_lookup",
-        ),
-    ),
-    within(
-        BOUND_PREFIX,
-        "a value that a program needs more than once",
-        "that of the value",
-        "cxl.lower.plan",
-        "cxl.vector.program",
-    ),
-    within(
-        PYTHON_PREFIX,
-        "what Python computes for a program",
-        "STRUCT<value, error>",
-        "cxl.lower.expressions.python_calls",
-    ),
-    within(LEAF_PREFIX, "the columns that a record of a fan-out has of its own", "STRUCT", "cxl.lower.statements"),
-    within(LEAF_ERROR_FIELD, "in a leaf: why its record failed", ERROR_TYPE, "cxl.lower.fanout"),
-    within(LEAF_EMPTY_FIELD, "in a leaf without columns: nothing, for a struct has fields", "INT", "cxl.lower.fanout"),
-    within(
-        GROUP_KEY_PREFIX,
-        "what records are grouped by",
-        "that of the key",
-        "cxl.lower.aggregates",
-        "cxl.lower.statements",
-        "query.lower.blocks",
-    ),
-    within(
-        PARTIAL_PREFIX, "an aggregate of a group", "that of the aggregate", "cxl.lower.aggregates", "query.lower.groups"
-    ),
-    within(
-        RANK_COLUMN,
-        "which record it is, of those with the same key or of all in their order",
-        "INT or BIGINT",
-        "cxl.lower.statements",
-        "query.lower.order",
-        "spark.rejects.correlated",
-    ),
-)
 
 BETWEEN_NODES = (
     HiddenColumn(
@@ -197,6 +39,7 @@ BETWEEN_NODES = (
         (
             "report.explain",
             "spark.operators.aggregate",
+            "spark.operators.lateness",
             "spark.build.builder",
             "spark.operators.output",
             "spark.operators.values",
@@ -207,7 +50,7 @@ BETWEEN_NODES = (
         "when a record happened, in microseconds since 1970; only when windows are made of it",
         "BIGINT",
         ("spark.operators.source",),
-        ("spark.operators.time_windows",),
+        ("spark.operators.lateness", "spark.operators.time_windows"),
     ),
     HiddenColumn(
         TIME_COLUMN,
@@ -227,7 +70,7 @@ BETWEEN_NODES = (
         WIDENED_COLUMN,
         "the cells that no declared column reads, when the source carries them along",
         "MAP<STRING, STRING>, or a map that keeps the types of the values",
-        (*_READERS, "spark.operators.merge"),
+        (*READERS, "spark.operators.merge", "spark.operators.reshape"),
         (
             "spark.columns.undeclared",
             "spark.fragments.runner",
@@ -272,6 +115,13 @@ BETWEEN_NODES = (
         "INT",
         ("spark.build.builder",),
         ("spark.build.builder", "spark.rejects.letters"),
+    ),
+    HiddenColumn(
+        META_PREFIX,
+        "what a reshape did with a record, where a program asks: `$meta.synthetic`, `$meta.synthesized_by`, ...",
+        "BOOLEAN or STRING",
+        ("spark.operators.reshape",),
+        ("spark.operators.reshape",),
     ),
     HiddenColumn(
         CK_PREFIX,
@@ -349,7 +199,7 @@ OF_READERS = (
         FILE_COLUMN,
         "the file of a record: its position among those of the source, its path in a query",
         "INT, or STRING in a query",
-        (*_READERS, "query.files.formats"),
+        (*READERS, "query.files.formats"),
         (
             "spark.operators.source",
             "spark.operators.source_order",
@@ -360,7 +210,7 @@ OF_READERS = (
         ROW_COLUMN,
         "which record of its file it is, from 1; in a query a number that grows from record to record",
         "BIGINT",
-        (*_READERS, "query.files.formats", "spark.query.csv_frames", "spark.query.frames"),
+        (*READERS, "query.files.formats", "spark.query.csv_frames", "spark.query.frames"),
         (
             "query.sources",
             "spark.operators.source",
@@ -373,6 +223,7 @@ OF_READERS = (
         "a stretch of a file or of the order of arrival that the record is in",
         "BIGINT",
         "query.files.formats",
+        "spark.operators.lateness",
         "spark.operators.record_log",
     ),
     HiddenColumn(
@@ -386,7 +237,7 @@ OF_READERS = (
         RECORD_COLUMN,
         "the text of every declared column as it stood in the file",
         "STRUCT of STRING",
-        _READERS,
+        READERS,
         ("spark.operators.source",),
     ),
     HiddenColumn(

@@ -25,3 +25,7 @@ class HiddenColumn:
 def within(name: str, holds: str, type: str, *modules: str) -> HiddenColumn:
     """A column that each of the modules makes for itself."""
     return HiddenColumn(name, holds, type, modules, modules)
+
+
+READERS = ("spark.scan.csv.records", "spark.scan.parquet.columns", "spark.scan.record_batches")
+"""What makes records of files."""

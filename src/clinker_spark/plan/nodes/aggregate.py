@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -20,6 +21,21 @@ from clinker_spark.plan.nodes.fields import program_fields
 REVERSIBLE = ("sum", "count", "collect", "any")
 """The functions from whose totals a record could be taken out again."""
 
+FILES_WORDS = {"separate": "each file has groups of its own", "together": "groups reach over all files"}
+
+LATE = "late_record"
+"""The category of a record that comes after its window was closed."""
+LATE_STAGE = "time_window"
+"""What its dead letter calls the aggregate."""
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """When records are late: the watermark of these sources has passed the end of their window by more than this."""
+
+    sources: tuple[str, ...]
+    allowed: dt.timedelta
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class AggregatePlan(PlanNode):
@@ -37,14 +53,23 @@ class AggregatePlan(PlanNode):
     group_by: tuple[str, ...]
     strategy: str
     """`streaming` where the records of a group are known to stand together, else `hash`. Spark runs both alike."""
-    per_document: bool
-    """Groups do not reach over files."""
+    documents: str | None = None
+    """`separate` where groups do not reach over files, `together` where they do; None where there is one file."""
     window: Tumbling | Hopping | Session | None = None
     """Groups over time as well."""
+    late: Lateness | None = None
+    """Records that come late are dead letters; None where they count like others."""
 
     @property
     def programs(self) -> tuple[Program, ...]:
         return (self.program,)
+
+    @property
+    def can_fail(self) -> bool:
+        return super().can_fail or self.late is not None
+
+    def stage_of(self, category: str) -> str:
+        return f"{LATE_STAGE}:{self.name}" if category == LATE else self.stage
 
     @property
     def multiplies(self) -> bool:
@@ -53,6 +78,14 @@ class AggregatePlan(PlanNode):
     @property
     def holder(self) -> Holder:
         return STREAMING_AGGREGATE if self.strategy == "streaming" else HASH_AGGREGATE
+
+    @property
+    def per_document(self) -> bool:
+        """Has each file groups of its own?"""
+        return self.documents == "separate"
+
+    def several_documents(self, before: Sequence[bool]) -> bool:
+        return self.per_document
 
     @property
     def mixes_files(self) -> bool:
@@ -90,7 +123,8 @@ class AggregatePlan(PlanNode):
 
     def required(self, i: int, need: Required, *, in_order: bool) -> Required:
         columns = frozenset(program_fields(self.program) | set(self.group_by))
-        return Required(columns, True, self.per_document, self.window is not None, self.source_members)
+        document = self.per_document or self.reads_file_values or self.late is not None  # which has the source in it
+        return Required(columns, True, document, self.window is not None, self.source_members)
 
     @property
     def type_word(self) -> str:
@@ -115,8 +149,14 @@ class AggregatePlan(PlanNode):
         yield "  if a record after it fails: all records of its group are retracted"
 
     def property_lines(self, need: Required) -> Iterator[str]:
+        if self.documents is not None:
+            yield f"  documents: {self.documents} ({FILES_WORDS[self.documents]})"
         if self.window is not None:
             yield f"  windows: {self._window_words()}"
+        if self.late is not None:
+            after = f", more than {self.late.allowed} ago" if self.late.allowed else ""
+            yield f"  late: a dead letter when the watermark has passed the end of the window{after}"
+            yield f"  watermark: the latest time so far, of {', '.join(self.late.sources)} the least"
         if self.strategy == "streaming":
             yield "  groups: neighbours in the input; Spark adds up each split, then exchanges the totals"
 
@@ -128,4 +168,8 @@ class AggregatePlan(PlanNode):
 
     def details(self) -> dict[str, Any]:
         found = {"group_by": list(self.group_by), "strategy": self.strategy, "per_document": self.per_document}
-        return found | ({} if self.window is None else {"time_window": self._window_words()})
+        found |= {} if self.documents is None else {"documents": self.documents}
+        found |= {} if self.window is None else {"time_window": self._window_words()}
+        return found | (
+            {} if self.late is None else {"late": "dead_letter", "allowed_lateness": str(self.late.allowed)}
+        )

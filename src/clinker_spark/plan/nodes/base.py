@@ -1,7 +1,7 @@
 """What all nodes of a plan share, and their traits: what each type of node says about itself.
 
-A pass (`plan.passes`) asks the traits of one node after the other and makes facts of the answers. A type of node that
-says nothing promises nothing: its records are new ones, in no order, of which nobody knows where they come from.
+A pass (`plan.passes`) asks the traits of one node after the other and makes facts of the answers. A type that says
+nothing promises nothing: its records are new ones, in no order, of which nobody knows where they come from.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from clinker_spark.config.load import LoadedFile
 from clinker_spark.config.model.transform import Declaration, LogRule
@@ -25,6 +25,7 @@ from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import HASH_AGGREGATE, NOTHING, Holder
 from clinker_spark.plan.nodes.fields import program_fields
 from clinker_spark.plan.nodes.record_rules import Check, RecordLog
+from clinker_spark.plan.nodes.shown import ShownNode
 
 Schema = Mapping[str, Type]
 
@@ -41,7 +42,7 @@ class StreamRef:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PlanNode:
+class PlanNode(ShownNode):
     """What all nodes share. Nodes of a composition are named after its call: `call/node`."""
 
     kind: ClassVar[str]
@@ -71,6 +72,8 @@ class PlanNode:
     """May it stop to read an input before its end, or not begin?"""
     chains: ClassVar[bool] = False
     """Does it only add steps to the plan of its first input?"""
+    audits: ClassVar[bool] = False
+    """Does it say in `$meta` what it did with each record?"""
     uses_statistics: ClassVar[bool] = False
     """Is it planned by how many records its inputs have?"""
     stateful: ClassVar[bool] = False
@@ -90,6 +93,10 @@ class PlanNode:
         """What dead letters call the node."""
         return f"{self.kind}:{self.name}"
 
+    def stage_of(self, category: str) -> str:
+        """What dead letters of a category call it."""
+        return self.stage
+
     @property
     def programs(self) -> tuple[Program, ...]:
         return ()
@@ -104,10 +111,9 @@ class PlanNode:
 
     def system_members(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """The system variables that the programs read: namespace and path."""
-        for expression in self.expressions():
-            for node in expression.walk():
-                if isinstance(node, ir.SystemRef):
-                    yield node.namespace, node.path
+        for node in (part for expression in self.expressions() for part in expression.walk()):
+            if isinstance(node, ir.SystemRef):
+                yield node.namespace, node.path
 
     @property
     def source_members(self) -> frozenset[str]:
@@ -117,10 +123,9 @@ class PlanNode:
     @property
     def reads_file_values(self) -> bool:
         """Does it read a variable of the file that a record belongs to?"""
-        return bool(self.source_members - set(SOURCE_MEMBERS))
+        return any(s == "doc" for s, _ in self.system_members()) or bool(self.source_members - set(SOURCE_MEMBERS))
 
     # ------------------------------------------------------------ streams
-
     @property
     def ports(self) -> tuple[str, ...]:
         """The names of its streams, if it has more than one."""
@@ -203,8 +208,8 @@ class PlanNode:
     @property
     def python_reasons(self) -> tuple[str, ...]:
         """Why Python touches the records of this node, in Arrow batches; empty when all of it runs on Spark."""
-        reasons = (python_reason(part) for expression in self.expressions() for part in expression.walk())
-        return tuple(dict.fromkeys(reason for reason in reasons if reason is not None))
+        found = (python_reason(part) for expression in self.expressions() for part in expression.walk())
+        return tuple(dict.fromkeys(filter(None, found)))
 
     @property
     def vector_reason(self) -> str | None:
@@ -304,8 +309,7 @@ class PlanNode:
         return False
 
     def required(self, i: int, need: Required, *, in_order: bool) -> Required:
-        """What it requires of an input, given what is required of itself, and whether that input lies in its order.
-        Without more knowledge: everything that its programs read, and all that orders records."""
+        """What it requires of an input, given what is required of itself, and whether that input lies in its order."""
         columns = need.columns | program_fields(*self.programs)
         return Required(columns, True, need.document or self.reads_file_values, need.event, self.source_members)
 
@@ -354,50 +358,3 @@ class PlanNode:
     def sketched_keys(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Keys that are counted for the next plan: the name of the count, and what run statistics call each key."""
         yield from ()
-
-    # ------------------------------------------------------------ explain
-
-    @property
-    def type_word(self) -> str:
-        return self.kind
-
-    @property
-    def slug(self) -> str:
-        """What explain calls it: `aggregation.totals`."""
-        return f"{self.type_word}.{self.name}"
-
-    @property
-    def tag(self) -> str:
-        """Its type and what was chosen for it: `route:exclusive`."""
-        return self.kind
-
-    @property
-    def files_read(self) -> str | None:
-        """Where it reads files, in words."""
-        return None
-
-    @property
-    def files_written(self) -> str | None:
-        """Where it writes files."""
-        return None
-
-    @property
-    def shown_program(self) -> Program | None:
-        """The program that is shown as it was written."""
-        return None
-
-    def property_lines(self, need: Required) -> Iterator[str]:
-        """What there is to say about how it runs, besides what is said about all nodes."""
-        yield from ()
-
-    def sections(self, readers: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
-        """Blocks of its own, with the titles under which they stand. `readers` are the nodes that read each port."""
-        yield from ()
-
-    def retraction_lines(self) -> Iterator[str]:
-        """What happens here when records are retracted that it looked at together with others."""
-        yield from ()
-
-    def details(self) -> dict[str, Any]:
-        """What the JSON form says about it, besides what it says about all nodes."""
-        return {}

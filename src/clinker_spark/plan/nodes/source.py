@@ -167,6 +167,9 @@ class SourcePlan(PlanNode):
         read = [name for name in self.schema if name in need.columns]
         yield f"  read: {', '.join(read) or '<none>'}{'' if len(read) < len(self.schema) else ' (all)'}"
 
+        for name, section in self.config.envelope.sections.items() if self.config.envelope is not None else ():
+            yield f"  envelope: $doc.{name} at {'/'.join(section.extract.path)}: {', '.join(section.fields)}"
+
     def details(self) -> dict[str, Any]:
         new = {"only_new": True} if self.only_new else {}
         return {"format": self.config.type, "files": self.files_read, **new}

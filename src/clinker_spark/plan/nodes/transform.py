@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from clinker_spark.config.model.order import SortField
-from clinker_spark.config.model.transform import Declaration, LogRule
+from clinker_spark.config.model.transform import Declaration, Frame, LogRule
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.hidden import lookup_column
@@ -48,6 +48,8 @@ class WindowPlan:
     sort_by: tuple[SortField, ...]
     lookup: WindowLookup | None = None
     """For windows over the records of another node."""
+    frame: Frame | None = None
+    """The part of its partition that functions see from a record; all of it if this is None."""
 
     @property
     def columns(self) -> set[str]:

@@ -132,7 +132,7 @@ class DeadLetters:
         for count in counts:
             source = "<merged>" if count.source is None else self.state.plan.sources[count.source].name
             node = self.state.plan.nodes[count.stage]
-            stage = node.stage
+            stage = node.stage_of(count.category)
             self.state.outcome.failed_at[node.name] += count.count
             self.state.report.letters.append(LetterReport(source, stage, count.category, count.count))
             if count.source is not None:

@@ -285,6 +285,7 @@ class Accounts:
             failed.get(node.name, 0),
             dict(took) if len(took) > 1 else {},
             {port or "": count for port, count in passed.items()} if len(passed) > 1 else {},
+            node.details().get("documents"),
         )
 
 

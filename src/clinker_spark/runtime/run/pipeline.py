@@ -17,6 +17,7 @@ from clinker_spark.runtime.arbitrate.session import watched
 from clinker_spark.runtime.arbitrate.spill_settings import spill_warnings
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.bad_files import without_bad
+from clinker_spark.runtime.discover.envelopes import envelope_values
 from clinker_spark.runtime.discover.input_changes import changes_explained, check_inputs
 from clinker_spark.runtime.discover.new_files import check_meanwhile, earlier_runs, reading
 from clinker_spark.runtime.discover.remote_copies import remote_files, with_copies
@@ -97,6 +98,7 @@ class _Run:
                         claimed = True
                         self._stage_inputs()
                         self._suit_small_inputs(meanwhile)
+                        self.state.values.files |= envelope_values(self.state.plan, self.state.files)
                     self._stage(stage)
                 self._log("after_transform")
                 self._log("on_error")
@@ -244,7 +246,9 @@ class _Run:
 
     def _log(self, when: str) -> None:
         for node in self.state.plan.nodes:
-            failed = sum(letter.count for letter in self.state.report.letters if letter.stage == node.stage)
+            failed = sum(
+                letter.count for letter in self.state.report.letters if letter.stage == node.stage_of(letter.category)
+            )
             for rule in node.log:
                 if rule.when == when and (when != "on_error" or failed):
                     count = f" ({failed} records)" if when == "on_error" else ""

@@ -75,6 +75,8 @@ class NodeReport:
     """What it took, when it has several inputs."""
     ports: dict[str, int | None] = field(default_factory=dict)
     """What it passed, when it has several ports."""
+    documents: str | None = None
+    """Of totals over several files: `separate` or `together`."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

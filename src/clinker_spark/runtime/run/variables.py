@@ -7,6 +7,7 @@ from typing import Any
 
 from clinker_spark.cxl.system import Context
 from clinker_spark.plan.graph import Plan
+from clinker_spark.runtime.discover.envelopes import envelope_values
 from clinker_spark.spark.build.builder import Builder
 from clinker_spark.spark.build.passes import Pass, RunContext, Show
 from clinker_spark.spark.operators.values import last_values
@@ -45,7 +46,7 @@ def with_values(context: RunContext, values: Values) -> RunContext:
 def with_found_values(context: RunContext, limit: int | None = None) -> RunContext:
     """The same with the values of all variables, for those who run no stages. They are found in at most `limit` records
     of each source."""
-    values = Values()
+    values = Values(files=envelope_values(context.plan, context.files))
     for name in context.plan.facts.variables.writers:
         find_values(Builder(with_values(context, values), Pass(Show(values_of=name), limit)), values)
     return with_values(context, values)

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.hidden import ERROR_COLUMN, variable_column
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.cxl.system import Context
@@ -216,10 +218,25 @@ class Builder:
             self.memo.source_counts[node.name] = frame.count()
         return self.memo.source_counts[node.name]
 
+    def _of_document(self, known: Mapping[int, Any], default: Column | None = None) -> Column:
+        """The value of the file that a record belongs to."""
+        otherwise = F.lit(None) if default is None else default
+        if not known:
+            return otherwise
+        document = F.col(quote(DOCUMENT_COLUMN))
+        pairs = [(F.lit(key).cast("long"), F.lit(value)) for key, value in known.items()]
+        values = F.create_map(*[column for pair in pairs for column in pair])
+        return F.when(F.map_contains_key(values, document), F.try_element_at(values, document)).otherwise(otherwise)
+
     def with_file_values(self, node: PlanNode, frame: DataFrame) -> DataFrame:
         """The records with the variables of their files that the node's programs read."""
         for namespace, path in dict.fromkeys(node.system_members()):
             name = variable_column(namespace, *path)
+            if namespace == "doc" and name not in frame.columns:
+                value = self._of_document(self.run.file_values.get(".".join(path), {}))
+                types = self.plan.envelope_types
+                frame = frame.withColumn(name, value.cast(physical(types[".".join(path)])))
+                continue
             known = self.run.file_values.get(path[-1]) if namespace == "source" and path else None
             if known is None or name in frame.columns:
                 continue
@@ -228,13 +245,7 @@ class Builder:
                 source = self.plan.source(self.plan.facts.variables.named_sources[node.name][path[0]])
                 own = [document for document in known if document >> DOCUMENT_BITS == source.index]
                 value = F.lit(known[max(own)]) if own else default
-            elif known:
-                document = F.col(quote(DOCUMENT_COLUMN))
-                pairs = [(F.lit(key).cast("long"), F.lit(value)) for key, value in known.items()]
-                values = F.create_map(*[column for pair in pairs for column in pair])
-                value = F.when(F.map_contains_key(values, document), F.try_element_at(values, document))
-                value = value.otherwise(default)
             else:
-                value = default
+                value = self._of_document(known, default)
             frame = frame.withColumn(name, value)
         return frame

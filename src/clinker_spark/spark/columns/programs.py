@@ -37,6 +37,7 @@ class Window:
 
     group_by: Sequence[str] = ()
     sort_by: Sequence[str] = ()
+    frame: str | None = None
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,9 @@ def lower(
     """The program lowered for this DataFrame's columns."""
     spec = None
     if window is not None:
-        sort_by = tuple(item if item.startswith("`") else quote(item) for item in window.sort_by)
-        spec = WindowSpec(tuple(map(quote, window.group_by)), sort_by, quote(ARRIVAL_COLUMN))
-    system = frozenset(c for c in df.columns if c.startswith("$"))
+        sort_by = tuple(quote(item) if item in df.columns else item for item in window.sort_by)
+        spec = WindowSpec(tuple(map(quote, window.group_by)), sort_by, quote(ARRIVAL_COLUMN), window.frame)
+    system = system_columns(df)
     return lower_program(
         program.typed,
         context,
@@ -163,7 +164,7 @@ def group(
     columns of which groups carry the value of one of their rows. `refine` gets the rows that will be grouped, with
     their keys, and may add `also_by`.
     """
-    lowered = lower_aggregate(program.typed, context, field_texts(program, df))
+    lowered = lower_aggregate(program.typed, context, field_texts(program, df), system_columns(df))
     df = run_steps(df, lowered.before, context, counter)
     if lowered.row_error is not None:
         df = set_aside(df.withColumn(ERROR_COLUMN, F.expr(lowered.row_error)))
@@ -214,6 +215,11 @@ def run_steps(df: DataFrame, steps: Sequence[Step], context: Context, counter: C
         if len(steps) >= LONG and number % EVERY == 0:
             df = cut(df)
     return df
+
+
+def system_columns(df: DataFrame) -> frozenset[str]:
+    """The hidden columns that rows have: among them the system variables that differ from row to row."""
+    return frozenset(name for name in df.columns if name.startswith("$"))
 
 
 def field_texts(program: Program, df: DataFrame, known: frozenset[str] = frozenset()) -> dict[str, str]:

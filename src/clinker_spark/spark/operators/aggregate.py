@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from clinker_spark.spark.build.counting import Tap
 from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.columns.made_letters import made_letter
 from clinker_spark.spark.columns.programs import Identity, group
+from clinker_spark.spark.operators.lateness import still_open, without_late
 from clinker_spark.spark.operators.time_windows import in_window_order, with_windows
 from clinker_spark.spark.rejects.withheld import without_left_out
 
@@ -40,10 +42,24 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     stream = stream.over(builder.with_file_values(node, stream.frame))
     also = [DOCUMENT_COLUMN] if node.per_document and DOCUMENT_COLUMN in stream.frame.columns else []
     window = node.window
-    refine = None
+    tap = Tap(builder, node, stream)
+    settled: list[Stream] = []
+
+    def set_aside(rows: DataFrame) -> DataFrame:
+        marked = builder.mark(node, replace(stream.over(rows), flow=tap.flow))
+        settled.append(builder.settle(node, marked, "rows"))
+        return settled[-1].frame
+
     if window is not None:
         apart = list(also)
-        refine = lambda rows, keys: with_windows(rows, window, keys, apart)  # noqa: E731
+
+        def refine(rows: DataFrame, keys: Sequence[Column]) -> DataFrame:
+            if node.late is None:
+                return with_windows(rows, window, keys, apart)
+            there = replace((settled or [stream])[-1].over(rows), flow=settled[-1].flow if settled else tap.flow)
+            in_time = without_late(builder, node, there)
+            return still_open(with_windows(in_time, window, keys, apart), node)
+
         also.append(WINDOW_COLUMN)
     context = builder.context(node)
     keys = builder.plan.facts.correlation.keys[node.name]
@@ -52,16 +68,15 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     if builder.traces or builder.asked.retraction.numbers.get(node.name) is not None:
         traced = _traced(stream.frame) if builder.traces else None
         identity = Identity(name, lambda rows: builder.rejects.contributions.update({node.name: rows}), traced)
-    tap = Tap(builder, node, stream)
     groups = group(
         node.program,
         stream.frame,
         context,
-        lambda rows: builder.settle(node, builder.mark(node, replace(stream.over(rows), flow=tap.flow)), "rows").frame,
+        set_aside,
         also,
         identity,
         [column for column in keys.own if column in stream.frame.columns],
-        refine,
+        None if window is None else refine,
         tap,
     )
     if window is not None:

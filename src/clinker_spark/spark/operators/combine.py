@@ -262,13 +262,14 @@ def _shaped(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
 
 
 def _collected(node: CombinePlan, frame: DataFrame) -> DataFrame:
-    """The driver's columns, and an array of maps for each build."""
-    columns = []
-    for name in node.schemas[node.driver]:
-        if f"{node.driver}.{name}" in frame.columns:
-            columns.append(F.col(quote(f"{node.driver}.{name}")).alias(name))
+    """The driver's columns, and an array of maps for each build, which replaces a column of its name."""
+    columns = {
+        name: F.col(quote(f"{node.driver}.{name}")).alias(name)
+        for name in node.schemas[node.driver]
+        if f"{node.driver}.{name}" in frame.columns
+    }
     for step in node.steps:
         empty = F.expr(f"CAST(array() AS ARRAY<MAP<STRING, {physical(ANY)}>>)")
-        columns.append(F.coalesce(F.col(quote(array_column(step))), empty).alias(step.build))
+        columns[step.build] = F.coalesce(F.col(quote(array_column(step))), empty).alias(step.build)
     hidden = [name for name in frame.columns if name.startswith("$") and not name.startswith(ARRAY_PREFIX)]
-    return frame.select(*columns, *[F.col(quote(name)) for name in hidden])
+    return frame.select(*columns.values(), *[F.col(quote(name)) for name in hidden])

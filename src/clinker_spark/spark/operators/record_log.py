@@ -33,6 +33,8 @@ MOST_LINES = 1_000
 MOST_CHARACTERS = 200
 """Of one value."""
 _BLOCK_BITS = 20
+_MOST_INPUTS = 256
+"""Below it, the first part of an arrival can be the position of an input."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def _shown(name: str, t: Type) -> Column:
 def _every(frame: DataFrame, every: int) -> DataFrame:
     """The first record and each that comes so many after one that was taken."""
     arrival = F.col(quote(ARRIVAL_COLUMN))
-    frame = frame.withColumn(BLOCK_COLUMN, _block(frame))
+    frame = frame.withColumn(BLOCK_COLUMN, block_of(frame))
     in_order = Window.orderBy(BLOCK_COLUMN).rowsBetween(Window.unboundedPreceding, -1)
     sizes = frame.groupBy(BLOCK_COLUMN).agg(F.count(F.lit(1)).alias(SIZE_COLUMN))  # one row for a million records
     starts = sizes.select(BLOCK_COLUMN, F.coalesce(F.sum(SIZE_COLUMN).over(in_order), F.lit(0)).alias(START_COLUMN))
@@ -83,10 +85,13 @@ def _every(frame: DataFrame, every: int) -> DataFrame:
     )
 
 
-def _block(frame: DataFrame) -> Column:
-    """Records that arrive one after the other have the same block, or neighbouring ones."""
+def block_of(frame: DataFrame) -> Column:
+    """A number, or a pair of numbers, that never falls as records arrive; a stretch of them shares it. Where the first
+    part of an arrival is the input of a merge, the second tells the records of one input apart."""
     arrival = quote(ARRIVAL_COLUMN)
     if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
         return F.expr(f"shiftright({arrival}, {_BLOCK_BITS})")
-    places = [f"shiftright(coalesce(get({arrival}, {i}), 0L), {_BLOCK_BITS})" for i in range(2)]
-    return F.expr(f"struct({', '.join(places)})")
+    first, second = (f"coalesce(get({arrival}, {i}), 0L)" for i in range(2))
+    is_input = f"{first} < {_MOST_INPUTS}"
+    place = f"IF({is_input}, {first}, {_MOST_INPUTS}L + shiftright({first}, {_BLOCK_BITS}))"
+    return F.expr(f"struct({place}, IF({is_input}, shiftright({second}, {_BLOCK_BITS}), 0L))")

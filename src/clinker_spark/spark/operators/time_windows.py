@@ -1,7 +1,7 @@
 """Windows over time: each record gets the start of its window, which is then part of its group.
 
 Times are microseconds since 1970, so that windows begin where they would in any engine, whatever the time zone of the
-session is. All records are there before a window is closed: none is late.
+session is. All records are there before a window is closed; which of them came late is another matter (`lateness`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,19 @@ _DAY = 86_400_000_000
 _END_OF_TEXT = -1
 
 
-def event_time(watermark: Watermark, t: Type) -> Column:
-    """When a record happened: its time less the delay of the source."""
-    x = quote(watermark.column)
-    micros = f"CAST(unix_date(CAST({x} AS DATE)) AS BIGINT) * {_DAY}L"
+def micros_since_1970(name: str, t: Type) -> str:
+    """SQL: a date or a time as a number."""
+    x = quote(name)
+    text = f"CAST(unix_date(CAST({x} AS DATE)) AS BIGINT) * {_DAY}L"
     if t.kind is Kind.DATETIME:
         seconds = f"CAST(hour({x}) * 3600 + minute({x}) * 60 AS BIGINT) * 1000000L"
-        micros += f" + {seconds} + CAST(extract(SECOND FROM {x}) * 1000000 AS BIGINT)"
-    return F.expr(f"{micros} - {_micros(watermark.delay or dt.timedelta(0))}L")
+        text += f" + {seconds} + CAST(extract(SECOND FROM {x}) * 1000000 AS BIGINT)"
+    return text
+
+
+def event_time(watermark: Watermark, t: Type) -> Column:
+    """When a record happened: its time less the delay of the source."""
+    return F.expr(f"{micros_since_1970(watermark.column, t)} - {micros(watermark.delay or dt.timedelta(0))}L")
 
 
 def with_windows(
@@ -43,10 +48,10 @@ def with_windows(
     frame = frame.where(F.col(quote(EVENT_COLUMN)).isNotNull())
     time = quote(EVENT_COLUMN)
     if isinstance(window, Tumbling):
-        return frame.withColumn(WINDOW_COLUMN, F.expr(f"{time} - pmod({time}, {_micros(window.size)}L)"))
+        return frame.withColumn(WINDOW_COLUMN, F.expr(last_start(window)))
     if isinstance(window, Hopping):
-        size, slide = _micros(window.size), _micros(window.slide)
-        last = f"{time} - pmod({time}, {slide}L)"
+        size, slide = micros(window.size), micros(window.slide)
+        last = last_start(window)
         first = f"{time} - {size}L - pmod({time} - {size}L, {slide}L) + {slide}L"
         starts = f"CASE WHEN {first} <= {last} THEN sequence({first}, {last}, {slide}L) END"
         return frame.withColumn(WINDOW_COLUMN, F.explode(F.expr(starts)))
@@ -54,10 +59,16 @@ def with_windows(
     in_order = Window.partitionBy(*parts).orderBy(quote(EVENT_COLUMN), quote(ARRIVAL_COLUMN))
     here = F.col(quote(EVENT_COLUMN))
     before = F.lag(here).over(in_order)
-    begins = F.when(before.isNull() | (here - before > F.lit(_micros(window.gap))), here)
+    begins = F.when(before.isNull() | (here - before > F.lit(micros(window.gap))), here)
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     frame = frame.withColumn(BEGINS_COLUMN, begins)
     return frame.withColumn(WINDOW_COLUMN, F.last(BEGINS_COLUMN, ignorenulls=True).over(so_far)).drop(BEGINS_COLUMN)
+
+
+def last_start(window: Tumbling | Hopping) -> str:
+    """SQL: when the last window begins that a record is in."""
+    time, step = quote(EVENT_COLUMN), window.slide if isinstance(window, Hopping) else window.size
+    return f"{time} - pmod({time}, {micros(step)}L)"
 
 
 def in_window_order(groups: DataFrame, node: AggregatePlan) -> DataFrame:
@@ -77,5 +88,6 @@ def _text_order(name: str, t: Type) -> Column:
     return F.expr(f"concat(transform(split({text}, ''), c -> CAST(ascii(c) AS BIGINT)), array({_END_OF_TEXT}L))")
 
 
-def _micros(duration: dt.timedelta) -> int:
+def micros(duration: dt.timedelta) -> int:
+    """A duration as a number."""
     return duration // dt.timedelta(microseconds=1)

@@ -12,12 +12,14 @@ from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE, lookup_column, variable_column
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import BEFORE_COLUMN, OK_COLUMN
+from clinker_spark.plan.nodes.base import Schema
 from clinker_spark.plan.nodes.record_rules import Check
-from clinker_spark.plan.nodes.transform import TransformPlan
+from clinker_spark.plan.nodes.transform import TransformPlan, WindowPlan
 from clinker_spark.plan.variables import SHARED
 from clinker_spark.spark.build.counting import Tap
 from clinker_spark.spark.build.stream import Stream, order_text
 from clinker_spark.spark.columns.programs import Window, apply
+from clinker_spark.spark.operators.time_windows import micros, micros_since_1970
 from clinker_spark.spark.operators.window_lookup import with_lookups
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     if others:
         frame = with_lookups(builder, node, frame, others[0])
     elif node.window is not None:
-        window = Window(node.window.group_by, [order_text(item) for item in node.window.sort_by])
+        window = analytic_window(node.window, node.schema)
     tap = Tap(builder, node, stream)
     texts = builder.asked.texts
     frame = apply(node.program, frame, context=context, window=window, counter=tap, texts=texts)
@@ -59,6 +61,25 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
         elif not builder.finds:
             result = _watch(builder, result, check, context, node)
     return builder.mark(node, result)
+
+
+def analytic_window(window: WindowPlan, schema: Schema) -> Window:
+    """The window as SQL texts: what to partition and sort by, and which part of it functions see."""
+    sort_by, frame = [order_text(item) for item in window.sort_by], window.frame
+    if frame is None:
+        return Window(window.group_by, sort_by)
+    if frame.range is None:
+        first, last = (_bound(at, end) for at, end in zip(frame.rows or (), ("PRECEDING", "FOLLOWING"), strict=True))
+        return Window(window.group_by, sort_by, f"ROWS BETWEEN {first} AND {last}")
+    [item] = window.sort_by
+    time = sort_by[0].replace(quote(item.field), f"({micros_since_1970(item.field, schema[item.field])})", 1)
+    return Window(window.group_by, [time], f"RANGE BETWEEN {micros(frame.range)}L PRECEDING AND CURRENT ROW")
+
+
+def _bound(at: int | None, end: str) -> str:
+    if at is None:
+        return f"UNBOUNDED {end}"
+    return "CURRENT ROW" if at == 0 else f"{abs(at)} {'PRECEDING' if at < 0 else 'FOLLOWING'}"
 
 
 def _watch(builder: Builder, stream: Stream, check: Check, context: Context, node: TransformPlan) -> Stream:

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.plan.columns import LINE_COLUMN
+from clinker_spark.plan.nodes.aggregate import LATE, LATE_STAGE
+from clinker_spark.plan.nodes.reshape import CONFLICT
 from clinker_spark.spark.rejects.letter_marks import PREFIX, source_hash
 from clinker_spark.spark.scan.lines import shown_line
 from clinker_spark.spark.scan.text.cells import quoted_where_needed
@@ -107,7 +109,12 @@ class LetterLines:
         found["source_name"] = pc.fill_null(names.take(letters["source"]), MERGED)
         files = self._of_files(letters, [source.files for source in self.sources])
         found["source_file"] = pc.fill_null(files, MERGED)
-        found["stage"] = pa.array(self.stages, pa.string()).take(letters["stage"])
+        stages = pa.array(self.stages, pa.string()).take(letters["stage"])
+        # Of a conflict between two rules, the stage says which ones.
+        rules = pc.binary_join_element_wise(stages, letters["value"], ":")
+        stages = pc.if_else(pc.equal(letters["category"], CONFLICT), rules, stages)
+        late = pc.replace_substring_regex(stages, "^[a-z]*", LATE_STAGE)
+        found["stage"] = pc.if_else(pc.equal(letters["category"], LATE), late, stages)
         return found
 
     def _headers(self, letters: pa.RecordBatch) -> pa.Array:

@@ -24,14 +24,16 @@ from clinker_spark.plan.columns import (
     STAGE_COLUMN,
 )
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.aggregate import LATE
 from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.nodes.reshape import CONFLICT
 from clinker_spark.spark.build.builder import Builder
 from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.rejects.collected import SetAside
-from clinker_spark.spark.rejects.correlated import text_map
+from clinker_spark.spark.rejects.correlated import CORRELATED, text_map
 
-AS_IS = (MISS, "validation_failure", "expansion_limit_exceeded", "nan_in_output_field")
+AS_IS = (MISS, "validation_failure", "expansion_limit_exceeded", "nan_in_output_field", CONFLICT, CORRELATED, LATE)
 """Kinds of errors that are categories of dead letters themselves, wherever they happen."""
 
 
@@ -75,7 +77,7 @@ def _letters(plan: Plan, found: SetAside) -> DataFrame:
         "tie": f"CAST({tie} AS ARRAY<BIGINT>)",
         "keys": text_map(frame, CK_PREFIX),
         "groups": text_map(frame, GROUP_PREFIX),
-        "trigger": "TRUE",
+        "trigger": f"coalesce({error}.kind <> '{CORRELATED}', TRUE)",
         "built": f"CAST({built} AS {BUILT_TYPE})",
     }
     return select_sql(frame, [named(sql, name) for name, sql in columns.items()])

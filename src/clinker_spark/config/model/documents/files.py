@@ -13,7 +13,7 @@ from clinker_spark.config.model.documents.stream import StreamSettings
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.values import Anything
 
-LATER_NODES = ("reshape", "cull", "envelope")
+LATER_NODES = ("envelope",)
 """Node types that come with later versions."""
 
 LATER_FORMATS = ("edifact", "x12", "hl7", "swift")

@@ -149,12 +149,12 @@ def _weighted_sql(args: Sequence[str], types: Sequence[Type]) -> AggregateSql:
     texts = (
         *floatsums.partials(product),
         *floatsums.partials(f"({weight})"),
-        f"coalesce(bool_or({lost}), FALSE)",
+        f"bool_or({lost})",
     )
     total, weights = floatsums.final(), floatsums.final(6)
     if Kind.FLOAT not in (t.kind for t in types):
         return AggregateSql(texts[:-1], f"({total} / nullif({weights}, 0.0D))")  # no product of these is too large
-    beyond = f"{{12}} OR abs({weights}) = double('Infinity') AND {floatsums.finite(6)}"
+    beyond = f"coalesce({{12}}, FALSE) OR abs({weights}) = double('Infinity') AND {floatsums.finite(6)}"
     infinite = f"({floatsums.INFINITE} OR abs({total}) = double('Infinity'))"
     beyond += f" OR {infinite} AND {floatsums.finite()} AND {floatsums.finite(6)}"
     return AggregateSql(texts, f"({total} / nullif({weights}, 0.0D))", beyond)

@@ -13,7 +13,7 @@ from clinker_spark.cxl.check.infer.groups import window_field
 from clinker_spark.cxl.check.infer.inference import Inference
 from clinker_spark.cxl.check.infer.module_members import module_constant
 from clinker_spark.cxl.syntax import ast
-from clinker_spark.cxl.system import PIPELINE_MEMBERS, SOURCE_MEMBERS
+from clinker_spark.cxl.system import META_MEMBERS, PIPELINE_MEMBERS, SOURCE_MEMBERS
 from clinker_spark.cxl.values import type_of
 
 
@@ -110,13 +110,13 @@ def infer_system(inference: Inference, e: ast.SystemVar) -> ir.TExpr:
     written = inference.scoped.get((namespace, path[-1]))
     if written is not None and len(path) == 1:
         return replace(written, span=e.span)
-    members = {"pipeline": PIPELINE_MEMBERS, "source": SOURCE_MEMBERS}.get(namespace, {})
+    members = {"pipeline": PIPELINE_MEMBERS, "source": SOURCE_MEMBERS, "meta": META_MEMBERS}.get(namespace, {})
     declared = (env.declares or {}).get(namespace, {})
-    t = members.get(path[-1]) or declared.get(path[-1]) or ANY
-    if env.mode == "aggregate" and namespace == "source" and not inference.in_aggregate:
+    t = members.get(path[-1]) or declared.get(".".join(path) if namespace == "doc" else path[-1]) or ANY
+    if env.mode == "aggregate" and namespace in ("source", "meta", "doc") and not inference.in_aggregate:
         return inference.error(
             f"'${namespace}.{'.'.join(path)}' differs from row to row and has no value for a group",
             e.span,
-            "put it inside an aggregate function, for example min($source.file)",
+            f"put it inside an aggregate function, for example min(${namespace}.{'.'.join(path)})",
         )
     return ir.SystemRef(e.span, t.as_nullable(), False, namespace, path)

@@ -29,6 +29,8 @@ def lower_window(lowering: Lowering, e: ir.WindowRef) -> Sql:
         x = replace(x, text=row.prepare(x.text, e.args[0].type))
     else:
         x = Sql("")
+    if x.text and "{whole}" in row.sql and lowering.window.by_range:
+        x = _in_full_order(lowering, x, clauses["ranked"])
     offset = e.args[0].value if row.argument == "offset" and isinstance(e.args[0], ir.Const) else 0
     text = row.sql.format(x=x.text, n=offset, **clauses)
     # A window expression ends a projection of its own; nothing else may be fused into it.
@@ -43,3 +45,11 @@ def lower_window(lowering: Lowering, e: ir.WindowRef) -> Sql:
         max(result.level, finite.level),
     )
     return replace(result, failures=(*result.failures, beyond))
+
+
+def _in_full_order(lowering: Lowering, x: Sql, ranked: str) -> Sql:
+    """The same value, after a window that sorts ties by their arrival. What sorts by less than that finds its rows in
+    order and leaves them so; sums of floats and lists would else depend on how ties happen to lie."""
+    number = lowering.builder.bind(Sql(f"row_number() OVER {ranked}", x.level, 2))
+    text = f"IF({number.text} > 0, {x.text}, NULL)"
+    return lowering.builder.bind(Sql(text, max(x.level, number.level), 2, x.failures))

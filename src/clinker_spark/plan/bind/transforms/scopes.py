@@ -26,6 +26,14 @@ def check_scopes(plan: Plan) -> Iterator[Diagnostic]:
                 continue
             told.add((ref.namespace, *ref.path))
             scope, name = ref.namespace, ref.path[-1]
+            if scope == "meta" and not any(before.audits for before in plan.upstream(node.name)):
+                message = f"nothing before '{node.name}' writes $meta.{name}"
+                yield _at(node, ref, "E171", message, "read it after a reshape")
+                continue
+            if scope == "doc" and (maker := _mixer(plan, node)) is not None:
+                message = f"'{maker.name}' makes records of several files: no envelope is that of such a record"
+                yield _at(node, ref, "E172", message, f"emit the value as a column before '{maker.name}'")
+                continue
             if scope == "source" and (found := _check_source(plan, node, ref)) is not None:
                 yield found
                 continue
@@ -40,6 +48,17 @@ def check_scopes(plan: Plan) -> Iterator[Diagnostic]:
                 message = f"'{node.name}' reads ${scope}.{name}, which '{writer.name}' writes elsewhere"
                 help_text = f"read it downstream of '{writer.name}', or write it in a transform with phase: init"
                 yield _at(node, ref, "E171", message, help_text)
+
+
+def _mixer(plan: Plan, node: PlanNode) -> PlanNode | None:
+    """The node before which the records of another one still belonged to files."""
+    todo = [ref.node for ref in node.carried_from or node.inputs]
+    while todo:
+        before = plan[todo.pop()]
+        if before.inputs and before.mixes_files:
+            return before
+        todo += [ref.node for ref in before.carried_from]
+    return None
 
 
 def _check_writers(plan: Plan) -> Iterator[Diagnostic]:
@@ -111,6 +130,9 @@ def _texts(node: PlanNode) -> Iterator[tuple[str | int, ...]]:
         found = node.file.document.node((*config, section))
         count = len(found.data()) if found is not None and isinstance(found.data(), list) else 0
         yield from ((*config, section, i, key) for i in range(count))
+    rules = node.file.document.node((*config, "rules"))
+    for i in range(len(rules.data()) if rules is not None and isinstance(rules.data(), list) else 0):
+        yield from ((*config, "rules", i, key) for key in ("when", "drop_group_when"))
     branches = node.file.document.node((*config, "conditions"))
     names = branches.data() if branches is not None and isinstance(branches.data(), dict) else {}
     yield from ((*config, "conditions", name) for name in names)

@@ -28,12 +28,18 @@ def bind_window(
     known &= binder.known(seen, [item.field for item in spec.sort_by], *_AT, "sort_by")
     if not known:
         return None
+    if spec.frame is not None and spec.frame.range is not None:
+        by = spec.sort_by[0].field
+        if schema[by].kind not in (Kind.DATE, Kind.DATETIME):
+            message = f"'{by}' is {schema[by]}, and 'range' is a duration"
+            binder.problem("E200", message, *_AT, "sort_by", 0, help="sort by a Date or DateTime, or use rows")
+            return None
     lookup = None
     if other is not None:
         lookup = _bind_lookup(binder, spec, schema, other, program)
         if lookup is None:
             return None
-    return WindowPlan(group_by=tuple(spec.group_by), sort_by=tuple(spec.sort_by), lookup=lookup)
+    return WindowPlan(group_by=tuple(spec.group_by), sort_by=tuple(spec.sort_by), lookup=lookup, frame=spec.frame)
 
 
 def _bind_lookup(
@@ -68,14 +74,8 @@ def _keys(binder: NodeBinder, spec: AnalyticWindow, schema: Schema) -> list[ir.T
         if not binder.known(schema, spec.group_by, *_AT, "group_by"):
             return None
         return [ir.Field(NO_SPAN, schema[name], False, name) for name in spec.group_by]
-    program = binder.compile(*_AT, "on", schema=schema)
-    if program is None:
-        return None
-    statements = program.typed.statements
-    if len(statements) != 1 or not isinstance(statements[0], ir.TBare):
-        binder.problem("E202", "'on' is one expression", *_AT, "on", help="write a column, such as product_id")
-        return None
-    return [statements[0].value]
+    key = binder.compile(*_AT, "on", schema=schema, value=True)
+    return None if key is None else [key.value]
 
 
 def _shared(a: Type, b: Type) -> Type | None:

@@ -166,10 +166,24 @@ class Document:
             if key == path[depth]:
                 yield from self._at_path(path, depth + 1)
             else:
-                self.value()
+                self._skip()
             if self.accept("}"):
                 return
             self.expect(",", "between two fields")
+
+    def _skip(self) -> None:
+        """Pass over a value; over an array element by element, since it may be all records of the file."""
+        if self.peek() != "[":
+            self.value()
+            return
+        for _ in self.elements():
+            pass
+
+    def section(self, path: Sequence[str]) -> Any:
+        """The first object under a path of keys; None where there is none."""
+        for found in self._at_path(path, 0):
+            return next((value for value, _ in found), None)
+        return None
 
     def _records(self, where: str) -> Iterator[tuple[Any, str]]:
         first = self.peek()

@@ -1,0 +1,100 @@
+"""`envelope:`: what a file says about all of its records, before or behind them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from clinker_spark.config.column_types import read_type
+from clinker_spark.config.model.base import Finding, Model
+from clinker_spark.config.model.schema import TypeText
+from clinker_spark.config.values import Words
+from clinker_spark.core.types import Kind, Type
+
+TYPES = (Kind.STRING, Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.DATE, Kind.DATETIME)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Extract(Model):
+    """Where a section stands in a file."""
+
+    json_pointer: Words | None = None
+    """The keys that lead to an object of a JSON document: /header, or /meta/batch."""
+    xml_path: Words | None = None
+    """The elements that lead from the root to one of an XML document: Orders/Header."""
+
+    later: ClassVar[dict[str, str]] = {
+        "segment": "sections of formats with segments",
+        "record_type": "sections that are records of another kind",
+    }
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names on the way."""
+        if self.json_pointer is not None:
+            return tuple(part.replace("~1", "/").replace("~0", "~") for part in self.json_pointer.split("/")[1:])
+        return tuple((self.xml_path or "").strip("/").split("/"))
+
+    def check(self) -> Iterator[Finding]:
+        if (self.json_pointer is None) == (self.xml_path is None):
+            help_text = "write extract: { json_pointer: /header } or extract: { xml_path: Orders/Header }"
+            yield Finding("E007", "a section stands at a 'json_pointer' or an 'xml_path'", (), help_text)
+        if self.json_pointer is not None and (not self.json_pointer.startswith("/") or "" in self.path):
+            help_text = "write the keys, each behind a slash: /header"
+            yield Finding("E363", f"'{self.json_pointer}' leads to no key", ("json_pointer",), help_text)
+        if self.xml_path is not None and ("" in self.path or len(self.path) < 2):
+            help_text = "write the elements from the root on, with slashes: Orders/Header"
+            yield Finding("E363", f"'{self.xml_path}' leads to no element", ("xml_path",), help_text)
+
+
+class Section(Model):
+    """A part of a file, and what is read of it."""
+
+    extract: Extract
+    fields: Annotated[dict[str, TypeText], Field(min_length=1)]
+    """Names of the section, each with its type. What is not there is null."""
+
+    def check(self) -> Iterator[Finding]:
+        for name, text in self.fields.items():
+            if read_type(text).kind not in TYPES:
+                message = f"'{name}' cannot be of type {text}"
+                yield Finding("E007", message, ("fields", name), "write string, int, float, bool, date or date_time")
+
+
+class Envelope(Model):
+    """What a file says about all of its records."""
+
+    sections: Annotated[dict[str, Section], Field(min_length=1)]
+    """Parts of the file. Programs read $doc.section.field."""
+
+    @property
+    def types(self) -> dict[str, Type]:
+        """By `section.field`."""
+        return {
+            f"{section}.{name}": read_type(text).as_nullable()
+            for section, found in self.sections.items()
+            for name, text in found.fields.items()
+        }
+
+    def check(self) -> Iterator[Finding]:
+        for section, found in self.sections.items():
+            for name in (section, *found.fields):
+                if not _NAME.fullmatch(name):
+                    at = ("sections", section) if name == section else ("sections", section, "fields", name)
+                    message = f"programs cannot name '{name}' in $doc"
+                    yield Finding("E007", message, at, "use letters, digits and '_'", on_key=True)
+
+
+def check_envelope(envelope: Envelope, kind: str, key: str | None) -> Iterator[Finding]:
+    """Can a format have such sections? `key` is the one that leads to them there."""
+    if key is None:
+        message = f"'envelope' is not supported yet: sections of {kind} files"
+        yield Finding("E009", message, ("envelope",), "remove the key", on_key=True)
+        return
+    for name, section in envelope.sections.items():
+        if getattr(section.extract, key) is None:
+            at = ("envelope", "sections", name, "extract")
+            yield Finding("E007", f"the sections of a {kind} file stand at a '{key}'", at, f"write {key}: ...")

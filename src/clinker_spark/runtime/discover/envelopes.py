@@ -1,0 +1,95 @@
+"""What files say about all of their records (`$doc`): read once, before those who ask for it run.
+
+A file is read only as far as its last section: a header costs nothing, a trailer as much as a pass over the file.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from clinker_spark.config.model.envelope import Section
+from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import InputError
+from clinker_spark.core.types import Kind, Type
+from clinker_spark.cxl.hidden import variable_column
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.spark.build.stream import DOCUMENT_BITS
+from clinker_spark.spark.scan.files import SourceFile
+from clinker_spark.spark.scan.json.documents import Document
+from clinker_spark.spark.scan.record_plan import RecordFile
+from clinker_spark.spark.scan.text.streams import compression_of
+from clinker_spark.spark.scan.text.values import TextColumn
+from clinker_spark.spark.scan.xml.records import XmlShape, xml_records
+
+DocumentValues = dict[str, dict[int, Any]]
+"""By `section.field`, then by document."""
+
+
+def envelope_values(plan: Plan, files: Mapping[str, tuple[SourceFile, ...]]) -> DocumentValues:
+    """The values that programs read, of all files. Raises InputError for one that is not of its type."""
+    read = {".".join(path) for node in plan.nodes for space, path in node.system_members() if space == "doc"}
+    found: DocumentValues = {name: {} for name in read}
+    for source in plan.sources:
+        envelope = source.config.envelope
+        for section, spec in envelope.sections.items() if envelope is not None else ():
+            fields = [name for name in spec.fields if f"{section}.{name}" in read]
+            for place, file in enumerate(files[source.name] if fields else ()):
+                values = _section(source, spec, file)
+                for name in fields:
+                    t = envelope.types[f"{section}.{name}"]
+                    value = _typed(values.get(name), t, variable_column("doc", section, name), file, source)
+                    found[f"{section}.{name}"][(source.index << DOCUMENT_BITS) + place] = value
+    return found
+
+
+def _section(source: SourcePlan, spec: Section, file: SourceFile) -> Mapping[str, Any]:
+    """The texts or values of a section; none where the file does not have it. What is wrong with the file its reader
+    will say."""
+    compression = compression_of(file.origin, source.config.compression)
+    opened = RecordFile(file.path, file.name, compression, file.size)
+    options, path = source.config.options, spec.extract.path
+    try:
+        if source.config.type == "xml":
+            shape = XmlShape(path, options.attribute_prefix, options.namespace_handling == "strip")
+            return next(xml_records(opened, shape), {})
+        document = Document(opened, exact=False)
+        try:
+            value = document.section(path) if document.peek() == "{" else None
+        finally:
+            document.close()
+    except InputError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _typed(value: Any, t: Type, name: str, file: SourceFile, source: SourcePlan) -> Any:
+    if isinstance(value, list):
+        value = value[0] if value and source.config.type == "xml" else value
+    if value is None:
+        return None
+    if isinstance(value, str) and (t.kind in (Kind.STRING, Kind.DATE, Kind.DATETIME) or source.config.type == "xml"):
+        if t.kind is Kind.STRING:
+            return value
+        typed = TextColumn(name, t).convert(pa.array([value], pa.string()))
+        if typed.failed is None or not typed.failed[0].as_py():
+            return _plain(typed.values[0].as_py())
+    elif isinstance(value, bool):
+        if t.kind is Kind.BOOL:
+            return value
+    elif isinstance(value, int | float):
+        if t.kind is Kind.FLOAT:
+            return float(value)
+        if t.kind is Kind.INT and value == int(value) and abs(value) < 2**63:
+            return int(value)
+    message = f"{name} of '{file.name}' is not of type {t.unwrap()}: {value!r}"
+    help_text = "correct the file, or the type in 'envelope'"
+    raise InputError([Diagnostic("E463", message, help=help_text)])
+
+
+def _plain(value: Any) -> Any:
+    return value.replace(tzinfo=None) if isinstance(value, dt.datetime) else value
