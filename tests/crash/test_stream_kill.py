@@ -102,7 +102,7 @@ def test_an_output_that_fails_is_written_once(
         prepare(tmp_path / "p.yaml"), started, StreamOptions(once=True, flush=True), lambda event, details: None
     )
     assert report.late == 0  # an ordered backlog with a delay of nothing loses nothing
-    assert read_pairs(sorted((tmp_path / "out").glob("*.json")))[0] == joined(left, right, "left", -WINDOW, WINDOW)
+    assert read_pairs(sorted((tmp_path / "out").glob("out-*.json")))[0] == joined(left, right, "left", -WINDOW, WINDOW)
 
 
 def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
@@ -137,7 +137,7 @@ def test_a_killed_stream_goes_on(tmp_path: Path) -> None:
             hidden.rename(tmp_path / "r")
     process = start(tmp_path, "--once", "--flush-at-end")
     assert process.wait(timeout=300) == 0, (tmp_path / "log").read_text()
-    assert read_pairs(sorted((tmp_path / "out").glob("*.json")))[0] == joined(left, right, "left", -WINDOW, WINDOW)
+    assert read_pairs(sorted((tmp_path / "out").glob("out-*.json")))[0] == joined(left, right, "left", -WINDOW, WINDOW)
     assert batches(tmp_path, "commits") >= count
 
 
@@ -152,4 +152,4 @@ def test_sigterm_ends_a_stream_after_its_batch(tmp_path: Path) -> None:
     assert process.wait(timeout=120) == 0, (tmp_path / "log").read_text()
     process = start(tmp_path, "--once", "--flush-at-end")
     assert process.wait(timeout=300) == 0, (tmp_path / "log").read_text()
-    assert read_pairs(sorted((tmp_path / "out").glob("*.json")))[0] == joined(left, right, "left", -WINDOW, WINDOW)
+    assert read_pairs(sorted((tmp_path / "out").glob("out-*.json")))[0] == joined(left, right, "left", -WINDOW, WINDOW)
