@@ -26,6 +26,7 @@ from clinker_spark.spark.build import builder as build
 from clinker_spark.spark.build import metrics
 from clinker_spark.spark.fragments import runner
 from clinker_spark.spark.scan.request import SourceFile
+from clinker_spark.spark.session.small_inputs import SETTING, SMALL
 
 LETTERS = "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
 PARQUET = """
@@ -300,7 +301,11 @@ def test_a_line_that_a_worker_loses_stops_the_run(bench: Any, monkeypatch: pytes
 
     monkeypatch.setattr(runner, "lines_of", losing)
     text = CSV.replace("name: test", "name: test, engine: vector")
-    assert refused(bench, text + LETTERS) == "'out' takes 4 records, and 3 were written, failed or left out"
+    bench.spark.conf.set(SETTING, str(SMALL))
+    try:
+        assert refused(bench, text + LETTERS) == "'out' takes 4 records, and 3 were written, failed or left out"
+    finally:
+        bench.spark.conf.set(SETTING, "0")
 
 
 def test_counts_that_were_wrong_are_counted_again(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:

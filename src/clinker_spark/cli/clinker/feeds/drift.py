@@ -24,7 +24,7 @@ _POLICIES = {
 @click.option("--base-dir", type=click.Path(), help="What relative paths start from.  [default: the pipeline's folder]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per source.")
 def command(pipeline: str, base_dir: str | None, as_json: bool) -> int:
-    """Compare the schemas of a pipeline with what its files hold now.
+    """Compare declared schemas with what files hold now.
 
     \b
     clinker drift pipeline.yaml
