@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clinker_spark.config.errors import ConfigError
@@ -68,13 +68,14 @@ def test_every_character_is_found(text: str) -> None:
 TEXTS = st.text(alphabet="ab:c '\"\\\n\n  #é日\t-{}[],&*!|>%@", max_size=30)
 
 
+@example(" : :", ">", 5, True, False)
 @settings(max_examples=300, deadline=None)
 @given(TEXTS, st.sampled_from([None, "'", '"', "|", ">"]), st.sampled_from([5, 12, 80]), st.booleans(), st.booleans())
 def test_texts_that_yaml_writes_itself(text: str, style: str | None, width: int, unicode: bool, crlf: bool) -> None:
     written = yaml.dump({"k": [{"x": text}]}, default_style=style, width=width, allow_unicode=unicode)
     found = scalar(written.replace("\n", "\r\n") if crlf else written, "k", 0, "x")
-    if not crlf:
-        assert found.text == text
+    if not crlf:  # PyYAML does not always read what it has written: a folded text that begins with a blank
+        assert found.text == yaml.safe_load(written)["k"][0]["x"]
     check(found)
 
 
