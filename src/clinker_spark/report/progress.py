@@ -146,9 +146,14 @@ def progress_line(details: dict[str, Any]) -> str:
 
 def since_start() -> float:
     """The seconds since the command was started: Python, imports and Java are part of what people wait for."""
+    return max(time.time() - command_began(), 0.0)
+
+
+def command_began() -> float:
+    """When the command was started, which is before any of this code was loaded."""
     import psutil
 
-    return max(time.time() - (began or psutil.Process().create_time()), 0.0)
+    return began or psutil.Process().create_time()
 
 
 @contextmanager

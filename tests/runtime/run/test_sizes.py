@@ -101,3 +101,21 @@ def test_hundreds_of_transforms_in_a_row(bench: Workbench) -> None:
     letters = bench.letters()
     assert report.dead_letters == 1 and [r["_cxl_dlq_stage"] for r in letters] == ["transform:t100"]
     assert "overflow" in letters[0]["_cxl_dlq_error_detail"]
+
+
+def test_hundreds_of_transforms_in_a_fragment(bench: Workbench) -> None:
+    """A fragment is a list of steps: nested ones would need more frames of Python than there are, also for pickling."""
+    many = N if EVERYTHING else 400
+    before = ["s", *(f"t{i}" for i in range(many))]
+    chain = "".join(
+        f"  - {{ type: transform, name: t{i}, input: {before[i]}, config: {{ cxl: 'emit v = v + 1' }} }}\n"
+        for i in range(many)
+    )
+    bench.file("in.csv", "id,v\n1,10\n3,\n")
+    bench.run(
+        "pipeline: { name: chain, engine: vector }\nnodes:\n"
+        "  - { type: source, name: s, config: { type: csv, path: in.csv, schema: { id: int, v: nullable(int) } } }\n"
+        f"{chain}"
+        f"  - {{ type: output, name: o, input: t{many - 1}, config: {{ type: csv, path: out.csv }} }}\n"
+    )
+    assert bench.text("out.csv") == f"id,v\n1,{10 + many}\n3,\n"

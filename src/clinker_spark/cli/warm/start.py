@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +16,7 @@ from clinker_spark.cli.warm import place
 from clinker_spark.cli.warm.client import hand_over, wants_session
 from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.errors import ClinkerError
+from clinker_spark.report.progress import command_began
 from clinker_spark.runtime.run.memory import SessionMemory, settings_key
 
 
@@ -25,7 +25,6 @@ def handed_over(pipeline: str, settings: Callable[[], SessionMemory | None]) -> 
     args = sys.argv[1:]
     if place.is_off(os.environ) or not wants_session(args):
         return None
-    began = time.time()
     try:
         idle = find_workspace(pipeline).config.session.warm
         wanted = None if idle is None else settings()
@@ -34,7 +33,7 @@ def handed_over(pipeline: str, settings: Callable[[], SessionMemory | None]) -> 
     folder = None if idle is None or wanted is None else place.made_folder()
     if idle is None or wanted is None or folder is None or not _started(wanted, idle):
         return None
-    return hand_over(str(folder / f"{settings_key(wanted)}.sock"), args, began)
+    return hand_over(str(folder / f"{settings_key(wanted)}.sock"), args, command_began())
 
 
 def _started(settings: SessionMemory, idle: dt.timedelta) -> bool:

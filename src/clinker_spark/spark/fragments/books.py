@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.ledger import End, Flow, count, total
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.route import RoutePlan
-from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.nodes.transform import TransformPlan
 from clinker_spark.spark.fragments.steps import filter_places, settles
 from clinker_spark.spark.operators.route import UNREAD
@@ -27,21 +27,26 @@ class Counted:
     carried: tuple[str, ...] = ()
 
 
-def write_down(builder: Builder, source: SourcePlan, flow: Flow, *, fallible: bool) -> None:
+Streams = Mapping[str | None, Counted]
+"""What leaves a node, by its ports."""
+
+
+def write_down(builder: Builder, fragment: Fragment, flow: Flow, *, fallible: bool) -> None:
     """All laws and entries, from the source to its outputs."""
+    source, *others = (builder.plan[name] for name in fragment.nodes)
     stream = Counted(flow)
     if fallible:
         stream = _marked(builder, source, stream)
     if settles(builder, source):
         stream = _settled(builder, source, stream)
     builder.ledger.entry(source.name).passed = {None: End(stream.flow, stream.carried)}
-    _after(builder, source, None, stream)
-
-
-def _after(builder: Builder, node: PlanNode, port: str | None, stream: Counted) -> None:
-    for reader in builder.plan.readers(node.name):
-        if reader.inputs[0].port == port:
-            _node(builder, reader, stream)
+    streams: dict[tuple[str, str | None], Counted] = {(source.name, None): stream}
+    for node in others:
+        given = node.inputs[0]
+        came = streams[given.node, given.port]
+        builder.ledger.entry(node.name).took[str(given)] = End(came.flow, came.carried)
+        left = _BOOKS[type(node)](builder, node, came)
+        streams.update({(node.name, port): stream for port, stream in left.items()})
 
 
 def _marked(builder: Builder, node: PlanNode, stream: Counted) -> Counted:
@@ -58,12 +63,7 @@ def _settled(builder: Builder, node: PlanNode, stream: Counted) -> Counted:
     return Counted(rows - gone)
 
 
-def _node(builder: Builder, node: PlanNode, stream: Counted) -> None:
-    builder.ledger.entry(node.name).took[str(node.inputs[0])] = End(stream.flow, stream.carried)
-    _BOOKS[type(node)](builder, node, stream)
-
-
-def _transform(builder: Builder, node: TransformPlan, stream: Counted) -> None:
+def _transform(builder: Builder, node: TransformPlan, stream: Counted) -> Streams:
     entry = builder.ledger.entry(node.name)
     for place, name in enumerate(filter_places(node)):
         rows, kept = count(f"{name}: rows"), count(f"{name}: kept")
@@ -75,19 +75,20 @@ def _transform(builder: Builder, node: TransformPlan, stream: Counted) -> None:
     if settles(builder, node):
         stream = _settled(builder, node, stream)
     entry.passed = {None: End(stream.flow, stream.carried)}
-    _after(builder, node, None, stream)
+    return {None: stream}
 
 
-def _output(builder: Builder, node: OutputPlan, stream: Counted) -> None:
+def _output(builder: Builder, node: OutputPlan, stream: Counted) -> Streams:
     entry = builder.ledger.entry(node.name)
     written, failed = count(f"{node.name}: rows"), count(f"{node.name}: failed")
     what = "takes {left} records, and {right} were written, failed or left out"
     builder.ledger.law(node.name, what, stream.flow, written + failed)
     entry.passed[None] = End(written)
     entry.failed[node.name] = failed
+    return {}
 
 
-def _route(builder: Builder, node: RoutePlan, stream: Counted) -> None:
+def _route(builder: Builder, node: RoutePlan, stream: Counted) -> Streams:
     ledger = builder.ledger
     if node.inclusive and not ledger.is_counted(stream.flow):
         rows = count(f"{node.name}.takes its input: rows")
@@ -104,11 +105,10 @@ def _route(builder: Builder, node: RoutePlan, stream: Counted) -> None:
         what = "takes {left} records, and {right} leave it by its ports"
         ledger.law(node.name, what, decided.flow, total(read))
     entry.passed = {p: End(flows[p]) for p in node.ports if p in builder.plan.read_ports(node.name)}
-    for port in node.ports:
-        _after(builder, node, port, Counted(flows[port]))
+    return {port: Counted(flows[port]) for port in node.ports}
 
 
-_BOOKS: dict[type[PlanNode], Callable[[Builder, Any, Counted], None]] = {
+_BOOKS: dict[type[PlanNode], Callable[[Builder, Any, Counted], Streams]] = {
     TransformPlan: _transform,
     RoutePlan: _route,
     OutputPlan: _output,

@@ -61,7 +61,7 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, 
     [made] = steps
     frame = _counted(builder, made, scan)
     flow = source_flow(builder, source, removed=False, chosen=False)
-    write_down(builder, source, flow, fallible=scan.fallible)
+    write_down(builder, fragment, flow, fallible=scan.fallible)
     renderings = {name: _rendering(builder.plan.output(name), scan.widened) for name in fragment.outputs}
     return frame.where(F.col(LINES).isNotNull()).select(OUTPUT, PLACE, LINES), renderings
 

@@ -21,7 +21,6 @@ from clinker_spark.spark.fragments.task import (
     FragmentTask,
     RouteStep,
     Settle,
-    Step,
     TransformStep,
     WriteStep,
 )
@@ -37,7 +36,8 @@ class Runner:
         self.counts = [0] * task.counts
         self.place = 0
         self.programs: dict[int, VectorProgram] = {}
-        outputs = [step for step in _all_steps(task.steps) if isinstance(step, WriteStep)]
+        self.last_reader = {step.takes: i for i, step in enumerate(task.steps)}
+        outputs = [step for step in task.steps if isinstance(step, WriteStep)]
         cells = [cell for step in outputs for cell in step.lines.cells]
         self.undeclared = {cell.column: cell.undeclared for cell in cells if cell.undeclared is not None}
 
@@ -76,7 +76,7 @@ class Runner:
         failed = 0 if bad is None else pc.sum(pc.cast(bad, pa.int64())).as_py() or 0
         if failed:
             frame = frame.filter(~pl.Series(pl.from_arrow(bad)))
-        return self._go_on(self.task.steps, *self._settled(self.task.settle, frame, failed))
+        return self._steps(*self._settled(self.task.settle, frame, failed))
 
     def _settled(self, settle: Settle | None, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:
         if settle is None:
@@ -85,23 +85,28 @@ class Runner:
         self.counts[settle.failed] += failed
         return frame, 0
 
-    def _go_on(self, steps: tuple[Step, ...], frame: pl.DataFrame, failed: int) -> list[tuple[int, pa.Array]]:
+    def _steps(self, frame: pl.DataFrame, failed: int) -> list[tuple[int, pa.Array]]:
         """`failed` records go along without their values until somebody sets them aside."""
+        streams: dict[int, tuple[pl.DataFrame, int]] = {0: (frame, failed)}
         found: list[tuple[int, pa.Array]] = []
-        for step in steps:
+        for i, step in enumerate(self.task.steps):
+            came = streams[step.takes] if self.last_reader[step.takes] > i else streams.pop(step.takes)
             match step:
                 case TransformStep():
-                    batch = self._program(step).run(frame, failed)
-                    for (rows, kept), (came, went) in zip(step.filters, batch.filters, strict=True):
-                        self.counts[rows] += came
-                        self.counts[kept] += went
-                    checked, gone = self._checked(step, batch.frame, batch.failed)
-                    found += self._go_on(step.then, *self._settled(step.settle, checked, gone))
+                    streams[step.gives] = self._transform(step, *came)
                 case RouteStep():
-                    found += self._route(step, frame, failed)
+                    streams.update(self._route(step, *came))
                 case WriteStep():
-                    found += self._write(step, frame, failed)
+                    found += self._write(step, *came)
         return found
+
+    def _transform(self, step: TransformStep, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:
+        batch = self._program(step).run(frame, failed)
+        for (rows, kept), (came, went) in zip(step.filters, batch.filters, strict=True):
+            self.counts[rows] += came
+            self.counts[kept] += went
+        checked, gone = self._checked(step, batch.frame, batch.failed)
+        return self._settled(step.settle, checked, gone)
 
     def _checked(self, step: TransformStep, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:
         """The records that meet the conditions of a transform, and how many have failed so far."""
@@ -119,19 +124,21 @@ class Runner:
             self.programs[id(step)] = lower_program(step.program, step.context)
         return self.programs[id(step)]
 
-    def _route(self, step: RouteStep, frame: pl.DataFrame, failed: int) -> list[tuple[int, pa.Array]]:
-        if step.takes is not None:
-            self.counts[step.takes] += frame.height + failed
+    def _route(
+        self, step: RouteStep, frame: pl.DataFrame, failed: int
+    ) -> Iterator[tuple[int, tuple[pl.DataFrame, int]]]:
+        """The streams of the ports that are read."""
+        if step.came is not None:
+            self.counts[step.came] += frame.height + failed
         batch: Batch = self._program(step).run(frame, failed)
         decided, _ = self._settled(step.settle, batch.frame, batch.failed)
         kept = [name for name in decided.columns if not name.startswith(PORT_COLUMN)]
         matches = []
         if step.inclusive:
             matches = [decided[f"{PORT_PREFIX}{i}"].fill_null(False) for i in range(len(step.ports) - 1)]
-        found: list[tuple[int, pa.Array]] = []
         rest = decided.select(kept)
-        for i, steps in enumerate(step.ports):
-            if not steps:
+        for i, stream in enumerate(step.ports):
+            if stream is None:
                 continue
             if not step.inclusive:
                 taken = decided[PORT_COLUMN] == i
@@ -141,8 +148,7 @@ class Runner:
                 taken = pl.Series([True] * decided.height, dtype=pl.Boolean)
                 for match in matches:
                     taken = taken & ~match
-            found += self._go_on(steps, rest.filter(taken), 0)
-        return found
+            yield stream, (rest.filter(taken), 0)
 
     def _write(self, step: WriteStep, frame: pl.DataFrame, failed: int) -> list[tuple[int, pa.Array]]:
         lines, unfit = lines_of(frame, step.lines)
@@ -164,14 +170,3 @@ def _merged(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.Recor
             waiting = []
     if waiting:
         yield pa.concat_batches(waiting)
-
-
-def _all_steps(steps: Iterable[Step]) -> Iterator[Step]:
-    for step in steps:
-        yield step
-        match step:
-            case TransformStep(then=then):
-                yield from _all_steps(then)
-            case RouteStep(ports=ports):
-                for port in ports:
-                    yield from _all_steps(port)

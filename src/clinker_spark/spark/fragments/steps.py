@@ -63,29 +63,34 @@ class FragmentSteps:
         self.widened = widened
         self.typed = typed
         self.places = Places()
+        self.streams: dict[tuple[str, str | None], int] = {}
 
     def task(self) -> FragmentTask:
-        source = self.plan[self.fragment.source]
+        source, *others = (self.plan[name] for name in self.fragment.nodes)
         [given] = self.places.add(f"{source.name}.source", "rows")
         settle = self._settle(source)
-        steps = self._after(source, None)
+        self._stream(source)
+        steps = tuple(_STEPS[type(node)](self, node) for node in others)
         asked = self.plan.file.settings.declared_batch_size
         together = FragmentTask.together if asked is None else asked
         return FragmentTask(given, settle, steps, self.places.size, together)
 
-    def _after(self, node: PlanNode, port: str | None) -> tuple[Step, ...]:
-        """What happens to the records of a stream."""
-        readers = [r for r in self.plan.readers(node.name) if r.inputs[0].port == port]
-        return tuple(self._step(reader) for reader in readers)
+    def _stream(self, node: PlanNode, port: str | None = None) -> int:
+        """A new stream with the records that leave a node."""
+        number = len(self.streams)
+        self.streams[node.name, port] = number
+        return number
+
+    def _taken(self, node: PlanNode) -> int:
+        """The stream that a node reads."""
+        given = node.inputs[0]
+        return self.streams[given.node, given.port]
 
     def _settle(self, node: PlanNode) -> Settle | None:
         """Failures are set aside where several nodes, or none that records just go through, come next."""
         if not settles(self.builder, node):
             return None
         return Settle(*self.places.add(node.name, "rows", "failed"))
-
-    def _step(self, node: PlanNode) -> Step:
-        return _STEPS[type(node)](self, node)
 
     def transform(self, node: TransformPlan) -> Step:
         filters = [self.places.add(name, "rows", "kept") for name in filter_places(node)]
@@ -97,17 +102,20 @@ class FragmentSteps:
             checks.append(CheckStep(check.program.typed, context, warned))
         settle = self._settle(node)
         pairs = tuple((rows, kept) for rows, kept in filters)
-        return TransformStep(node.program.typed, context, pairs, tuple(checks), settle, self._after(node, None))
+        taken, given = self._taken(node), self._stream(node)
+        return TransformStep(taken, given, node.program.typed, context, pairs, tuple(checks), settle)
 
     def route(self, node: RoutePlan) -> Step:
-        takes = self.places.add(f"{node.name}.takes its input", "rows")[0] if node.inclusive else None
+        came = self.places.add(f"{node.name}.takes its input", "rows")[0] if node.inclusive else None
         settle = Settle(*self.places.add(node.name, "rows", "failed"))
-        ports = tuple(self._after(node, port) for port in node.ports)
-        return RouteStep(node.program.typed, self.builder.context(node), node.inclusive, takes, settle, ports)
+        taken = self._taken(node)
+        read = {reader.inputs[0].port for reader in self.plan.readers(node.name)}
+        ports = tuple(self._stream(node, port) if port in read else None for port in node.ports)
+        return RouteStep(taken, ports, node.program.typed, self.builder.context(node), node.inclusive, came, settle)
 
     def output(self, node: OutputPlan) -> Step:
         ends = Settle(*self.places.add(node.name, "rows", "failed"))
-        return WriteStep(self.fragment.outputs.index(node.name), self._lines(node), ends)
+        return WriteStep(self._taken(node), self.fragment.outputs.index(node.name), self._lines(node), ends)
 
     def _lines(self, node: OutputPlan) -> LineFormat:
         known = declared(node.declared or ())

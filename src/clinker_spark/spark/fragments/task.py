@@ -52,6 +52,8 @@ class LineFormat:
 class WriteStep:
     """Records become lines of an output."""
 
+    takes: int
+    """The number of the stream whose records come."""
     number: int
     lines: LineFormat
     ends: Settle
@@ -71,25 +73,28 @@ class CheckStep:
 class TransformStep:
     """A program over each record; `filters` are the places where what comes to its filters, and goes on, is counted."""
 
+    takes: int
+    gives: int
     program: TypedProgram
     context: Context
     filters: tuple[tuple[int, int], ...]
     checks: tuple[CheckStep, ...]
     settle: Settle | None
-    then: tuple[Step, ...]
 
 
 @dataclass(frozen=True)
 class RouteStep:
     """Records part. A record takes the port of its number, or all those whose conditions hold."""
 
+    takes: int
+    ports: tuple[int | None, ...]
+    """The stream that each port gives, where somebody reads it."""
     program: TypedProgram
     context: Context
     inclusive: bool
-    takes: int | None
+    came: int | None
     """Where all records that come are counted, if they are."""
     settle: Settle
-    ports: tuple[tuple[Step, ...], ...]
 
 
 Step = WriteStep | TransformStep | RouteStep
@@ -97,7 +102,10 @@ Step = WriteStep | TransformStep | RouteStep
 
 @dataclass(frozen=True)
 class FragmentTask:
-    """All that happens to the records of a source."""
+    """All that happens to the records of a source: a list, as chains may be longer than what can be pickled nested.
+
+    Each step takes a stream, by its number, and gives others. Stream 0 has the records of the reader.
+    """
 
     given: int
     """Where the records of the reader are counted."""
