@@ -129,7 +129,7 @@ def progress_line(details: dict[str, Any]) -> str:
     """Where a run is, in one line. The percentage is of bytes over all passes, and never falls.
 
     >>> print(progress_line({"pass": "writing report", "pass_number": 2, "passes": 3, "percent": 40.0,
-    ...     "bytes_total": 2_000_000, "bytes_per_second": 50_000, "seconds_left": 75.2}))
+    ...     "bytes_read": 800_000, "bytes_total": 2_000_000, "bytes_per_second": 50_000, "seconds_left": 75.2}))
     ━━━━        40 % of 1.9 MB · pass 2/3: writing report · 48.8 KB/s · 1 min 15 s left
     """
     filled = int(_BAR * details["percent"] / 100)
@@ -137,6 +137,8 @@ def progress_line(details: dict[str, Any]) -> str:
     parts.append(f"pass {details['pass_number']}/{details['passes']}: {details['pass']}")
     if details["bytes_per_second"]:
         parts.append(f"{size(details['bytes_per_second'])}/s")
+    if details["bytes_read"] >= details["bytes_total"] > 0:
+        parts.append("all is read, the rest is computed and written")
     left = details["seconds_left"]
     if left is not None:
         minutes, seconds = divmod(round(left), 60)

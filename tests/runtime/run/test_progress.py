@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run import progress
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
-from clinker_spark.runtime.run.progress import Passes
+from clinker_spark.runtime.run.progress import Passes, progress_folder
 from clinker_spark.spark.scan import scans
 from clinker_spark.spark.scan.meter import read_so_far
 from clinker_spark.spark.scan.text.streams import open_binary
@@ -96,3 +98,29 @@ def test_a_run_with_failures_tells_its_passes(bench: Any, monkeypatch: pytest.Mo
     names = list(dict.fromkeys(told["pass"] for told in heard))
     assert names[0] == "writing lines"
     assert "finding the failed records" in names and "writing report, without what is withheld" in names
+
+
+def test_a_folder_in_which_somebody_still_writes_is_removed_without_a_word() -> None:
+    """A reader of a cancelled job may write while the folder is removed: that was E401 in place of the real reason."""
+    with progress_folder() as folder:
+        stop = threading.Event()
+
+        def write() -> None:
+            number = 0
+            while not stop.is_set():
+                number += 1
+                with contextlib.suppress(OSError):
+                    Path(folder, f"s.{number}").write_text("1")
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        threading.Timer(0.1, stop.set).start()
+    writer.join()
+    assert not Path(folder).exists()
+
+
+def test_nothing_is_said_of_the_time_left_once_all_is_read() -> None:
+    passes = Passes({"one": 100}, clock=iter(range(9)).__next__)
+    passes.begin("one", 100)
+    assert passes.share(50).seconds_left == 1.0
+    assert passes.share(100).seconds_left is None and passes.share(100).bytes_per_second == 0

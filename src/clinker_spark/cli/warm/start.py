@@ -16,7 +16,6 @@ from clinker_spark.cli.warm import place
 from clinker_spark.cli.warm.client import hand_over, wants_session
 from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.report.progress import command_began
 from clinker_spark.runtime.run.memory import SessionMemory, settings_key
 
 
@@ -33,6 +32,8 @@ def handed_over(pipeline: str, settings: Callable[[], SessionMemory | None]) -> 
     folder = None if idle is None or wanted is None else place.made_folder()
     if idle is None or wanted is None or folder is None or not _started(wanted, idle):
         return None
+    from clinker_spark.report.progress import command_began  # loads what other commands do not need
+
     return hand_over(str(folder / f"{settings_key(wanted)}.sock"), args, command_began())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from typing import Any
 
@@ -32,6 +31,7 @@ from clinker_spark.runtime.run.accounting import Accounts
 from clinker_spark.runtime.run.engine_failures import explained
 from clinker_spark.runtime.run.options import Listener, Options
 from clinker_spark.runtime.run.outputs import Outputs
+from clinker_spark.runtime.run.progress import progress_folder
 from clinker_spark.runtime.run.report import RunReport, SourceReport
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.runtime.run.variables import find_values
@@ -78,7 +78,7 @@ class _Run:
             with (
                 changes_explained(self.state),
                 explained(self.state.plan, self._is_published),
-                tempfile.TemporaryDirectory(prefix="clinker-progress-") as folder,
+                progress_folder() as folder,
                 contextlib.ExitStack() as meanwhile,
                 self._measured(),
                 watched(self.state.plan, self.state.arbitrator, folder),

@@ -7,6 +7,8 @@ never falls, and it stays below all until the run is done.
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -21,6 +23,8 @@ from clinker_spark.spark.scan.scans import metered_bytes, progress_counts, reset
 FINDING = "finding the failed records"
 """What the pass is called that finds out why records failed."""
 _EVERY = 0.5
+_PATIENCE = (0.05, 0.2, 0.5)
+"""Seconds between the tries to remove a folder in which somebody still writes."""
 _ALMOST = 99.0
 """Reading is not all: records are sorted, written and published after it."""
 
@@ -38,7 +42,10 @@ def records_read(folder: Path, source: str) -> int | None:
 
 @dataclass(frozen=True)
 class Share:
-    """How much of a run is done: a percentage that never falls, and how long the rest will take at this rate."""
+    """How much of a run is done: a percentage that never falls, and how long the rest will take at this rate.
+
+    Once everything is read there is no rate, and no telling how long sorting and writing will take.
+    """
 
     percent: float
     bytes_read: int
@@ -98,10 +105,25 @@ class Passes:
         total = self._done + current + sum(self._expected.values())
         done = self._done + min(read, current)
         seconds = max(self._clock() - self._began, 0.001)
-        rate = done / seconds
+        rate = done / seconds if done < total else 0.0
         self._told = max(self._told, min(100.0 * done / total if total else 0.0, _ALMOST))
-        left = (total - done) / rate if done else None
+        left = (total - done) / rate if rate else None
         return Share(self._told, done, total, rate, left)
+
+
+@contextmanager
+def progress_folder() -> Iterator[str]:
+    """Where readers say how far they are. A reader of a cancelled job may still write there while it is removed, which
+    is no reason to say anything."""
+    folder = Path(tempfile.mkdtemp(prefix="clinker-progress-"))
+    try:
+        yield str(folder)
+    finally:
+        for pause in _PATIENCE:
+            shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                break
+            time.sleep(pause)
 
 
 class Watch:
