@@ -16,6 +16,7 @@ from clinker_spark.cli.clinker.main import clinker
 from clinker_spark.config.model.schema import Column
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.dataset.selection import Query
+from clinker_spark.runtime.dataset.imports import import_events
 from clinker_spark.spark.dataset.partitions import Partitions
 from clinker_spark.spark.scan.dataset.source import pruned
 from clinker_spark.spark.scan.request import ReadRequest
@@ -167,6 +168,32 @@ def test_filters_on_segment_and_index_are_pushed_into_the_fetch(
         if low is not None or high is not None:
             assert asked[0].range is not None
             assert low in (None, asked[0].range[0]) and high in (None, asked[0].range[1]), condition
+
+
+def test_filters_on_points_in_time_are_pushed_into_the_fetch(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To the microsecond, and only where both sides are points in time."""
+    events = "".join(
+        f'{{"segment": "s", "entity": "/a", "at": "2026-01-31T12:00:0{n}Z", "v": {n}}}\n' for n in range(10)
+    )
+    (bench.folder / "events.jsonl").write_text(events)
+    import_events(str(bench.folder / "dataset"), [str(bench.folder / "events.jsonl")], ["at"])
+    asked: list[Query] = []
+    of = Partitions.of
+    monkeypatch.setattr(Partitions, "of", lambda *args: (asked.append(args[1]), of(*args))[1])
+    at = lambda second: f"'2026-01-31T12:00:0{second}'.to_datetime()"  # noqa: E731
+    start = 1769860800_000_000
+    cases: list[tuple[str, list[int], tuple[int, int] | None]] = [
+        (f"frame > {at(2)} and {at(5)} >= frame", [3, 4, 5], (start + 2_000_001, start + 5_000_000)),
+        (f"frame == {at(7)}", [7], (start + 7_000_000, start + 7_000_000)),
+        (f"frame < {at(1)} or a == 9", [0, 9], None),
+    ]
+    for condition, values, bounds in cases:
+        asked.clear()
+        text = BOUNDED.replace("CONDITION", condition).replace("index: frame", "index: at")
+        text = text.replace("{ name: frame, type: int }", "{ name: frame, type: date_time, source_name: at }")
+        bench.run(text.replace('        - { name: b, type: nullable(array(int)), source_name: "/b:v" }\n', ""))
+        assert [json.loads(line)["a"] for line in bench.text("out.jsonl").splitlines()] == values, condition
+        assert asked[0].range == bounds, condition
 
 
 def test_explain_says_what_is_not_fetched(tmp_path: Path) -> None:

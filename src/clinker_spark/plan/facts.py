@@ -6,6 +6,7 @@ Explain, the runtime, previews and replays read facts; none of them finds one ou
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -187,10 +188,11 @@ class Bound:
 
     column: str
     op: str
-    value: int | str
+    value: int | str | dt.datetime
 
     def __str__(self) -> str:
-        return f"{self.column} {self.op} {self.value!r}"
+        shown = self.value.isoformat() if isinstance(self.value, dt.datetime) else repr(self.value)
+        return f"{self.column} {self.op} {shown}"
 
 
 @dataclass(frozen=True)

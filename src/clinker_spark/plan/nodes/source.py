@@ -180,9 +180,9 @@ def always_there(config: Any, columns: Iterable[Column]) -> dict[str, Kind]:
     of the queried index."""
     if config.type != "dataset" or config.index is None:
         return {}
-    kinds = {config.index: Kind.INT, "segment": Kind.STRING}
-    named = [(column.name, column.data_type, kinds.get(column.source_name or column.name)) for column in columns]
-    return {name: known for name, kind, known in named if known is kind.kind and not kind.is_dynamic}
+    kinds = {config.index: (Kind.INT, Kind.DATETIME), "segment": (Kind.STRING,)}
+    named = [(column.name, column.data_type, kinds.get(column.source_name or column.name, ())) for column in columns]
+    return {name: kind.kind for name, kind, known in named if kind.kind in known and not kind.is_dynamic}
 
 
 def checked_in_parquet(column: Column) -> bool:

@@ -7,6 +7,7 @@ records before (windows, validations, logs). Nobody may ask for the number of a 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -18,6 +19,8 @@ from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.source import SourcePlan
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+_VALUES: dict[Kind | None, type] = {Kind.INT: int, Kind.DATETIME: dt.datetime, Kind.STRING: str}
+"""What a column is compared with: a date beside points in time is another comparison."""
 
 
 def find_bounds(plan: Plan, facts: Facts) -> Facts:
@@ -54,5 +57,5 @@ def _compared(condition: ir.TExpr, columns: Mapping[str, Kind]) -> Iterator[Boun
             left, right, op = right, left, _TURNED[op]
         if isinstance(left, ir.Field) and isinstance(right, ir.Const):
             kind, value = columns.get(left.name), right.value
-            if (kind is Kind.INT and type(value) is int) or (kind is Kind.STRING and type(value) is str and op == "=="):
+            if kind in _VALUES and type(value) is _VALUES[kind] and (op == "==" or kind is not Kind.STRING):
                 yield Bound(left.name, op, value)

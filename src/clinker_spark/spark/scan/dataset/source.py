@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.config.model.source import DatasetSource
 from clinker_spark.dataset.files.manifest import Dataset
-from clinker_spark.dataset.indexes import FIRST, LAST, number_of
+from clinker_spark.dataset.indexes import FIRST, LAST, NUMBER, number_of
 from clinker_spark.dataset.selection import SEGMENT, Query, layout_of
 from clinker_spark.plan.nodes.source import always_there, checked_in_parquet
 from clinker_spark.spark.dataset.partitions import Partitions, spark_schema, sql_fields
@@ -106,22 +106,24 @@ def within(dataset: Dataset, asked: Query, request: ReadRequest) -> Query:
     """The query for only the rows that are within the bounds of a request."""
     assert asked.index is not None or not request.readers.bounds
     names = {column.name: file_name(column) for column in request.columns}
+    index = str(asked.index)
+    kind = dataset.index_type(index) if asked.index is not None else NUMBER
     segments = set(dataset.catalogue.segments if asked.segments is None else asked.segments)
     low, high = FIRST, LAST
     for bound in request.readers.bounds:
         if names[bound.column] == SEGMENT:
             segments &= {bound.value}
-        elif isinstance(bound.value, int):
+        else:
+            value = number_of(bound.value, kind, index)
             if bound.op in (">", ">=", "=="):
-                low = max(low, bound.value + (bound.op == ">"))
+                low = max(low, value + (bound.op == ">"))
             if bound.op in ("<", "<=", "=="):
-                high = min(high, bound.value - (bound.op == "<"))
+                high = min(high, value - (bound.op == "<"))
     if not request.readers.bounds:
         return asked
-    kind = dataset.index_type(str(asked.index))
     first, last = (None, None) if asked.range is None else asked.range
-    low = low if first is None else max(low, number_of(first, kind, str(asked.index)))
-    high = high if last is None else min(high, number_of(last, kind, str(asked.index)))
+    low = low if first is None else max(low, number_of(first, kind, index))
+    high = high if last is None else min(high, number_of(last, kind, index))
     if low > high:
         return replace(asked, segments=())
     return replace(asked, segments=tuple(sorted(segments)), range=(low, high))
