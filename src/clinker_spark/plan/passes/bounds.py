@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ir
@@ -19,7 +20,7 @@ from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.source import SourcePlan
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
-_VALUES: dict[Kind | None, type] = {Kind.INT: int, Kind.DATETIME: dt.datetime, Kind.STRING: str}
+_VALUES: Mapping[Kind | None, type] = {Kind.INT: int, Kind.DATETIME: dt.datetime, Kind.STRING: str}
 """What a column is compared with: a date beside points in time is another comparison."""
 
 
@@ -57,5 +58,9 @@ def _compared(condition: ir.TExpr, columns: Mapping[str, Kind]) -> Iterator[Boun
             left, right, op = right, left, _TURNED[op]
         if isinstance(left, ir.Field) and isinstance(right, ir.Const):
             kind, value = columns.get(left.name), right.value
-            if kind in _VALUES and type(value) is _VALUES[kind] and (op == "==" or kind is not Kind.STRING):
+            if _comparable(kind, value) and (op == "==" or kind is not Kind.STRING):
                 yield Bound(left.name, op, value)
+
+
+def _comparable(kind: Kind | None, value: Any) -> bool:
+    return kind in _VALUES and type(value) is _VALUES[kind]
