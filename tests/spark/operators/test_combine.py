@@ -94,6 +94,19 @@ def test_a_condition_that_fails_for_a_pair_fails_the_driver(shop: Any) -> None:
     assert [row["id"] for row in shop.letters()] == ["2"]
 
 
+def test_unknown_is_no_match_however_it_is_written(shop: Any) -> None:
+    """`condition ?? false` is searched by its equalities and ranges, as the condition alone is."""
+    shop.file("products.csv", "code,title,packs\nA,Apple,5\nA,Apricot,\nB,Bean,\nZ,Zest,100\n")
+    found = set()
+    for where in ("o.product == p.code and p.packs <= o.qty", "(o.product == p.code and p.packs <= o.qty) ?? false"):
+        text = pipeline(where=f'"{where}"', match="all", on_miss="null_fields").replace(
+            "packs: int", "packs: nullable(int)"
+        )
+        assert shop.run(text).exit_code == 0
+        found.add(shop.text("out.txt"))
+    assert found == {"id,title\n1,Apple\n2,\n3,\n4,Apple\n5,\n"}
+
+
 def test_a_miss_can_stop_the_run(shop: Any) -> None:
     shop.file("out.txt", "as it was")
     with pytest.raises(DataError) as caught:

@@ -5,6 +5,9 @@
 >>> condition = compile_condition("a.id == b.id and b.low <= a.x", columns)
 >>> [type(c).__name__ for c in split(condition.value, "a")]
 ['Equality', 'Range']
+>>> condition = compile_condition("(a.id == b.id and b.low <= a.x) ?? false", columns)
+>>> [type(c).__name__ for c in split(condition.value, "a")]
+['Equality', 'Range']
 """
 
 from __future__ import annotations
@@ -68,9 +71,14 @@ def split(condition: ir.TExpr, driver: str) -> list[Conjunct]:
 
 
 def parts(e: ir.TExpr) -> Iterator[ir.TExpr]:
-    """What must all be true for a condition to be."""
-    while isinstance(e, ir.Widen) and e.arg.type.kind is Kind.BOOL and not e.arg.type.is_dynamic:
-        e = e.arg
+    """What must all be true for a condition to be. Unknown is not true, so `condition ?? false` asks the same."""
+    while True:
+        if isinstance(e, ir.Widen) and e.arg.type.kind is Kind.BOOL and not e.arg.type.is_dynamic:
+            e = e.arg
+        elif isinstance(e, ir.Coalesce) and isinstance(e.right, ir.Const) and not e.right.value:
+            e = e.left
+        else:
+            break
     if isinstance(e, ir.Logic) and e.op == "and":
         yield from parts(e.left)
         yield from parts(e.right)
