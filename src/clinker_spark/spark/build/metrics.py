@@ -6,7 +6,6 @@ import itertools
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
@@ -14,7 +13,7 @@ from pyspark.sql import functions as F
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import Ledger
 from clinker_spark.plan.nodes.base import PlanNode
-from clinker_spark.spark.plan_cuts import counted_behind
+from clinker_spark.spark.plan_cuts import counted_behind, united
 
 _PATIENCE = 2.0
 """So many seconds after that of its output, all counts of a job are there."""
@@ -105,7 +104,7 @@ class Metrics:
             for name, counted in ((name, self.counts[name]) for name in names)
         ]
         if frames:
-            self._known.update((row.name, row.counted) for row in reduce(DataFrame.union, frames).collect())
+            self._known.update((row.name, row.counted) for row in united(frames).collect())
 
     def built_anew(self) -> None:
         """The plan is built once more: what is counted has the same names again."""

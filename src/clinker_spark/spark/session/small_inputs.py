@@ -26,6 +26,11 @@ _ONE_STAGE = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.maxConcurrentOutputFileWriters": "1000",  # else records would be sorted by their output first
+    # What Spark finds out about values saves work on large data, and is much of the work of planning for small ones.
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.optimizer.optimizeOneRowRelationSubquery": "false",
 }
 _LEFT_OUT = "spark.sql.optimizer.excludedRules"
 _MERGING = "org.apache.spark.sql.execution.planmerging.MergeSubplans"
