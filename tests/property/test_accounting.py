@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import os
 import random
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,8 @@ SEEDS = 60 if os.environ.get("CLINKER_CASES") == "all" else PLAIN
 def first_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The numbers are right at once: nothing is counted again, which would hide that they were not."""
 
-    def recount(_: Metrics, name: str) -> None:
-        raise AssertionError(f"counted again: {name}")
+    def recount(_: Metrics, names: Iterable[str]) -> None:
+        raise AssertionError(f"counted again: {list(names)}")
 
     monkeypatch.setattr(Metrics, "recount", recount)
 

@@ -1,4 +1,5 @@
-"""Cutting very long plans: what is behind a cut, Spark plans once and does not look at again.
+"""Cutting very long plans, and putting many together: what is behind a cut, Spark plans once and does not look at
+again.
 
 Spark's analyser and optimiser walk through a whole plan many times, so a thousand steps cost a thousand times what one
 costs, or more. After a cut the rows of the plan so far are an RDD to everything that follows: no job, no copy, only no
@@ -8,12 +9,16 @@ more optimising across it. Programs of ordinary length, and rows of a few transf
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 from py4j.java_gateway import JavaClass
 from pyspark import SparkContext, StorageLevel
 from pyspark.serializers import CPickleSerializer
 from pyspark.sql import DataFrame
+
+from clinker_spark.cxl.lower.plan import quote
 
 LONG = 48
 """Steps from which on a program is cut."""
@@ -64,6 +69,23 @@ class Shared:
     def unpersist(self) -> None:
         """For good."""
         self._kept.unpersist()
+
+
+def united(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of frames with the same columns, one frame after the other. Spark's own union is of two frames and looks
+    at everything before it, so each further frame would cost more than the one before."""
+    first = frames[0]
+    java = getattr(first, "_jdf", None)
+    if java is None or first.isStreaming or len(frames) < 3:
+        return reduce(DataFrame.unionByName, frames)
+    names = first.columns
+    alike = [frame if frame.columns == names else frame.select(*map(quote, names)) for frame in frames]
+    gateway: Any = SparkContext._gateway
+    union = JavaClass("org.apache.spark.sql.catalyst.plans.logical.Union", gateway._gateway_client)
+    plans = gateway.jvm.PythonUtils.toSeq([frame._jdf.queryExecution().analyzed() for frame in alike])
+    session: Any = first.sparkSession
+    rows = _datasets().ofRows(session._jsparkSession, union(plans, False, False))
+    return DataFrame(rows, session)
 
 
 def _datasets() -> Any:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from clinker_spark.core.errors import ClinkerError
@@ -43,7 +45,7 @@ def execute(graph: Graph, folder: Path, spark: Any) -> Run:
         return Run({}, Counter(), " ".join(codes), time.monotonic() - began, _jobs(spark) - before)
     seconds = time.monotonic() - began
     outputs = {node.name: (folder / f"{node.name}.csv").read_text().splitlines() for node in graph.outputs}
-    letters, stages = read_letters(folder / "dead.csv")
+    letters, stages = read_letters(folder / "dead.csv", graph.offsets())
     return Run(outputs, letters, str(report.exit_code), seconds, _jobs(spark) - before, stages)
 
 
@@ -52,13 +54,17 @@ def _jobs(spark: Any) -> int:
     return int(spark.sparkContext._jsc.sc().dagScheduler().nextJobId())
 
 
-def read_letters(path: Path) -> tuple[Counter[Letter], dict[Letter, str]]:
+def read_letters(
+    path: Path, offsets: Mapping[tuple[str, str], int] = MappingProxyType({})
+) -> tuple[Counter[Letter], dict[Letter, str]]:
+    """Rows are counted over all files of a source; `offsets` are those before each file."""
     found: Counter[Letter] = Counter()
     stages: dict[Letter, str] = {}
     if path.exists():
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
                 number = int(row["_cxl_dlq_source_row"] or 0)
+                number += offsets.get((row["_cxl_dlq_source_name"], Path(row["_cxl_dlq_source_file"]).name), 0)
                 trigger, category = row["_cxl_dlq_trigger"] == "true", row["_cxl_dlq_error_category"]
                 letter = (row["_cxl_dlq_source_name"], number, trigger, category)
                 found[letter] += 1
@@ -125,7 +131,7 @@ def report(compared: Compared) -> str:
     graph, result, found = compared.graph, compared.result, compared.found
     parts = [graph.yaml()]
     for source in graph.sources:
-        parts.append(f"{source.name} (key {source.key}):")
+        parts.append(f"{source.name} (key {source.key}, {source.format}, files of {source.parts}):")
         parts += [f"  {n:3} {_row(row)}" for n, row in enumerate(source.rows, 1)]
     parts += ["model:", *(f"  {line}" for line in result.reasons)]
     for node in graph.outputs:

@@ -8,10 +8,14 @@ does what makes them smaller.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 Value = Any
 Row = dict[str, Value]
@@ -32,12 +36,16 @@ class Node:
 
 @dataclass
 class Source:
-    """A file, and how it is read. A row may have a value that is no number in `v`, or more values than columns."""
+    """Its files, and how they are read. A row may have a value that is no number in `v`, or, in CSV, more values than
+    columns."""
 
     name: str
     key: tuple[str, ...]
     types: dict[str, str]
     rows: list[Row]
+    format: str = "csv"
+    parts: tuple[int, ...] = ()
+    """The rows of each file, if there are several."""
 
     def broken(self, row: Row) -> str | None:
         """The category of a row that cannot be read."""
@@ -46,6 +54,18 @@ class Source:
         if row["v"] == "":
             return "missing_required_field"
         return CATEGORY if isinstance(row["v"], str) else None
+
+    @property
+    def files(self) -> dict[str, list[Row]]:
+        """The rows of each file, by its name."""
+        if not self.parts:
+            return {f"{self.name}.{self.format}": self.rows}
+        ends = [0, *accumulate(self.parts)]
+        return {f"{self.name}-{i}.{self.format}": self.rows[ends[i] : ends[i + 1]] for i in range(len(self.parts))}
+
+    def file_of(self, number: int) -> int:
+        """In which file a row is, which is counted over all of them."""
+        return next((i for i, end in enumerate(accumulate(self.parts)) if number <= end), 0)
 
 
 @dataclass
@@ -72,7 +92,18 @@ class Graph:
     def write(self, folder: Path) -> None:
         (folder / "pipeline.yaml").write_text(self.yaml())
         for source in self.sources:
-            (folder / f"{source.name}.csv").write_text(text_of(source.rows))
+            for name, rows in source.files.items():
+                _WRITERS[source.format](folder / name, rows, source.types)
+
+    def offsets(self) -> dict[tuple[str, str], int]:
+        """The rows before each file, by source and name of the file."""
+        found = {}
+        for source in self.sources:
+            before = 0
+            for name, rows in source.files.items():
+                found[source.name, name] = before
+                before += len(rows)
+        return found
 
 
 def text_of(rows: Iterable[Row]) -> str:
@@ -98,6 +129,26 @@ def written(value: Value) -> str:
     return text.removesuffix(".0") if isinstance(value, float) else text
 
 
+def _write_csv(path: Path, rows: Sequence[Row], types: dict[str, str]) -> None:
+    path.write_text(text_of(rows))
+
+
+def _write_json(path: Path, rows: Sequence[Row], types: dict[str, str]) -> None:
+    """One record a line; what is missing is null."""
+    lines = [{name: None if row[name] == "" else row[name] for name in COLUMNS} for row in rows]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def _write_parquet(path: Path, rows: Sequence[Row], types: dict[str, str]) -> None:
+    kinds = {"string": pa.string(), "int": pa.int64(), "float": pa.float64()}
+    schema = pa.schema([(name, kinds[types[name].removeprefix("nullable(").rstrip(")")]) for name in COLUMNS])
+    values = [{name: None if row[name] == "" else row[name] for name in COLUMNS} for row in rows]
+    pq.write_table(pa.Table.from_pylist(values, schema), path)
+
+
+_WRITERS = {"csv": _write_csv, "json": _write_json, "parquet": _write_parquet}
+
+
 # ---------------------------------------------------------------- YAML
 
 
@@ -110,7 +161,9 @@ def _flow(value: Any) -> str:
 
 
 def _source(source: Source) -> dict[str, Any]:
-    config: dict[str, Any] = {"type": "csv", "path": f"{source.name}.csv", "schema": source.types}
+    names = list(source.files)
+    place = {"paths": names} if source.parts else {"path": names[0]}
+    config: dict[str, Any] = {"type": source.format, **place, "schema": source.types}
     if source.key:
         config["correlation_key"] = list(source.key)
     return {"type": "source", "name": source.name, "config": config}
@@ -124,7 +177,7 @@ def _node(node: Node) -> dict[str, Any]:
             config = {"mode": options["mode"]}
             return {**head, "inputs": node.reads, "config": config}
         case "combine":
-            return {**head, "input": dict(zip("db", node.reads, strict=True)), "config": _combine(options)}
+            return {**head, "input": dict(zip("dbc", node.reads, strict=False)), "config": _combine(options)}
         case "transform":
             config = _transform(options)
         case "aggregate":
@@ -132,6 +185,8 @@ def _node(node: Node) -> dict[str, Any]:
             if "finalize" in options:
                 emits.append(f"emit z = 60 / (count(*) - {options['finalize']})")
             config = {"group_by": options["group_by"], "cxl": "\n".join(emits)}
+            if "documents" in options:
+                config["documents"] = options["documents"]
         case "route":
             config = {"mode": options["mode"], "default": "rest"}
             config["conditions"] = {name: condition(*test) for name, test in options["conditions"].items()}
@@ -201,6 +256,8 @@ def _transform(options: dict[str, Any]) -> dict[str, Any]:
             case ["window", out, group_by, sort_by, function]:
                 config["analytic_window"] = {"group_by": group_by, "sort_by": sort_by}
                 lines.append(f"emit {out} = $window.{WINDOWS[function]}")
+            case ["each", out, number]:
+                lines.append(f"emit each e in [v, v - {number}] {{\n  emit {out} = 60 / e\n}}")
             case ["same"]:
                 lines.append("emit same = 1")
     return {**config, "cxl": "\n".join(lines)}
@@ -219,7 +276,11 @@ WINDOWS = {
 def _combine(options: dict[str, Any]) -> dict[str, Any]:
     propagate = options["propagate"]
     config: dict[str, Any] = {
-        "where": " and ".join(f"d.{one} == b.{other}" for one, other in options["on"]),
+        "where": " and ".join(
+            f"d.{one} == {side}.{other}"
+            for side, on in (("b", options["on"]), ("c", options.get("then", ())))
+            for one, other in on
+        ),
         "match": options["match"],
         "on_miss": options["on_miss"],
         "propagate_ck": propagate if isinstance(propagate, str) else {"named": propagate},
@@ -228,6 +289,9 @@ def _combine(options: dict[str, Any]) -> dict[str, Any]:
         return {**config, "cxl": ""}
     lines = [f"emit {name} = d.{name}" for name in options["keeps"]]
     lines.append(f"emit {options['out']} = b.v")
+    if "then" in options:
+        config["drive"] = "d"
+        lines.append(f"emit {options['out']}c = c.v")
     if "divide" in options:
         lines.append(f"emit {options['divide']} = 60 / (d.v - b.v)")
     return {**config, "cxl": "\n".join(lines)}

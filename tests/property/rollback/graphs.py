@@ -365,5 +365,69 @@ class Generator:
             handling["include_retracted"] = False
 
 
+MORE = range(2000, 2400)
+"""The graphs of these seeds also have what sources and nodes can do besides."""
+
+
+class Various(Generator):
+    """Sources in other formats and of several files, `emit each`, and combines of three inputs."""
+
+    def source(self, name: str, key: tuple[str, ...], rows: int, dirty: float) -> Open:
+        made = super().source(name, key, rows, dirty)
+        source = self.graph.sources[-1]
+        source.format = self.extra.choice(["csv", "csv", "json", "parquet"])
+        self.graph.shapes.add(source.format)
+        for row in source.rows if source.format != "csv" else ():
+            if row.pop("more", False):
+                row["v"] = "x7"
+            if source.format == "parquet" and isinstance(row["v"], str):
+                row["v"] = ""
+        if self.extra.random() < 0.5:
+            first = self.extra.randint(1, rows - 1)
+            second = self.extra.randint(0, rows - first)
+            source.parts = tuple(part for part in (first, second, rows - first - second) if part)
+            self.graph.shapes.add("several files")
+        return made
+
+    def checked(self, stream: Open) -> Open:
+        if stream.totals or self.extra.random() > 0.25:
+            return super().checked(stream)
+        self.graph.shapes.add("emit each")
+        out = f"e{self.count}"
+        return self.transform(stream, [["each", out, self.limit(stream, "v")[1]]], (out,))
+
+    def combined(self, driver: Open, build: Open, shape: str, on: list[tuple[str, str]] | None = None) -> Open:
+        if shape != "combine" or self.extra.random() > 0.5:
+            return super().combined(driver, build, shape, on)
+        self.graph.shapes.add("three inputs")
+        fields = streams_of(self.graph)[build.ref].keys
+        also = self.source("q", self.extra.choice([(), ("g",)]) if "g" not in fields else (), 4, 0.1)
+        keys = [name for ref in (driver.ref, build.ref, also.ref) for name in streams_of(self.graph)[ref].keys]
+        out = f"j{self.count}"
+        ref = self.node(
+            "combine",
+            [driver.ref, build.ref, also.ref],
+            on=[("g", "g")],
+            then=[self.extra.choice([("k", "k"), ("g", "g")])],
+            match="first",
+            on_miss=self.extra.choice(["null_fields", "null_fields", "skip"]),
+            propagate=self.extra.choice(["driver", "all", [self.extra.choice(keys)] if keys else "all"]),
+            keeps=list(driver.columns),
+            out=out,
+        )
+        more = (out, f"{out}c")
+        return replace(driver, ref=ref, columns=driver.columns + more, numbers=(*driver.numbers, out), window=True)
+
+    def aggregated(self, stream: Open, group_by: list[str]) -> Open:
+        made = super().aggregated(stream, group_by)
+        node = self.graph.nodes[-1]
+        sources = [s for s in self.graph.sources if s.name in streams_of(self.graph)[stream.ref].sources]
+        if any(source.parts for source in sources):
+            apart = len(sources) == 1 and group_by and not stream.totals and self.extra.random() < 0.5
+            node.options["documents"] = "separate" if apart else "together"
+            self.graph.shapes.add(f"documents {node.options['documents']}")
+        return made
+
+
 def generated(seed: int) -> Graph:
-    return Generator(seed).run()
+    return (Various if seed in MORE else Generator)(seed).run()

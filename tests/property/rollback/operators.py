@@ -9,6 +9,9 @@ from typing import Any
 from tests.property.rollback.graph import CATEGORY, Graph, Node
 from tests.property.rollback.records import Key, Origin, Record, Stream, canonical, is_strict
 
+_LEAVES = "leaves"
+"""What a program makes several records of."""
+
 
 class Failed(Exception):
     def __init__(self, category: str = CATEGORY) -> None:
@@ -51,7 +54,8 @@ class Evaluation:
                 case "merge":
                     self.streams[node.name] = _merge(node, reads)
                 case "combine":
-                    self.streams[node.name] = self._combine(node, *reads)
+                    combine = self._combine if len(reads) == 2 else self._combine_three
+                    self.streams[node.name] = combine(node, *reads)
                 case "aggregate":
                     self.streams[node.name] = self._aggregate(node, reads[0])
                 case "route":
@@ -109,7 +113,8 @@ class Evaluation:
                 self._fails(node, record, error.category)
                 continue
             if values is not None:
-                found.append(replace(record, values=values))
+                leaves = values.pop(_LEAVES, [{}])
+                found += [replace(record, values={**values, **leaf}) for leaf in leaves]
         return found
 
     # -- routes
@@ -194,12 +199,34 @@ class Evaluation:
                 found += self._made(node, driver, None)
         return found
 
-    def _made(self, node: Node, driver: Record, build: Record | None) -> list[Record]:
+    def _combine_three(
+        self, node: Node, drivers: list[Record], builds: list[Record], more: list[Record]
+    ) -> list[Record]:
+        """The first match of each of two inputs; a miss of either is one."""
+        options = node.options
+        found = []
+        for driver in drivers:
+            matched: list[Record | None] = []
+            for on, side in ((options["on"], builds), (options["then"], more)):
+                matched.append(
+                    next((b for b in side if all(_equal(driver.values[x], b.values[y]) for x, y in on)), None)
+                )
+            if None in matched and options["on_miss"] == "skip":
+                continue
+            if None in matched and options["on_miss"] == "error":
+                self.misses.append(Failure(self.plan[node.name].level, node.name, driver, "E319"))
+                continue
+            found += self._made(node, driver, *matched)
+        return found
+
+    def _made(self, node: Node, driver: Record, build: Record | None, *more: Record | None) -> list[Record]:
         options = node.options
         values = {name: driver.values[name] for name in options["keeps"]}
         other = build.values["v"] if build else None
-        record = self._pair(node, driver, build, values)
+        record = self._pair(node, driver, build, values, *more)
         values[options["out"]] = other
+        for third in more:
+            values[f"{options['out']}c"] = third.values["v"] if third else None
         if "divide" in options:
             try:
                 values[options["divide"]] = _divide(_minus(driver.values["v"], other))
@@ -208,16 +235,18 @@ class Evaluation:
                 return []
         return [record]
 
-    def _pair(self, node: Node, driver: Record, build: Record | None, values: dict[str, Any]) -> Record:
+    def _pair(
+        self, node: Node, driver: Record, build: Record | None, values: dict[str, Any], *more: Record | None
+    ) -> Record:
         carried = self.plan[node.name].keys
         propagate = node.options["propagate"]
         keys = []
         drivers = self.plan[node.reads[0]].keys
         builds: tuple[Key, ...] = ()
-        if propagate != "driver":
-            fields = self.plan[node.reads[1]].keys
+        for ref, matched in zip(node.reads[1:], (build, *more), strict=True) if propagate != "driver" else ():
+            fields = self.plan[ref].keys
             none = Key(tuple(fields), tuple((name, None) for name in fields), frozenset())
-            builds = (none,) if build is None else build.keys
+            builds += (none,) if matched is None else matched.keys
         for passed, theirs in ((driver.keys, False), (builds, True)):
             for key in passed:
                 mine = tuple(pair for pair in key.values if pair[0] in carried and not (theirs and pair[0] in drivers))
@@ -240,7 +269,11 @@ class Evaluation:
             if not strict and record.origin is None and self.leaves_out(record):
                 self.absent |= record.members
                 continue
-            groups.setdefault(tuple(canonical(record.values[name]) for name in options["group_by"]), []).append(record)
+            group = tuple(canonical(record.values[name]) for name in options["group_by"])
+            if options.get("documents") == "separate":
+                assert record.origin is not None
+                group += (next(s for s in self.graph.sources if s.name == record.origin[0]).file_of(record.origin[1]),)
+            groups.setdefault(group, []).append(record)
         if not options["group_by"] and not groups:
             groups[()] = []
         found = []
@@ -342,6 +375,8 @@ def _step(step: list[Any], values: dict[str, Any], seen: set[Any]) -> dict[str, 
             values["ok"] = values[column]
             if values[column] is None or values[column] > number:
                 raise Failed("validation_failure")  # what is null has not passed
+        case ["each", out, number]:
+            values[_LEAVES] = [{out: _divide(value)} for value in (values["v"], _minus(values["v"], number))]
         case ["same"]:
             values["same"] = 1
     return values

@@ -105,12 +105,11 @@ def _after(node: Node, inputs: list[Stream], levels: Levels, declared: dict[str,
 
 def _carried(node: Node, inputs: list[Stream]) -> list[str]:
     """The driver's fields come first, and count where both sides have one of that name."""
-    driver, build = inputs
     named = node.options["propagate"]
     if named == "driver":
-        return list(driver.keys)
-    both = [*driver.keys, *(name for name in build.keys if name not in driver.keys)]
-    return both if named == "all" else [name for name in both if name in named]
+        return list(inputs[0].keys)
+    every = list(dict.fromkeys(name for stream in inputs for name in stream.keys))
+    return every if named == "all" else [name for name in every if name in named]
 
 
 def is_strict(node: Node, reads: Stream) -> bool:

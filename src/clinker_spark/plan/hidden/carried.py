@@ -150,7 +150,7 @@ BETWEEN_NODES = (
         "the number of the group that a relaxed aggregate made the record of",
         "BIGINT",
         ("plan.nodes.aggregate",),
-        ("plan.bind.aggregate", "plan.facts", "plan.passes.correlation"),
+        ("plan.bind.aggregate", "plan.facts", "plan.passes.correlation", "spark.rejects.correlated"),
     ),
     HiddenColumn(
         GROUP_PREFIX,

@@ -111,7 +111,7 @@ class Groups:
             rest = 0 if self.untraced is None else self.untraced.rows()
             last = not traceable and not self.oversize
             if not last or turn == 0 or not self.outputs.complete:
-                failing = self.outputs.write_again(*self._without(), whole=last or rest > 0)
+                failing = self._write_again(whole=last or rest > 0)
             if last:
                 if failing != rest and not self.state.unsure:
                     raise self._lost()
@@ -142,10 +142,13 @@ class Groups:
             withheld = self._groups(as_failed=self.triggers, as_read=self.taken)
         if self.triggers and self.handling.retraction_scope == "group":
             left_out = self._groups(as_carried=self.triggers, as_read=self.taken)
-        retraction = replace(
-            retraction, withheld=withheld, left_out=left_out, broadcastable=self.few, numbers=self.retracted.numbers
-        )
+        retraction = replace(retraction, withheld=withheld, left_out=left_out, broadcastable=self.few)
         return retraction, chosen
+
+    def _write_again(self, *, whole: bool) -> int:
+        """The outputs without all that; shown numbers of totals stay what they were at first."""
+        retraction, chosen = self._without()
+        return self.outputs.write_again(replace(retraction, numbers=self.retracted.numbers), chosen, whole=whole)
 
     def _letters_builder(
         self,

@@ -84,7 +84,7 @@ class SmallGroups(Groups):
         else:
             raise self._endless()
         rest = self.found.failures.num_rows  # nothing can be retracted for these: they fail again
-        if not (self.triggers or rest) or self.outputs.write_again(*self._without(), whole=rest > 0) != rest:
+        if not (self.triggers or rest) or self._write_again(whole=rest > 0) != rest:
             raise self._lost()
         if rest:
             self.untraced = save_table(self.found.failures, self.folder / "untraced", self.state.spark)
@@ -93,8 +93,7 @@ class SmallGroups(Groups):
     def _look(self) -> Evidence:
         """What a pass shows that leaves out what was retracted up to now."""
         scoped = self.handling.retraction_scope == "group" and bool(self.triggers)
-        same = not scoped and not self.retracted.numbers
-        fixed = self.table is not None and same and self.retracted.by_readers() and is_repeatable(self.table)
+        fixed = self.table is not None and not scoped and self.retracted.by_readers() and is_repeatable(self.table)
         if self.looking is not None and fixed:
             self.looking.memo.forget()
         else:

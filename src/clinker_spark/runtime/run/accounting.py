@@ -137,9 +137,11 @@ class Accounts:
             term for law in builder.ledger.laws.values() for side in (law.left, law.right) for term, _ in side.terms
         }
         mentioned |= {term for term, _ in builder.ledger.failed.terms}
-        for name, counted in builder.metrics.counts.items():
-            if any(f"{name}: {metric}" in mentioned for metric in counted.metrics):
-                builder.metrics.recount(name)
+        builder.metrics.recount(
+            name
+            for name, counted in builder.metrics.counts.items()
+            if any(f"{name}: {metric}" in mentioned for metric in counted.metrics)
+        )
         for name, report in self.state.outcome.written.items() if self.state.outcome.again != "cut" else ():
             report.records = builder.metrics.counted(name).get("rows", report.records)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
 
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.ledger import Ledger
 from clinker_spark.plan.nodes.base import PlanNode
-from clinker_spark.spark.plan_cuts import counted_behind
+from clinker_spark.spark.plan_cuts import counted_behind, united
 
 _PATIENCE = 2.0
 """So many seconds after that of its output, all counts of a job are there."""
@@ -93,16 +94,25 @@ class Metrics:
         for node in (output, *self.plan.upstream(output.name)):
             self._heard[node.name] = time.monotonic()
 
-    def recount(self, name: str) -> None:
-        """Count once more, in a job of its own: a task that ran twice may have been counted twice."""
-        counted = self.counts[name]
-        row = counted.frame.agg(*[column.alias(key) for key, column in counted.metrics.items()]).first()
-        assert row is not None
-        self._known[name] = row.asDict()
+    def recount(self, names: Iterable[str]) -> None:
+        """Count once more, in a job of its own: a task that ran twice may have been counted twice, and one that needed
+        no records may not have counted those that were there."""
+        frames = [
+            counted.frame.agg(F.create_map(*_pairs(counted.metrics)).alias("counted")).select(
+                F.lit(name).alias("name"), "counted"
+            )
+            for name, counted in ((name, self.counts[name]) for name in names)
+        ]
+        if frames:
+            self._known.update((row.name, row.counted) for row in united(frames).collect())
 
     def built_anew(self) -> None:
         """The plan is built once more: what is counted has the same names again."""
         self._named.clear()
+
+
+def _pairs(metrics: Mapping[str, Column]) -> list[Column]:
+    return [part for name, column in metrics.items() for part in (F.lit(name), column.cast("bigint"))]
 
 
 def _observed(observation: Observation, patience: float, *, in_job: bool) -> dict[str, int]:

@@ -34,12 +34,12 @@ def group_keys(names: Sequence[str], schema: Schema) -> list[str]:
 def with_aggregates(
     builder: Builder, node: PlanNode, frame: DataFrame, keys: Sequence[str], aggregates: Mapping[str, str]
 ) -> DataFrame:
-    """Each record with aggregates of its group, by their names. One group of everything is added up in parallel, over
-    records that are kept for it; groups with keys are windows."""
+    """Each record with aggregates of its group, by their names. Groups are windows; but one group of everything is
+    added up in parallel, over records that are kept for it, unless one task has them all anyway."""
     if not aggregates:
         return frame
-    if keys:
-        window = f"OVER (PARTITION BY {', '.join(keys)})"
+    if keys or builder.run.small:
+        window = f"OVER (PARTITION BY {', '.join(keys)})" if keys else "OVER ()"
         return select_sql(frame, ["*", *(named(f"{text} {window}", name) for name, text in aggregates.items())])
     kept = builder.memo.store(node.name, frame)
     total = kept.agg(*[F.expr(text).alias(name) for name, text in aggregates.items()])

@@ -39,6 +39,7 @@ from clinker_spark.spark.connectors.shapes import shape_of
 from clinker_spark.spark.fragments.frames import fragment_of, lines_of_fragment
 from clinker_spark.spark.fragments.task import OUTPUT, PLACE
 from clinker_spark.spark.parts import part_writer
+from clinker_spark.spark.plan_cuts import united
 from clinker_spark.spark.rejects.collected import Held
 from clinker_spark.spark.rejects.withheld import with_held
 from clinker_spark.spark.render.folder_names import folder_failures, folder_text
@@ -337,7 +338,7 @@ def write_parts_together(outputs: Sequence[Prepared], folder: str) -> list[str]:
     else:
         numbers = list(range(len(outputs)))
         frames = [each.frame.withColumn(_OUTPUT, F.lit(i)) for i, each in enumerate(outputs)]
-        lines = reduce(DataFrame.unionByName, frames)
+        lines = united(frames)
     part_writer(lines, folder).option("lineSep", separator(outputs[0])).partitionBy(_OUTPUT).text(folder)
     folders = [os.path.join(folder, f"{_OUTPUT}={i}") for i in numbers]
     for each in folders:  # of an output without records there is none

@@ -14,6 +14,7 @@ from clinker_spark.cxl.hidden import ERROR_COLUMN, RANK_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
     BUILT_TYPE,
+    CK_AGGREGATE_PREFIX,
     CK_PREFIX,
     FAMILY_COLUMN,
     GROUP_PREFIX,
@@ -89,8 +90,8 @@ def source_records(frame: DataFrame, stage: int) -> DataFrame:
 
 def text_map(frame: DataFrame, prefix: str) -> str:
     """SQL for the hidden columns with a prefix as a map of texts: keys, also those that are null; or groups, by the
-    names of their aggregates, without those that nothing can be retracted for."""
-    names = [name for name in frame.columns if name.startswith(prefix)]
+    names of their aggregates, without those that nothing can be retracted for. The numbers of totals are no keys."""
+    names = [name for name in frame.columns if name.startswith(prefix) and not name.startswith(CK_AGGREGATE_PREFIX)]
     pairs: list[str] = []
     for name in names:
         key = name.removeprefix(prefix) if prefix == GROUP_PREFIX else name

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -30,6 +29,7 @@ from clinker_spark.plan.nodes.reshape import CONFLICT
 from clinker_spark.spark.build.builder import Builder
 from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.operators.combine import MISS
+from clinker_spark.spark.plan_cuts import united
 from clinker_spark.spark.rejects.collected import SetAside
 from clinker_spark.spark.rejects.correlated import CORRELATED, text_map
 
@@ -51,7 +51,7 @@ def letters(builder: Builder, suspected: Callable[[SetAside], bool] = lambda pla
     """All failures at suspected places; None when no record can fail there. Columns: source, file, row, stage, route,
     category, field, value, message, letter, tie, keys, groups, trigger, built."""
     frames = [_letters(builder.plan, found) for found in builder.rejects.failures if suspected(found)]
-    return reduce(DataFrame.unionByName, frames) if frames else None
+    return united(frames) if frames else None
 
 
 def _letters(plan: Plan, found: SetAside) -> DataFrame:

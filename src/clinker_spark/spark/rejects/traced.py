@@ -6,7 +6,6 @@ look up what was retracted, the next turn runs the same plan again, without buil
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from clinker_spark.plan.columns import BUILT_TYPE, CK_PREFIX, GROUP_PREFIX, LETT
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.spark.columns.select import select_sql
+from clinker_spark.spark.plan_cuts import united
 from clinker_spark.spark.rejects.correlated import text_map
 from clinker_spark.spark.rejects.dirty_groups import writes_records_of
 from clinker_spark.spark.rejects.letters import letters
@@ -63,7 +63,7 @@ def traced(builder: Builder, most: int, *, everywhere: bool) -> DataFrame:
     found += [_numbers(frame, name, builder) for name, frame in builder.rejects.numbers.items()]
     if any(node.multiplies for node in builder.plan.nodes):
         found = [frame.limit(most) for frame in found]
-    return reduce(DataFrame.unionByName, found)
+    return united(found)
 
 
 def _looked_at(plan: Plan, end: PlanNode) -> bool:

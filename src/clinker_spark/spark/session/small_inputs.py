@@ -26,7 +26,16 @@ _ONE_STAGE = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.maxConcurrentOutputFileWriters": "1000",  # else records would be sorted by their output first
+    # What Spark finds out about values saves work on large data, and is much of the work of planning for small ones.
+    "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
+    "spark.sql.optimizer.optimizeOneRowRelationSubquery": "false",
 }
+_LEFT_OUT = "spark.sql.optimizer.excludedRules"
+_MERGING = "org.apache.spark.sql.execution.planmerging.MergeSubplans"
+"""Sums over everything become one subquery by this rule of Spark's: a job before the job, which a second one over the
+same plan would not run again."""
 _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
@@ -52,6 +61,8 @@ def settings(spark: SparkSession, size: int) -> Iterator[None]:
         for name, value in wanted.items():
             before.setdefault(name, spark.conf.get(name, None))
             spark.conf.set(name, value)
+        rules = before.setdefault(_LEFT_OUT, spark.conf.get(_LEFT_OUT, None))
+        spark.conf.set(_LEFT_OUT, f"{rules},{_MERGING}" if rules else _MERGING)
         _holders[key] = (users + 1, before)
     try:
         yield
