@@ -102,6 +102,17 @@ def read_float(value: Any) -> float:
 Text = Annotated[str, BeforeValidator(read_text)]
 Words = Annotated[str, Field(min_length=1), BeforeValidator(read_text)]
 """A text that must not be empty."""
+
+
+def read_path(value: Any) -> str:
+    text = read_text(value)
+    if "\0" in text:
+        raise problem("E007", "'{key}' has a NUL character in it", "remove it: no path has one")
+    return text
+
+
+PathText = Annotated[str, Field(min_length=1), BeforeValidator(read_path)]
+"""The path of a file or a folder."""
 Bool = Annotated[bool, BeforeValidator(read_bool)]
 Int = Annotated[int, BeforeValidator(read_int)]
 Count = Annotated[int, Field(ge=1), BeforeValidator(read_int)]

@@ -58,6 +58,9 @@ REFUSED = [
     (pipeline("path: o.csv", handling=letters("n" * 300)), "E433", "longer than a name can be"),
     (pipeline("path: users/notes.txt/o.csv"), "E401", "cannot write"),
     (pipeline("path: loop.csv"), "E401", "links"),
+    (pipeline('path: "a\\0b.csv"'), "E433", "NUL"),
+    (pipeline("path: o.csv", handling=letters('"a\\0b.csv"')), "E433", "NUL"),
+    (pipeline("path: /proc/o.csv"), "E401", "cannot write"),
     (pipeline("path: /dev/null, split: { max_records: 1 }"), "E425", "takes one file"),
 ]
 

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,8 @@ from clinker_spark.runtime.errors import IoError
 
 _MANIFEST_WAIT = 60.0
 """Other runs hold a manifest only while they rename."""
+_TRIES = 200
+_PAUSE = 0.05
 
 
 def _folder_name(name: str) -> str:
@@ -235,15 +238,20 @@ class Attempt:
     def _own(self, top: Path) -> Lock:
         """Make the main folder, and show that its process lives. Somebody who looks for crashed runs may take it for
         one of them as long as it is not locked: then it is made again."""
-        while True:
+        for last in (False,) * (_TRIES - 1) + (True,):
             try:
                 self._make_folders(top.parent)
                 self.files.mkdir(top)
                 lock = self.files.lock(top / OWNER)
             except FileNotFoundError:
+                if last:  # nobody is that quick: nothing can be made there (/proc is such a place)
+                    raise
                 continue
             if lock is not None:
                 break
+            time.sleep(_PAUSE)
+        else:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), str(top))
         who = json.loads(identity(self.pipeline)) | {"began": process_began(os.getpid())} | self._notes
         try:
             self.files.write(top / OWNER, json.dumps(who, ensure_ascii=False).encode())

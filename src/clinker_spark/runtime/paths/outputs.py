@@ -171,7 +171,8 @@ def letter_paths(plan: Plan) -> list[str]:
 def output_folders(plan: Plan, base: Path) -> list[Path]:
     """The folders of all outputs and dead letters, as far as they are the same in every run."""
     paths = [*(node.config.path for node in plan.outputs), *letter_paths(plan)]
-    return list(dict.fromkeys(static_folder(base, path) for path in paths))
+    # One that no file can have is refused when all paths are checked; nothing can have been written there.
+    return list(dict.fromkeys(static_folder(base, path) for path in paths if "\0" not in path))
 
 
 def per_file_path(base: Path, template: str, source_file: str) -> Path:

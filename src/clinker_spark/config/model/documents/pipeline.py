@@ -10,7 +10,7 @@ from pydantic import Field
 from clinker_spark.config.model.base import Also, Finding, Gone, Model, without_effect
 from clinker_spark.config.model.connectors.kafka import LetterTopic
 from clinker_spark.config.model.documents.variable import VarDecl, check_names
-from clinker_spark.config.values import Bool, Count, Float, Fraction, Natural, Rate, Size, Text, Words
+from clinker_spark.config.values import Bool, Count, Float, Fraction, Natural, PathText, Rate, Size, Text, Words
 from clinker_spark.cxl.dates.formats import check_format
 
 FanoutPolicy = Literal["any", "all", "primary"]
@@ -57,7 +57,7 @@ class Concurrency(Model):
 class Metrics(Model):
     """Where the numbers of each run are kept."""
 
-    spool_dir: Words | None = None
+    spool_dir: PathText | None = None
     """A folder that gets one file per run."""
 
 
@@ -75,7 +75,7 @@ class Settings(Model):
     """Variables that programs read as $vars.name."""
     date_formats: tuple[Words, ...] = ()
     """The formats tried, in order, when a text becomes a date without a format of its own."""
-    rules_path: Words | None = None
+    rules_path: PathText | None = None
     """The folder of the CXL modules that programs use."""
     engine: Literal["auto", "spark", "vector"] = "auto"
     """What computes records: `auto` keeps them in the workers that read the files, as far as everything that happens to

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 
 from clinker_spark.config.model.base import Model
-from clinker_spark.config.values import Count, Duration, Words
+from clinker_spark.config.values import Count, Duration, PathText
 
 
 class StreamSettings(Model):
     """How `clinker stream` runs the pipeline. `clinker run` does not look at it."""
 
-    checkpoint: Words | None = None
+    checkpoint: PathText | None = None
     """The folder that holds how far the stream has read, and its state; by default the name of the pipeline's file with
     .checkpoint at its end."""
     trigger: Duration = dt.timedelta(seconds=1)

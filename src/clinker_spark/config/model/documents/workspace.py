@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from clinker_spark.config.model.base import Finding, Model
 from clinker_spark.config.paths.patterns import glob_problem
-from clinker_spark.config.values import Bool, Duration, Natural, Size, Words, problem, shown
+from clinker_spark.config.values import Bool, Duration, Natural, PathText, Size, Words, problem, shown
 
 GB = 1000**3
 _MAX_BYTES = {"max_attempt_bytes": 16, "retained_byte_limit": 64, "min_free_bytes": 64, "sweep_byte_limit": 64}
@@ -18,7 +18,7 @@ _MAX_BYTES = {"max_attempt_bytes": 16, "retained_byte_limit": 64, "min_free_byte
 class Spill(Model):
     """Where intermediate data goes when it does not fit in memory."""
 
-    dir: Words | None = None
+    dir: PathText | None = None
     """The folder; by default that of the system for temporary files."""
     disk_cap_bytes: Size | None = None
     """The most disk space, such as 100GB."""
@@ -29,7 +29,7 @@ class Staging(Model):
     """Local copies of input files."""
 
     enabled: Bool = False
-    dir: Words | None = None
+    dir: PathText | None = None
     """The folder for the copies."""
     disk_cap_bytes: Size | None = None
     """The most disk space of one run."""
@@ -61,7 +61,7 @@ class Publication(Model):
 
     mode: Literal["direct", "local_then_publish"] = "direct"
     destination_profile: Literal["local", "nfs_v4_1", "smb_3_1_1"] = "local"
-    local_spool_dir: Words | None = None
+    local_spool_dir: PathText | None = None
     failed_retention_seconds: Annotated[Natural, Field(le=604_800)] = 86_400
     creation_grace_seconds: Annotated[Natural, Field(le=3600)] = 300
     max_attempt_bytes: Size = 4 * GB
@@ -95,31 +95,31 @@ class Storage(Model):
 class Channel(Model):
     """Where the settings of channels (tenants) are."""
 
-    root: Words = "channel"
+    root: PathText = "channel"
     shard: Literal["none", "first-char", "hash"] = "none"
 
 
 class Group(Model):
     """Where the settings of groups of channels are."""
 
-    root: Words = "group"
+    root: PathText = "group"
 
 
 class Resource(Model):
     """A file that compositions know by name."""
 
     kind: Literal["file"]
-    path: Words
+    path: PathText
     access: Literal["read", "write", "read-write"] = "read"
 
 
 class Catalog(Model):
     """Names for files of the workspace."""
 
-    rules_root: Words | None = None
+    rules_root: PathText | None = None
     """The folder of the CXL modules."""
     rules: dict[str, Words] = Field(default_factory=dict)
-    schemas: dict[str, Words] = Field(default_factory=dict)
+    schemas: dict[str, PathText] = Field(default_factory=dict)
     compositions: dict[str, Words] = Field(default_factory=dict)
     pipelines: dict[str, Words] = Field(default_factory=dict)
     channels: dict[str, Words] = Field(default_factory=dict)
