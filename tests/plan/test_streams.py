@@ -54,7 +54,6 @@ def problems(folder: Path, text: str) -> list[tuple[str, str]]:
         (plan_text().replace("right: b", "rigth: b"), "E500", "no side 'rigth'"),
         (plan_text().replace("watermark: { column: at, delay: 1s },", "", 1), "E501", "have no time"),
         (plan_text().replace("at: date_time", "at: nullable(date_time)", 1), "E501", "may be null"),
-        (plan_text(join=", kind: full"), "E503", "a full join"),
         (plan_text(a=", correlation_key: k"), "E503", "'correlation_key'"),
         (plan_text(more=", sort_order: [left_k]"), "E503", "'sort_order'"),
         (plan_text(more=", split: { max_records: 5 }").replace("out/,", "out.csv,"), "E503", "'split'"),

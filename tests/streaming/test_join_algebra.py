@@ -24,9 +24,9 @@ WINDOWS = {
     "before": ("{ min: -7s, max: -1s }", -7 * SECOND, -1 * SECOND),
     "none": ("{ min: 2s, max: 2s }", 2 * SECOND, 2 * SECOND),
 }
-KINDS = ("inner", "left", "right")
-SAMPLE = [("left", "later", True), ("right", "both", False)]
-"""One kind after the other takes three minutes. Full joins are for runs."""
+KINDS = ("inner", "left", "right", "full")
+SAMPLE = [("full", "later", True), ("full", "both", False), ("right", "before", False)]
+"""Two of one kind, which read both sides alike. One kind after the other takes minutes."""
 EDGES = [edge + step for _, *window in WINDOWS.values() for edge in window for step in (-MS, 0 * MS, MS)]
 
 SOURCE = """\
@@ -73,7 +73,7 @@ def groups() -> list[list[Case]]:
 @pytest.mark.parametrize(("seed", "cases"), list(enumerate(groups())), ids=lambda given: str(given)[:40])
 def test_run_stream_and_model_agree(tmp_path: Path, started: SparkSession, seed: int, cases: list[Case]) -> None:
     left, right = events(seed, 60, EDGES)
-    write_files(tmp_path / "l", arrivals(seed, left, DELAY), 3)
+    write_files(tmp_path / "l", arrivals(seed, left, DELAY), 2)
     write_files(tmp_path / "r", arrivals(seed + 1, right, DELAY), 2)
     for place in ("finite", "stream"):
         (tmp_path / f"{place}.yaml").write_text(pipeline(place, cases))
@@ -84,6 +84,7 @@ def test_run_stream_and_model_agree(tmp_path: Path, started: SparkSession, seed:
     )
 
     assert report.late == 0 and report.letters == 0
+    assert report.records == {"l": len(left), "r": len(right)}
     finite = read_pairs([tmp_path / "finite" / "out.json"])
     streamed = read_pairs(sorted((tmp_path / "stream").glob("out-*.json")))
     for i, (kind, window, where) in enumerate(cases):

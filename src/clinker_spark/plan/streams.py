@@ -7,7 +7,8 @@ node, a merge or a source. What stands after the root is done batch by batch, as
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,8 @@ class StreamQuery:
     outputs: tuple[OutputPlan, ...]
     sources: tuple[SourcePlan, ...]
     stateful: tuple[PlanNode, ...]
+    scans: Mapping[str, int]
+    """By source: how often Spark reads it, once for each way from it to the root."""
 
     @property
     def name(self) -> str:
@@ -106,8 +109,16 @@ def queries(plan: Plan) -> tuple[StreamQuery, ...]:
         before = [*plan.upstream(name), plan[name]]
         sources = [source for source in plan.sources if source in before]
         stateful = tuple(node for node in before if node.stateful)
-        result.append(StreamQuery(plan[name], tuple(outputs), tuple(sources), stateful))
+        result.append(StreamQuery(plan[name], tuple(outputs), tuple(sources), stateful, _scans(plan, plan[name])))
     return tuple(result)
+
+
+def _scans(plan: Plan, root: PlanNode) -> Mapping[str, int]:
+    ways = Counter({root.name: 1})
+    for node in reversed(plan.nodes):
+        for ref in node.inputs:
+            ways[ref.node] += ways[node.name]
+    return ways
 
 
 def _root(plan: Plan, output: OutputPlan) -> PlanNode:

@@ -74,14 +74,16 @@ def note_batch(report: StreamReport, query: StreamQuery, told: dict[str, Any]) -
         end, start = _offset(source["endOffset"]), _offset(source["startOffset"])
         if end is not None:
             beats = end.get("beat") is not None and end.get("beat") != (start or {}).get("beat")
-            records[end["source"]] = max(0, source["numInputRows"] - int(beats))
+            scanned = source["numInputRows"] // max(1, query.scans[end["source"]])
+            records[end["source"]] = max(0, scanned - int(beats))
+    milliseconds = told["durationMs"].get("triggerExecution", 0)
     batch = Batch(
         query.name,
         told["batchId"],
         told["timestamp"],
-        told["durationMs"].get("triggerExecution", 0),
+        milliseconds,
         records,
-        round(told.get("processedRowsPerSecond") or 0.0, 1),
+        round(1000 * sum(records.values()) / max(1, milliseconds), 1),
         told.get("eventTime", {}).get("watermark"),
         tuple(
             SideState(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from clinker_spark.config.model.stream_join import SIDES, StreamJoinConfig
-from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.conditions import Condition
 from clinker_spark.plan.facts import Required
@@ -58,12 +57,6 @@ class StreamJoinPlan(PlanNode):
     @property
     def reach(self) -> dt.timedelta:
         return self.config.time_window.width
-
-    def not_in_streams(self) -> Iterator[Diagnostic]:
-        # Spark 4.3 matches null keys of full joins with each other, and loses or makes up records without a partner.
-        if self.config.kind == "full":
-            help_text = "use kind: left or kind: right; a full join is for clinker run"
-            yield self.diagnostic("E503", "a full join is not exact over streams", "config", "kind", help=help_text)
 
     @property
     def input_names(self) -> tuple[str, ...]:

@@ -71,6 +71,9 @@ def _own(i: int, name: str) -> str:
 def _condition(builder: Builder, node: StreamJoinPlan, left: DataFrame, right: DataFrame) -> str:
     """Spark's own equality: a null equals nothing."""
     terms = [f"{quote(f'left.{a}')} = {quote(f'right.{b}')}" for a, b in node.key_pairs]
+    if node.config.kind == "full" and left.isStreaming:
+        # Where Spark 4.3 keeps records of both sides that have a null in their keys, it finds them for each other.
+        terms.append(f"{_kept_apart(node, 0)} = {_kept_apart(node, 1)}")
     times = [
         quote(_own(i, TIME_COLUMN) if _own(i, TIME_COLUMN) in side.columns else _own(i, node.events[i]))
         for i, side in enumerate((left, right))
@@ -83,6 +86,12 @@ def _condition(builder: Builder, node: StreamJoinPlan, left: DataFrame, right: D
         program = as_program(schema, [(OK_COLUMN, node.condition.value)])
         terms.append(inlined_condition(program, OK_COLUMN, left.join(right), builder.context(node)))
     return " AND ".join(f"({term})" for term in terms)
+
+
+def _kept_apart(node: StreamJoinPlan, i: int) -> str:
+    """SQL: 0, or a number that the other side never has where a key is null. It is a part of the key in the state."""
+    nulls = [f"{quote(f'{SIDES[i]}.{pair[i]}')} IS NULL" for pair in node.key_pairs]
+    return f"CASE WHEN {' OR '.join(nulls)} THEN {i + 1} ELSE 0 END"
 
 
 def _interval(span: dt.timedelta) -> str:

@@ -19,14 +19,13 @@ Each = Callable[[DataFrame, int], None]
 
 
 def _causes(error: BaseException) -> str:
-    """What Spark says, with the causes that Java keeps behind it: the last of them is what happened."""
-    texts, java = [str(error).split("=== Streaming Query ===")[0].strip()], getattr(error, "_origin", None)
-    for _ in range(20):
-        java = java.getCause() if java is not None else None
-        if java is None:
-            break
-        texts.append(f"Caused by: {java.getClass().getName()}: {java.getMessage()}")
-    return "\n".join(texts)
+    """What Spark says, with the causes that it keeps behind it: the last of them is what happened."""
+    texts: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(texts) < 20:
+        texts.append(str(cause).split("=== Streaming Query ===")[0].strip())
+        cause = getattr(cause, "_cause", None)
+    return "\nCaused by: ".join(texts)
 
 
 class RunningQuery:
@@ -81,7 +80,8 @@ class RunningQuery:
 
     def did_not_start(self) -> bool:
         """Did it fail because a process of Python was not there after the ten seconds that Spark waits for it?"""
-        return not self.active and self._batches == 0 and _NO_WORKER in str(self.query.exception() or "")
+        failed = None if self.active or self._batches else self.query.exception()
+        return failed is not None and _NO_WORKER in _causes(failed)
 
     def stop(self, patience: float) -> None:
         """Let the batch that is running come to its end, if that does not take too long; then stop."""
