@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark import StorageLevel
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.graph import Plan
@@ -21,6 +23,7 @@ from clinker_spark.runtime.arbitrate.arbitrator import Arbitrator, Limits
 from clinker_spark.runtime.arbitrate.policy import Policy
 from clinker_spark.runtime.arbitrate.session import watched
 from clinker_spark.runtime.measure.processes import Sample
+from clinker_spark.spark.kept_results import keep
 from clinker_spark.spark.measure.steering import Steering, bytes_below
 from clinker_spark.spark.scan import gate
 
@@ -32,6 +35,9 @@ nodes:
   - { type: route, name: size, input: cities, config: { conditions: { large: "total > 4" }, default: small } }
   - { type: output, name: large, input: size.large, config: { type: csv, path: large.csv } }
   - { type: output, name: small, input: size.small, config: { type: csv, path: small.csv } }
+  - { type: aggregate, name: days, input: orders, config: { group_by: [n], cxl: "emit total = count(*)" } }
+  - { type: output, name: first, input: days, config: { type: csv, path: first.csv } }
+  - { type: output, name: again, input: days, config: { type: json, path: again.json } }
 """
 LIMIT = 1 << 30
 
@@ -42,41 +48,85 @@ def plan_of(folder: Path, backpressure: str = "pause") -> Plan:
     return prepare(folder / "p.yaml")
 
 
-def arbitrator(plan: Plan, spark: SparkSession, *, cap: int | None = None) -> Arbitrator:
+def arbitrator(plan: Plan, spark: SparkSession, *, cap: int | None = None, limit: int = LIMIT) -> Arbitrator:
     memory = plan.file.settings.memory
-    policy = Policy(LIMIT, memory.backpressure, memory.resume_threshold)
+    policy = Policy(limit, memory.backpressure, memory.resume_threshold)
     return Arbitrator(plan, Limits(policy, cap), Steering(spark), "the run")
 
 
-def sample(share: float, at: float = 0.0) -> Sample:
-    return Sample(at, 0, int(share * LIMIT), 0)
+def sample(share: float, at: float = 0.0, limit: int = LIMIT) -> Sample:
+    return Sample(at, 0, int(share * limit), 0)
 
 
-def stored(steering: Steering) -> int:
-    """The bytes of everything that Spark keeps in memory for later."""
-    return int(steering._blocks().memoryManager().storageMemoryUsed())
+@dataclass
+class Kept:
+    """Results of both nodes that are kept, and something else that was used before them."""
+
+    frames: dict[str, DataFrame]
+    expected: dict[str, Any]
+
+    def answers(self) -> dict[str, Any]:
+        return {node: frame.selectExpr("sum(id)", "max(text)").first() for node, frame in self.frames.items()}
 
 
-def test_kept_results_go_to_disk_when_memory_runs_short(tmp_path: Path, spark: SparkSession) -> None:
-    plan, steering = plan_of(tmp_path, "spill"), Steering(spark)
-    assert plan.facts.order.materialized == ("cities",)
-    texts = spark.range(0, 20_000, 1, 4).selectExpr("id", "md5(cast(id AS string)) AS text")
-    kept = texts.persist(StorageLevel.MEMORY_AND_DISK)
+@pytest.fixture
+def kept(spark: SparkSession) -> Iterator[Kept]:
+    """In the order in which Spark would move them: what nobody asks for, then the smaller result, then the larger."""
+    frames = {}
+    for node, rows in (("", 4_000), ("cities", 8_000), ("days", 16_000)):
+        texts = spark.range(0, rows, 1, 8).selectExpr("id", "md5(cast(id AS string)) AS text")
+        level = StorageLevel.MEMORY_AND_DISK
+        frames[node] = keep(texts, node, level) if node else texts.persist(level)
+    found = Kept(frames, {})
     try:
-        expected = kept.selectExpr("sum(id)", "max(text)").first()
-        held = sum(steering.kept().values())
-        assert held > 100_000
-        watch = arbitrator(plan, spark)
-        watch.look(sample(0.5), now=0.0)
-        assert sum(steering.kept().values()) == held and watch.done.spilled_slots == 0
-        before = stored(steering)
-        watch.look(sample(0.85), now=1.0)
-        # What was not used for longest goes first: results of other runs of this session, if there are any.
-        assert stored(steering) < before
-        assert watch.done.spilled_slots == 1 and watch.done.spilled_slot_bytes > 0 and watch.done.pauses == 0
-        assert kept.selectExpr("sum(id)", "max(text)").first() == expected  # from the disk
+        found.expected = found.answers()
+        yield found
     finally:
-        kept.unpersist()
+        for frame in frames.values():
+            frame.unpersist()
+
+
+@pytest.mark.parametrize(
+    ("backpressure", "running", "first"),
+    [
+        ("spill", [], "days"),  # of slots, that are all as cheap, the larger
+        ("spill", ["orders", "days", "again"], "cities"),  # the larger one is read just now
+        ("both", ["orders", "days", "again"], "days"),  # the largest in any case
+    ],
+)
+def test_the_cheapest_kept_result_goes_to_disk_first(
+    tmp_path: Path, spark: SparkSession, kept: Kept, backpressure: str, running: list[str], first: str
+) -> None:
+    plan, steering = plan_of(tmp_path, backpressure), Steering(spark)
+    assert plan.facts.order.materialized == ("cities", "days")
+    before = steering.kept()
+    assert before["days"] > 1.5 * before["cities"] > 100_000
+    limit = int(before["cities"] / 2 / 0.15)  # at 85 %, half of the smaller result must go
+    watch = arbitrator(plan, spark, limit=limit)
+    with watch.job(running):
+        watch.look(sample(0.5, limit=limit), now=0.0)
+        assert steering.kept() == before and watch.done.spilled_slots == 0
+        watch.look(sample(0.85, limit=limit), now=1.0)
+        after = steering.kept()
+        assert {node for node in before if after.get(node, 0) != before[node]} == {first}
+        moved = before[first] - after[first]
+        assert before["cities"] / 2 <= moved < before["cities"]
+        assert (watch.done.spilled_slots, watch.done.spilled_slot_bytes, watch.done.pauses) == (1, moved, 0)
+    assert kept.answers() == kept.expected  # from the disk
+
+
+def test_when_one_is_not_enough_the_next_one_goes(tmp_path: Path, spark: SparkSession, kept: Kept) -> None:
+    plan, steering = plan_of(tmp_path, "spill"), Steering(spark)
+    before = steering.kept()
+    limit = int((before["days"] + before["cities"] / 2) / 0.15)
+    watch = arbitrator(plan, spark, limit=limit)
+    watch.look(sample(0.85, limit=limit), now=0.0)
+    after = steering.kept()
+    assert "days" not in after and 0 < after["cities"] < before["cities"] and after[""] == before[""]
+    assert watch.done.spilled_slots == 2
+    watch.look(sample(0.95, limit=10 * limit), now=1.0)
+    assert steering.kept() == {}  # what is of no node goes last
+    assert kept.answers() == kept.expected
 
 
 def test_readers_wait_and_go_on(tmp_path: Path, spark: SparkSession) -> None:

@@ -192,7 +192,7 @@ def test_totals_that_fail_only_without_what_was_taken_back_are_noticed(
 
     def noted(prepared: Any, folder: str) -> None:
         kept.append(
-            (prepared.node.name, "InMemoryTableScan" in prepared.frame._jdf.queryExecution().executedPlan().toString())
+            (prepared.node.name, "InMemoryRelation" in prepared.frame._jdf.queryExecution().executedPlan().toString())
         )
         write(prepared, folder)
 

@@ -24,6 +24,9 @@ class Consumer:
     steered: bool
     """Does it give way when it is asked? Spark spills its own sorts and hash tables by its own rules."""
     held: int = 0
+    in_use: bool = False
+    """Does the job that runs read it? What is put on disk would be read from there at once. What belongs to no node may
+    be read by any job."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +62,14 @@ class Registry:
         kept = held.kept or {}
         return [
             *(Consumer(name, holders[name], True, held.workers // len(readers)) for name in readers),
-            *(Consumer(name, SLOT, True, size) for name, size in kept.items()),
+            *(Consumer(name, SLOT, True, size, not name or name in now) for name, size in kept.items()),
             *(Consumer(name, holders[name], False, held.execution // len(operators)) for name in operators),
         ]
 
 
 def victims(consumers: Iterable[Consumer], *, largest_first: bool = False) -> list[Consumer]:
-    """Who is asked to spill, in this order: by priority, or, with `backpressure: both`, by what they hold.
+    """Who is asked to spill, in this order: by priority, of these whom nobody reads just now, then by what they hold;
+    or, with `backpressure: both`, by what they hold alone.
 
     >>> from clinker_spark.plan.memory import HASH_AGGREGATE, SOURCE
     >>> every = [Consumer("s", SOURCE, True, 9), Consumer("t", HASH_AGGREGATE, False, 8), Consumer("t", SLOT, True, 5)]
@@ -75,7 +79,7 @@ def victims(consumers: Iterable[Consumer], *, largest_first: bool = False) -> li
     holding = [consumer for consumer in consumers if consumer.holder.spill_priority is not None and consumer.held]
     if largest_first:
         return sorted(holding, key=lambda consumer: -consumer.held)
-    return sorted(holding, key=lambda consumer: (_priority(consumer), -consumer.held))
+    return sorted(holding, key=lambda consumer: (_priority(consumer), consumer.in_use, -consumer.held))
 
 
 def _priority(consumer: Consumer) -> int:

@@ -9,6 +9,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
 from clinker_spark.spark.build.stream import Stream
+from clinker_spark.spark.kept_results import keep
 from clinker_spark.spark.plan_cuts import Shared
 from clinker_spark.spark.scan.request import Scan
 
@@ -47,7 +48,7 @@ class Memo:
     def store(self, node: str, frame: DataFrame, *, on_disk: bool = False) -> DataFrame:
         """Rows of a node that are kept when they are read for the first time: in memory as far as there is room, or on
         disk alone."""
-        kept = frame.persist(StorageLevel.DISK_ONLY if on_disk else StorageLevel.MEMORY_AND_DISK)
+        kept = keep(frame, node, StorageLevel.DISK_ONLY if on_disk else StorageLevel.MEMORY_AND_DISK)
         self.stored.setdefault(node, []).append(kept)
         return kept
 

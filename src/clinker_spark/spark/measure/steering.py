@@ -12,11 +12,16 @@ import re
 from typing import Any
 
 from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from clinker_spark.spark.kept_results import node_of
 from clinker_spark.spark.session.jvm import while_it_lives
 
-_NODE = re.compile(r"CollectMetrics node:([^:]+):\d+")
+_BLOCK = re.compile(r"^\(((?:rdd|broadcast)_\w+),", re.MULTILINE)
+_NOBODY = -1
+"""Spark's number of the task that writes a block, where none does."""
+_PART = re.compile(r"rdd_(\d+)_")
 
 
 class Steering:
@@ -44,24 +49,41 @@ class Steering:
             return int(self._blocks().memoryManager().executionMemoryUsed())
         return 0
 
+    def _stored(self) -> list[Any]:
+        """What Spark keeps for later, one entry for each result."""
+        return list(self._context._jsc.sc().getRDDStorageInfo())
+
     def kept(self) -> dict[str, int]:
-        """By node: the bytes of its kept results that are in memory. Nodes whose plan names none are ''."""
+        """By node: the bytes of its kept results that are in memory. What belongs to no node is under ''."""
         found: dict[str, int] = {}
         with while_it_lives():
-            for info in self._context._jsc.sc().getRDDStorageInfo():
-                named = _NODE.search(info.name())
-                node = "" if named is None else named[1].partition(".")[0]
+            for info in self._stored():
+                node = node_of(info.name())
                 found[node] = found.get(node, 0) + int(info.memSize())
         return {node: size for node, size in found.items() if size}
 
-    def put_on_disk(self, size: int) -> int:
-        """Move at least so many bytes of kept results to disk, those that were not used for longest first; gives how
-        many were moved. Spark does it for all or for none."""
+    def put_on_disk(self, node: str, size: int) -> int:
+        """Move at least so many bytes of the kept results of a node to disk, or all of them that nobody reads just
+        now; gives how many were moved.
+
+        Spark can only be asked for bytes, and moves what was not used for longest. So everything else is used once."""
         with while_it_lives():
+            blocks = self._blocks()
+            store, known = blocks.memoryStore(), blocks.blockInfoManager()
+            results = {int(info.id()) for info in self._stored() if node_of(info.name()) == node}
+            own: list[Any] = []
+            others: list[Any] = []
+            for name in _BLOCK.findall(known.entries().mkString("\n")):
+                part = _PART.match(name)
+                block = self._static("org.apache.spark.storage.BlockId").apply(name)
+                (own if part is not None and int(part[1]) in results else others).append(block)
+            there = sum(_used(store, block) for block in own if _is_idle(known, block))
+            for block in others:
+                _used(store, block)
+            wanted = min(size, there)
             heap = self._static("org.apache.spark.memory.MemoryMode").ON_HEAP
             nobody = self._static("scala.Option").empty()
-            store = self._blocks().memoryStore()
-            return int(store.evictBlocksToFreeSpace(nobody, size, heap)) if size > 0 else 0
+            return int(store.evictBlocksToFreeSpace(nobody, wanted, heap)) if wanted > 0 else 0
         return 0
 
     def collect_garbage(self) -> None:
@@ -89,6 +111,20 @@ class Steering:
         with while_it_lives():
             return [str(folder) for folder in self._blocks().diskBlockManager().localDirsString()]
         return []
+
+
+def _used(store: Any, block: Any) -> int:
+    """The bytes of a block in memory. To ask for them is to use the block."""
+    try:
+        return int(store.getSize(block)) if store.contains(block) else 0
+    except Py4JJavaError:  # it went between the two
+        return 0
+
+
+def _is_idle(known: Any, block: Any) -> bool:
+    """Does nobody read or write a block just now?"""
+    found = known.get(block)
+    return bool(found.isDefined()) and found.get().readerCount() == 0 and found.get().writerTask() == _NOBODY
 
 
 def bytes_below(folders: list[str]) -> int:
