@@ -18,7 +18,7 @@ def find_row_groups(plan: Plan, facts: Facts) -> Facts:
         return facts
     scope = plan.file.error_handling.retraction_scope
     # Readers of CSV files can choose records.
-    by_rows = scope == "record" and plan.sources[0].config.type == "csv"
+    by_rows = scope == "record" and plan.sources[0].reader == "csv"
     found = replace(facts.correlation, by_rows=by_rows, writes_every_record=_writes_every_record(plan))
     return replace(facts, correlation=found)
 

@@ -41,7 +41,11 @@ def _source(node: SourcePlan) -> SourcePlan:
     whose letters have no bytes, the cells are read."""
     if node.config.type in AS_BYTES:
         changed: dict[str, Any] = {"compression": "none"}
-        if node.config.type == "json":
+        if node.kinds is not None:  # letters are records: there is no line with names, and no trailer counts them
+            if node.config.type == "csv":
+                changed["options"] = node.config.options.model_copy(update={"has_header": False})
+            node = replace(node, kinds=replace(node.kinds, whole=False))
+        elif node.config.type == "json":
             changed["options"] = node.config.options.model_copy(update={"format": "ndjson", "record_path": None})
         return replace(node, config=node.config.model_copy(update=changed))
     columns = tuple(column.model_copy(update={"source_name": None}) for column in node.columns)

@@ -14,7 +14,8 @@ from clinker_spark.spark.scan.text.cleaning import Cleaning
 def conventions_of(node: SourcePlan, on_unmapped: str, date_formats: tuple[str, ...]) -> Conventions:
     """How the files of a source are to be understood."""
     config = node.config
-    return Conventions(config.compression, on_unmapped, date_formats, Cleaning(config.trim, tuple(config.null_values)))
+    cleaning = Cleaning(config.trim, tuple(config.null_values))
+    return Conventions(config.compression, on_unmapped, date_formats, cleaning, node.kinds, node.by_document)
 
 
 def read_columns(
@@ -38,4 +39,4 @@ def read_columns(
         positions=positions,
         limit=limit,
     )
-    return read(spark, node.config.type, request).frame
+    return read(spark, node.reader, request).frame

@@ -26,6 +26,7 @@ from pyspark.sql import DataFrame
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.plan.facts import Bound, CellRun
+from clinker_spark.plan.nodes.source import PlannedKinds
 from clinker_spark.spark.fragments.task import FragmentTask
 from clinker_spark.spark.scan.files import SourceFile as SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
@@ -40,6 +41,10 @@ class Conventions:
     on_unmapped: str = "auto_widen"
     date_formats: tuple[str, ...] = ()
     cleaning: Cleaning = NO_CLEANING
+    kinds: PlannedKinds | None = None
+    """The kinds of records, where files have several."""
+    whole_files: bool = False
+    """Is a file that is wrong as a whole a failure of its records, and no reason to stop?"""
 
 
 @dataclass(frozen=True)
