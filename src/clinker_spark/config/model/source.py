@@ -33,6 +33,7 @@ from clinker_spark.config.model.source_formats import (
     check_xml_path,
 )
 from clinker_spark.config.model.source_keys import MODES, Files, OnUnmapped, Watermark, read_mode
+from clinker_spark.config.model.split_rows import NO_ROW_SPLITS, RowSplitList, check_row_splits
 from clinker_spark.config.model.split_values import NO_SPLITS, SplitList, check_splits
 from clinker_spark.config.paths.patterns import glob_problem, regex_problem
 from clinker_spark.config.values import Bool, FlagText, Moment, Size, Words
@@ -97,6 +98,8 @@ class SourceConfig(Model):
     """What the files say about all of their records: programs read it as $doc.section.field."""
     split_values: SplitList = NO_SPLITS
     """Columns whose texts are several values: a;b;c. They have multiple: true in the schema."""
+    split_to_rows: RowSplitList = NO_ROW_SPLITS
+    """Fields with several values that become a record each: [lines]. For JSON and XML."""
     dlq_granularity: Literal["record", "document"] = "record"
     """What one bad record sends to the dead letters: itself, or all records of its file."""
 
@@ -110,7 +113,6 @@ class SourceConfig(Model):
         ),
     }
     later: ClassVar[dict[str, str]] = {
-        "split_to_rows": "splitting a column into rows",
         "resource": "resources of compositions",
     }
 
@@ -156,7 +158,7 @@ class SourceConfig(Model):
         if self.envelope is not None:
             yield from check_envelope(self.envelope, kind, "record_type")
             yield from check_sections(kinds, self.envelope)
-        for key in ("split_values", "schema_overrides", "format_schema"):
+        for key in ("split_values", "split_to_rows", "schema_overrides", "format_schema"):
             if getattr(self, key, None):
                 message = f"'{key}' is about one list of columns, and the schema has several kinds of records"
                 yield Finding("E342", message, (key,), "remove it", on_key=True)
@@ -171,6 +173,7 @@ class SourceConfig(Model):
         for finding in check_columns(columns, fixed_width=getattr(self, "type", None) == "fixed_width"):
             yield finding.under("schema")
         yield from check_splits(str(getattr(self, "type", "")), columns, self.split_values)
+        yield from check_row_splits(str(getattr(self, "type", "")), columns, self.split_to_rows)
         yield from self._check_references(columns)
 
     def _check_references(self, columns: tuple[Column, ...]) -> Iterator[Finding]:

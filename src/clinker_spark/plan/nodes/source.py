@@ -186,6 +186,8 @@ class SourcePlan(PlanNode):
         return str(self.config.place)
 
     def property_lines(self, need: Required) -> Iterator[str]:
+        if self.by_document:
+            yield "  failures: one sets aside all records of its file"
         if self.only_new:
             yield "  files: only those that no earlier run read"
         read = [name for name in self.schema if name in need.columns]
@@ -199,7 +201,8 @@ class SourcePlan(PlanNode):
 
     def details(self) -> dict[str, Any]:
         new = {"only_new": True} if self.only_new else {}
-        return {"format": self.config.type, "files": self.files_read, **new}
+        whole = {"dlq_granularity": "document"} if self.by_document else {}
+        return {"format": self.config.type, "files": self.files_read, **new, **whole}
 
 
 def always_there(config: Any, columns: Iterable[Column]) -> dict[str, Kind]:
