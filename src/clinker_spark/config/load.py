@@ -314,9 +314,9 @@ class _Loader:
         self.problem("E008", f"there is no node type {shown(kind)}", path, help_text)
 
     def schema(self, spec: Any, owned_by: Any, path: KeyPath) -> None:
-        schema = declared_schema(spec, owned_by.check_schema, self.document, path, self.folder, self.found)
+        schema = declared_schema(spec, owned_by, self.document, path, self.folder, self.found)
         if schema is not None:
-            adjust = getattr(owned_by, "adjusted", None)
+            adjust = None if schema.kinds is not None else getattr(owned_by, "adjusted", None)
             self.schemas[path] = schema if adjust is None else replace(schema, columns=adjust(schema.columns))
 
     def ports(self) -> tuple[list[str], list[Ref]]:

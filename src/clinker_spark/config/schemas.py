@@ -11,6 +11,7 @@ from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.files import Unreadable, read_text
 from clinker_spark.config.findings.translate import finding_at, validate, value_span
 from clinker_spark.config.model.base import Finding
+from clinker_spark.config.model.record_kinds import RecordKinds, is_kinds
 from clinker_spark.config.model.schema import Column, Columns, column_list
 from clinker_spark.config.tree.yaml import Document, KeyPath, Mapping, parse_yaml
 from clinker_spark.core.diagnostics import Diagnostic
@@ -28,6 +29,8 @@ class DeclaredSchema:
     columns: Columns
     document: Document
     path: KeyPath
+    kinds: RecordKinds | None = None
+    """Several kinds of records, whose columns these are."""
 
     @property
     def source(self) -> Source:
@@ -42,24 +45,29 @@ class DeclaredSchema:
 
 
 def declared_schema(
-    spec: Columns | str,
-    check: Callable[[Columns], Iterator[Finding]],
+    spec: Columns | RecordKinds | str,
+    owner: Any,
     document: Document,
     path: KeyPath,
     folder: Path,
     found: list[Diagnostic],
 ) -> DeclaredSchema | None:
-    """The columns that a `schema:` at `path` means. `check` is what its owner has to say about them.
+    """The columns that a `schema:` at `path` means. The model that it belongs to says what is wrong with them.
 
     Columns in the file itself have been checked with everything else there.
     """
+    if isinstance(spec, RecordKinds):
+        return DeclaredSchema(spec.columns, document, path, spec)
     if not isinstance(spec, str):
         return DeclaredSchema(spec, document, path)
-    schema = _read_file(spec, document, path, folder, found)
+    check_kinds: Callable[[RecordKinds], Iterator[Finding]] | None = getattr(owner, "check_kinds", None)
+    schema = _read_file(spec, document, path, folder, found, kinds=check_kinds is not None)
     if schema is None:
         return None
     before = len(found)
-    for finding in check(schema.columns):
+    kinds = schema.kinds
+    checked = owner.check_schema(schema.columns) if kinds is None or check_kinds is None else check_kinds(kinds)
+    for finding in checked:
         if finding.at[:1] == ("schema",):
             inside = None if finding.see is None else (finding.see[0][1:], finding.see[1])
             moved = Finding(finding.code, finding.message, finding.at[1:], finding.help, finding.on_key, inside)
@@ -70,7 +78,7 @@ def declared_schema(
 
 
 def _read_file(
-    spec: str, document: Document, path: KeyPath, folder: Path, found: list[Diagnostic]
+    spec: str, document: Document, path: KeyPath, folder: Path, found: list[Diagnostic], *, kinds: bool
 ) -> DeclaredSchema | None:
     place = value_span(document, path)
     try:
@@ -92,6 +100,12 @@ def _read_file(
         help_text = "write a list there: - { name: id, type: int }"
         found.append(Diagnostic("E157", message, document.source, place, help_text))
         return None
+    if is_kinds(data):
+        if not kinds:
+            found.append(Diagnostic("E342", "only sources have several kinds of records", document.source, place))
+            return None
+        several = validate(RecordKinds, schema, where, found, data, check=False)
+        return None if several is None else DeclaredSchema(several.columns, schema, where, several)
     columns = _columns(data, schema, where, found)
     return None if columns is None else DeclaredSchema(columns, schema, where)
 

@@ -228,7 +228,8 @@ class CorrelationFacts:
     keys: Mapping[str, Keys] = field(default_factory=dict)
     """The correlation columns of each node. `passes.correlation`"""
     correlated: bool = False
-    """Does any source have a correlation key? `passes.correlation`"""
+    """Does a failure concern other records: has any source a correlation key, or sets aside whole files?
+    `passes.correlation`"""
     relaxed: tuple[str, ...] = ()
     """The aggregates whose groups cut across correlation groups: they lose only what failed. `passes.correlation`"""
     recomputed: tuple[str, ...] = ()

@@ -154,6 +154,12 @@ def _settings(plan: Plan) -> Iterator[Diagnostic]:
             yield source.diagnostic(
                 "E503", message, "config", "type", help="read files of another type, or use clinker run"
             )
+        if source.by_document:
+            message = "'dlq_granularity: document' cannot be used in a stream: what is written cannot be taken back"
+            yield source.diagnostic("E503", message, "config", "dlq_granularity", help="use clinker run")
+        if source.kinds is not None:
+            message = "files with several kinds of records cannot be the source of a stream: they are read as wholes"
+            yield source.diagnostic("E503", message, "config", "schema", help="use clinker run")
         for key, why in _SOURCE_KEYS.items():
             if getattr(source.config, key, None):
                 message = f"'{key}' cannot be used in a stream: {why}"

@@ -115,7 +115,7 @@ def test_a_value_of_another_type_stops_the_run(bench: Any, batch: Any) -> None:
         (("batch: int, at", "batch: map(int), at"), "E007"),
         (("fields: { batch: int, sender", "fields: { batch: string, sender"), "E007"),
         (("max($doc.head.batch)", "$doc.head.batch"), "E200"),
-        (("type: json\n      glob", "type: csv\n      glob"), "E009"),
+        (("type: json\n      glob", "type: csv\n      glob"), "E007"),
         (("{ format: object, record_path: body.orders }", "{ format: ndjson }"), "E007"),
         (("input: marked, config: { type: csv", "input: late, config: { type: csv"), "E172"),
     ],

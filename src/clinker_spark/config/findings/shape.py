@@ -64,7 +64,9 @@ def members(annotation: Any) -> list[Any]:
 
 
 def tags(model: Any) -> tuple[Any, ...]:
-    """The values of `type` that choose a model in a union."""
+    """The values of `type` that choose a model in a union, or what it is called there."""
+    if is_model(model) and (tag := getattr(model, "union_tag", None)) is not None:
+        return (tag,)
     info = model.model_fields.get("type") if is_model(model) else None
     return get_args(info.annotation) if info is not None and get_origin(info.annotation) is Literal else ()
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from clinker_spark.config.column_types import read_type
 from clinker_spark.config.model.base import Finding, Model
 from clinker_spark.config.model.schema import TypeText
-from clinker_spark.config.values import Words
+from clinker_spark.config.values import FlagText, Words
 from clinker_spark.core.types import Kind, Type
 
 TYPES = (Kind.STRING, Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.DATE, Kind.DATETIME)
@@ -26,22 +26,25 @@ class Extract(Model):
     xml_path: Words | None = None
     """The elements that lead from the root to one of an XML document: Orders/Header."""
 
-    later: ClassVar[dict[str, str]] = {
-        "segment": "sections of formats with segments",
-        "record_type": "sections that are records of another kind",
-    }
+    record_type: FlagText | None = None
+    """The tag of the line, in a text file with several kinds of records."""
+
+    later: ClassVar[dict[str, str]] = {"segment": "sections of formats with segments"}
 
     @property
     def path(self) -> tuple[str, ...]:
         """The names on the way."""
+        if self.record_type is not None:
+            return (self.record_type,)
         if self.json_pointer is not None:
             return tuple(part.replace("~1", "/").replace("~0", "~") for part in self.json_pointer.split("/")[1:])
         return tuple((self.xml_path or "").strip("/").split("/"))
 
     def check(self) -> Iterator[Finding]:
-        if (self.json_pointer is None) == (self.xml_path is None):
-            help_text = "write extract: { json_pointer: /header } or extract: { xml_path: Orders/Header }"
-            yield Finding("E007", "a section stands at a 'json_pointer' or an 'xml_path'", (), help_text)
+        if [self.json_pointer, self.xml_path, self.record_type].count(None) != 2:
+            help_text = "write extract: { json_pointer: /header }, or { xml_path: Orders/Header }, or { record_type: H }"
+            message = "a section stands at a 'json_pointer' or an 'xml_path', or in lines of a 'record_type'"
+            yield Finding("E007", message, (), help_text)
         if self.json_pointer is not None and (not self.json_pointer.startswith("/") or "" in self.path):
             help_text = "write the keys, each behind a slash: /header"
             yield Finding("E363", f"'{self.json_pointer}' leads to no key", ("json_pointer",), help_text)
@@ -91,8 +94,11 @@ class Envelope(Model):
 def check_envelope(envelope: Envelope, kind: str, key: str | None) -> Iterator[Finding]:
     """Can a format have such sections? `key` is the one that leads to them there."""
     if key is None:
-        message = f"'envelope' is not supported yet: sections of {kind} files"
-        yield Finding("E009", message, ("envelope",), "remove the key", on_key=True)
+        message = f"the lines of a {kind} file are all records: there is no envelope"
+        help_text = "declare the kinds of its lines: schema: { discriminator: ..., records: [...] }"
+        if kind not in ("csv", "fixed_width"):
+            help_text = "remove the key"
+        yield Finding("E007", message, ("envelope",), help_text, on_key=True)
         return
     for name, section in envelope.sections.items():
         if getattr(section.extract, key) is None:

@@ -162,7 +162,7 @@ def column_list(value: Any) -> Any:
         return [_with_type_word(item) for item in value["fields"]]
     if value.keys() & {"discriminator", "records", "structure"}:
         raise problem(
-            "E009", "schemas with several kinds of records are not supported yet", "declare one list of columns"
+            "E342", "only sources have several kinds of records", "declare one list of columns"
         )
     return [
         {"name": name, **body} if isinstance(body, dict) and "name" not in body else {"name": name, "type": body}

@@ -12,12 +12,12 @@ from clinker_spark.config.model.connectors.kafka import TopicRead
 from clinker_spark.config.model.envelope import Envelope, check_envelope
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.order import SortOrder
+from clinker_spark.config.model.record_kinds import RecordKinds, SourceSchema, check_sections
 from clinker_spark.config.model.schema import (
     LAYOUT_KEYS,
     Column,
     ColumnPatch,
     FieldPlaces,
-    SchemaSpec,
     check_columns,
     check_patches,
     patched,
@@ -29,9 +29,11 @@ from clinker_spark.config.model.source_formats import (
     ParquetRead,
     XmlRead,
     check_json_path,
+    check_line_options,
     check_xml_path,
 )
 from clinker_spark.config.model.source_keys import MODES, Files, OnUnmapped, Watermark, read_mode
+from clinker_spark.config.model.split_rows import NO_ROW_SPLITS, RowSplitList, check_row_splits
 from clinker_spark.config.model.split_values import NO_SPLITS, SplitList, check_splits
 from clinker_spark.config.paths.patterns import glob_problem, regex_problem
 from clinker_spark.config.values import Bool, FlagText, Moment, Size, Words
@@ -44,7 +46,6 @@ _OF_NAMED_FILES = ("on_bad_file", "only_new")
 _TEXT_KEYS = ("trim", "null_values")
 _OF_FILES = (*MATCHERS, *_SEARCH_KEYS, "transport", "files", "compression", "sort_order", "on_unsorted")
 _REST = {"rest": "sources that read from a web service are", "{}": "sources that read from a web service are"}
-_DOCUMENTS = {"document": "holding back a whole file for one bad record is"}
 
 
 class SourceConfig(Model):
@@ -79,8 +80,9 @@ class SourceConfig(Model):
     """Remove blanks around texts before they are read."""
     null_values: Annotated[tuple[FlagText, ...], ONE_OR_MORE] = ()
     """Texts that stand for no value: ["", NA, "-"]."""
-    schema_: SchemaSpec = Field(alias="schema")
-    """The columns: a list of { name, type }, or the path of a *.schema.yaml file."""
+    schema_: SourceSchema = Field(alias="schema")
+    """The columns: a list of { name, type }, or the path of a *.schema.yaml file. For text files with several kinds of
+    records: { discriminator, records, structure }."""
     schema_overrides: tuple[ColumnPatch, ...] = ()
     """What is different about columns of the schema: - { name: id, type: string }, or - { name: old, drop: true }."""
     on_unmapped: Annotated[OnUnmapped, Also(read_mode, MODES)] = Field(default_factory=OnUnmapped)
@@ -96,8 +98,10 @@ class SourceConfig(Model):
     """What the files say about all of their records: programs read it as $doc.section.field."""
     split_values: SplitList = NO_SPLITS
     """Columns whose texts are several values: a;b;c. They have multiple: true in the schema."""
-    dlq_granularity: Annotated[Literal["record"], not_yet(_DOCUMENTS)] = "record"
-    """What one bad record sends to the dead letters: itself."""
+    split_to_rows: RowSplitList = NO_ROW_SPLITS
+    """Fields with several values that become a record each: [lines]. For JSON and XML."""
+    dlq_granularity: Literal["record", "document"] = "record"
+    """What one bad record sends to the dead letters: itself, or all records of its file."""
 
     stream_only: ClassVar[bool] = False
     """Has it no end, so that only `clinker stream` can read it?"""
@@ -109,7 +113,6 @@ class SourceConfig(Model):
         ),
     }
     later: ClassVar[dict[str, str]] = {
-        "split_to_rows": "splitting a column into rows",
         "resource": "resources of compositions",
     }
 
@@ -124,9 +127,9 @@ class SourceConfig(Model):
     def check(self) -> Iterator[Finding]:
         yield from self._check_matchers()
         yield from self._check_filters()
-        if self.envelope is not None:
-            yield from check_envelope(self.envelope, str(getattr(self, "type", "")), self.section_key)
-        if not isinstance(self.schema_, str):
+        if isinstance(self.schema_, RecordKinds):
+            yield from self.check_kinds(self.schema_)
+        elif not isinstance(self.schema_, str):
             yield from self.check_schema(self.schema_)
             yield from self._check_places(self.schema_)
             yield from check_patches(self.schema_, self.schema_overrides)
@@ -145,12 +148,35 @@ class SourceConfig(Model):
         for i, column in enumerate(columns):
             yield from without_effect(column, keys, why, "schema", i)
 
+    def check_kinds(self, kinds: RecordKinds) -> Iterator[Finding]:
+        """The same for several kinds of records."""
+        kind = str(getattr(self, "type", ""))
+        problems = [finding.under("schema") for finding in kinds.problems(kind, self.envelope)]
+        yield from problems
+        if problems:
+            return
+        if self.envelope is not None:
+            yield from check_envelope(self.envelope, kind, "record_type")
+            yield from check_sections(kinds, self.envelope)
+        for key in ("split_values", "split_to_rows", "schema_overrides", "format_schema"):
+            if getattr(self, key, None):
+                message = f"'{key}' is about one list of columns, and the schema has several kinds of records"
+                yield Finding("E342", message, (key,), "remove it", on_key=True)
+        yield from check_line_options(self.options)  # type: ignore[attr-defined]
+        yield from self._check_references(kinds.columns)
+
     def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
         """What is wrong with the columns, and with what refers to them. Also for columns that came from a file."""
         columns = self.adjusted(columns)
+        if self.envelope is not None:
+            yield from check_envelope(self.envelope, str(getattr(self, "type", "")), self.section_key)
         for finding in check_columns(columns, fixed_width=getattr(self, "type", None) == "fixed_width"):
             yield finding.under("schema")
         yield from check_splits(str(getattr(self, "type", "")), columns, self.split_values)
+        yield from check_row_splits(str(getattr(self, "type", "")), columns, self.split_to_rows)
+        yield from self._check_references(columns)
+
+    def _check_references(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
         types = {column.name: column.data_type for column in columns}
         known = ", ".join(types)
         for i, name in enumerate(self.correlation_key or ()):

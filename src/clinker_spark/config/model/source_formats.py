@@ -135,3 +135,14 @@ def check_xml_path(options: XmlRead) -> Iterator[Finding]:
         yield Finding("E363", f"'{path}' is not a path of elements", at, help_text)
     elif not all(path.strip("/").split("/")) or path.startswith("//"):
         yield Finding("E363", f"'{path}' has an empty part", at, help_text)
+
+
+def check_line_options(options: CsvRead | FixedWidthRead) -> Iterator[Finding]:
+    """What files with several kinds of records cannot be: each record is a line, known by some of its bytes."""
+    if isinstance(options, FixedWidthRead) and options.line_separator == "none":
+        message = "records of several kinds have different lengths: each needs a line"
+        yield Finding("E342", message, ("options", "line_separator"), "write lf or crlf")
+    letters = bytes(range(128)).decode(options.encoding, "replace")
+    if letters != bytes(range(128)).decode("ascii"):
+        message = f"lines of several kinds cannot be told apart in {options.encoding}"
+        yield Finding("E342", message, ("options", "encoding"), "use utf-8, or an encoding with one byte per character")

@@ -10,7 +10,7 @@ from clinker_spark.config.model.source import SourceNode
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.bind.split_values import as_texts, bind_splits
 from clinker_spark.plan.facts import EXEC_SKETCH, FILE_METADATA, Estimate
-from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.plan.nodes.source import PlannedKinds, SourcePlan
 
 PACKED = 4
 """How much larger compressed text is when it is read."""
@@ -21,6 +21,7 @@ _PACKED_SUFFIXES = (".gz", ".bz2", ".zst", ".zstd")
 def bind_source(binder: NodeBinder, node: SourceNode) -> Streams | None:
     declared = binder.file.schema_of(node.name)
     assert declared is not None
+    kinds = declared.kinds
     columns = as_texts(declared.columns, node.config.split_values)
     schema = {column.name: column.data_type for column in columns}
     plan = SourcePlan(
@@ -29,6 +30,7 @@ def bind_source(binder: NodeBinder, node: SourceNode) -> Streams | None:
         columns=columns,
         source_name=node.source_name,
         index=len(binder.binder.sources),
+        kinds=None if kinds is None else PlannedKinds(kinds, kinds.left_out(node.config.envelope)),
     )
     binder.binder.sources[plan.name] = plan
     file = file_of(plan, binder.file.folder)

@@ -15,3 +15,7 @@ def check_policies(plan: Plan) -> Iterator[Diagnostic]:
             message = "a file that is skipped becomes a dead letter, and 'fail_fast' has none"
             help_text = "write error_handling: { strategy: continue, dlq: { path: dead-letters.csv } }"
             yield node.diagnostic("E438", message, "config", "files", "on_bad_file", help=help_text)
+        if node.by_document and plan.file.error_handling.strategy == "fail_fast":
+            message = "a file is set aside as dead letters, and 'fail_fast' has none"
+            help_text = "write error_handling: { strategy: continue, dlq: { path: dead-letters.csv } }"
+            yield node.diagnostic("E344", message, "config", "dlq_granularity", help=help_text)

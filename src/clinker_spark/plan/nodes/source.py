@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from clinker_spark.config.model.record_kinds import RecordKinds
 from clinker_spark.config.model.schema import Column
 from clinker_spark.core.types import Kind
 from clinker_spark.plan.columns import CK_PREFIX
@@ -20,6 +21,17 @@ _PACKED_NAMES = (".gz", ".zst", ".bz2", ".lz4", ".snappy", ".xz", ".zip")
 
 TYPED = ("parquet", "dataset")
 """Formats whose values have types: few of them can be wrong."""
+
+
+@dataclass(frozen=True)
+class PlannedKinds:
+    """The kinds of records in the files of a source."""
+
+    spec: RecordKinds
+    left_out: frozenset[str] = frozenset()
+    """The ids of those that are no records of their own: sections of the envelope, and trailers."""
+    whole: bool = True
+    """Are the files whole? The lines of a replay are not all that a trailer has counted."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,12 +51,24 @@ class SourcePlan(PlanNode):
     source_name: str
     index: int
     """The position among the sources: dead letters come in this order."""
+    kinds: PlannedKinds | None = None
+    """The kinds of records, where files have several."""
     unfed: bool = False
     """Is it an input port of a composition that nothing feeds: columns, and no record?"""
 
     @property
     def stage(self) -> str:
         return "source"
+
+    @property
+    def reader(self) -> str:
+        """Which reader has its files: that of the format, or of lines of several kinds."""
+        return str(self.config.type) if self.kinds is None else "kinds"
+
+    @property
+    def by_document(self) -> bool:
+        """Does one failure set aside all records of its file?"""
+        return bool(self.config.dlq_granularity == "document")
 
     @property
     def several_files(self) -> bool:
@@ -107,12 +131,12 @@ class SourcePlan(PlanNode):
 
     @property
     def widens(self) -> bool:
-        return bool(self.config.on_unmapped.mode == "auto_widen" and self.config.type != "fixed_width")
+        return bool(self.config.on_unmapped.mode == "auto_widen" and self.reader not in ("fixed_width", "kinds"))
 
     @property
     def cannot_widen(self) -> bool:
         """Should it carry undeclared columns along, and has a format without any?"""
-        return bool(self.config.on_unmapped.mode == "auto_widen" and self.config.type == "fixed_width")
+        return bool(self.config.on_unmapped.mode == "auto_widen" and self.reader == "fixed_width")
 
     @property
     def python_reasons(self) -> tuple[str, ...]:
@@ -162,17 +186,23 @@ class SourcePlan(PlanNode):
         return str(self.config.place)
 
     def property_lines(self, need: Required) -> Iterator[str]:
+        if self.by_document:
+            yield "  failures: one sets aside all records of its file"
         if self.only_new:
             yield "  files: only those that no earlier run read"
         read = [name for name in self.schema if name in need.columns]
         yield f"  read: {', '.join(read) or '<none>'}{'' if len(read) < len(self.schema) else ' (all)'}"
 
+        for kind in self.kinds.spec.records if self.kinds is not None else ():
+            what = " (no record)" if kind.id in self.kinds.left_out else ""
+            yield f"  kind {kind.id}: lines with {kind.tag!r}{what}: {', '.join(c.name for c in kind.columns)}"
         for name, section in self.config.envelope.sections.items() if self.config.envelope is not None else ():
             yield f"  envelope: $doc.{name} at {'/'.join(section.extract.path)}: {', '.join(section.fields)}"
 
     def details(self) -> dict[str, Any]:
         new = {"only_new": True} if self.only_new else {}
-        return {"format": self.config.type, "files": self.files_read, **new}
+        whole = {"dlq_granularity": "document"} if self.by_document else {}
+        return {"format": self.config.type, "files": self.files_read, **new, **whole}
 
 
 def always_there(config: Any, columns: Iterable[Column]) -> dict[str, Kind]:

@@ -29,7 +29,7 @@ def find_keys(plan: Plan, facts: Facts) -> Facts:
     found = replace(
         facts.correlation,
         keys=keys,
-        correlated=any(source.key_columns for source in plan.sources),
+        correlated=any(source.key_columns or source.by_document for source in plan.sources),
         relaxed=tuple(
             node.name for node in plan.nodes if f"{CK_AGGREGATE_PREFIX}{node.name}" in keys[node.name].columns
         ),

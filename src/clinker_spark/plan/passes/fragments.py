@@ -47,7 +47,7 @@ def _reason(plan: Plan, facts: Facts, source: SourcePlan, nodes: list[PlanNode])
     """The node that stands in the way, and why."""
     need = facts.columns.required[source.name]
     if facts.correlation.correlated:
-        return source.name, "records that fail take their groups along"
+        return source.name, "records that fail take their groups or files along"
     for node in nodes:
         if len(node.inputs) > 1:
             return node.name, "it brings several streams together"

@@ -19,11 +19,17 @@ def find_judgement(plan: Plan, facts: Facts) -> Facts:
     made: dict[str, int] = {}
     for node in plan.nodes:
         strata[node.name] = max((made[ref.node] for ref in node.inputs), default=0)
-        made[node.name] = strata[node.name] + (node.name in facts.correlation.relaxed)
+        # Totals of files that are set aside as wholes are made again, as those that cut across groups are.
+        again = node.name in facts.correlation.relaxed or _adds_up_documents(plan, node)
+        made[node.name] = strata[node.name] + again
     blamed = tuple(_blame(plan, facts, node) for node in plan.nodes)
     families = {source.name: _family(plan, source) for source in plan.sources if source.key_columns}
     found = replace(facts.correlation, strata=strata, made_strata=made, blamed=blamed, families=families)
     return replace(facts, correlation=found)
+
+
+def _adds_up_documents(plan: Plan, node: PlanNode) -> bool:
+    return node.totals and any(source.by_document for source in plan.sources_of(node.name))
 
 
 def _blame(plan: Plan, facts: Facts, node: PlanNode) -> Blame:

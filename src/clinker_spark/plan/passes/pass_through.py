@@ -65,7 +65,7 @@ def _way(plan: Plan, output: OutputPlan) -> tuple[SourcePlan | None, set[str]]:
 
 def _runs(output: OutputPlan, source: SourcePlan | None, changed: set[str]) -> Runs:
     """The runs of an output, each with the position of its first column."""
-    if source is None or source.config.type != "csv" or output.config.type != "csv" or len(output.columns) < 2:
+    if source is None or source.reader != "csv" or output.config.type != "csv" or len(output.columns) < 2:
         return ()
     ready = {column.name for column in source.columns if column.name not in changed and _has_kind(column)}
     formatted = {c.source_name or c.name for c in output.declared or () if c.format is not None}

@@ -18,14 +18,14 @@ def find_row_groups(plan: Plan, facts: Facts) -> Facts:
         return facts
     scope = plan.file.error_handling.retraction_scope
     # Readers of CSV files can choose records.
-    by_rows = scope == "record" and plan.sources[0].config.type == "csv"
+    by_rows = scope == "record" and plan.sources[0].reader == "csv"
     found = replace(facts.correlation, by_rows=by_rows, writes_every_record=_writes_every_record(plan))
     return replace(facts, correlation=found)
 
 
 def _flows_by_itself(plan: Plan) -> bool:
     """Does every record of the one source go its own way, whatever the others do?"""
-    if len(plan.sources) != 1 or not plan.sources[0].key_columns:
+    if len(plan.sources) != 1 or not plan.sources[0].key_columns or plan.sources[0].by_document:
         return False
     keys = [plan.sources[0].schema[name] for name in plan.sources[0].config.correlation_key]
     if any(key.is_dynamic or key.kind not in ONE_TEXT for key in keys):

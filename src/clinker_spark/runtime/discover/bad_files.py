@@ -22,7 +22,7 @@ def bad_among(
         return {}
     formats = tuple(plan.file.settings.date_formats)
     conventions = conventions_of(node, config.on_unmapped.mode, formats)
-    return bad_files(spark, config.type, ReadRequest(node.name, files, node.columns, config.options, conventions))
+    return bad_files(spark, node.reader, ReadRequest(node.name, files, node.columns, config.options, conventions))
 
 
 def without_bad(state: RunState, node: SourcePlan, files: tuple[SourceFile, ...]) -> tuple[SourceFile, ...]:

@@ -18,14 +18,20 @@ from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.hidden import variable_column
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.spark.build.source_columns import conventions_of
 from clinker_spark.spark.build.stream import DOCUMENT_BITS
 from clinker_spark.spark.scan.files import SourceFile
 from clinker_spark.spark.scan.json.documents import Document
+from clinker_spark.spark.scan.kinds.lines import first_line
+from clinker_spark.spark.scan.kinds.source import kind_reader
 from clinker_spark.spark.scan.record_plan import RecordFile
+from clinker_spark.spark.scan.request import ReadRequest
 from clinker_spark.spark.scan.text.streams import compression_of
 from clinker_spark.spark.scan.text.values import TextColumn
 from clinker_spark.spark.scan.xml.records import XmlShape, xml_records
 
+LINES = ("csv", "fixed_width")
+"""Formats of lines: sections are lines of a kind, and all values texts."""
 DocumentValues = dict[str, dict[int, Any]]
 """By `section.field`, then by document."""
 
@@ -54,6 +60,11 @@ def _section(source: SourcePlan, spec: Section, file: SourceFile) -> Mapping[str
     opened = RecordFile(file.path, file.name, compression, file.size)
     options, path = source.config.options, spec.extract.path
     try:
+        if source.kinds is not None:
+            request = ReadRequest(source.name, (file,), source.columns, options, conventions_of(source, "drop", ()))
+            line = first_line(kind_reader(request), opened, path[0])
+            # Columns know how dates are written.
+            return {name: value if isinstance(value, dt.date) else text for name, (text, value) in line.items()}
         if source.config.type == "xml":
             shape = XmlShape(path, options.attribute_prefix, options.namespace_handling == "strip")
             return next(xml_records(opened, shape), {})
@@ -72,7 +83,12 @@ def _typed(value: Any, t: Type, name: str, file: SourceFile, source: SourcePlan)
         value = value[0] if value and source.config.type == "xml" else value
     if value is None:
         return None
-    if isinstance(value, str) and (t.kind in (Kind.STRING, Kind.DATE, Kind.DATETIME) or source.config.type == "xml"):
+    if isinstance(value, dt.date):
+        is_time = isinstance(value, dt.datetime)
+        if t.kind is (Kind.DATETIME if is_time else Kind.DATE):
+            return _plain(value)
+        value = value.isoformat()
+    if isinstance(value, str) and (t.kind in (Kind.STRING, Kind.DATE, Kind.DATETIME) or source.config.type in ("xml", *LINES)):
         if t.kind is Kind.STRING:
             return value
         typed = TextColumn(name, t).convert(pa.array([value], pa.string()))

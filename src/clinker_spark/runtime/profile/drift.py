@@ -79,7 +79,7 @@ def drift_of(plan: Plan, base: Path, most: int = MOST_RECORDS) -> list[SourceDri
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
     found = []
     for node in plan.sources:
-        if node.config.type == "dataset":
+        if node.reader in ("dataset", "kinds"):
             continue
         made = SourceDrift(node.name, node.config.on_unmapped.mode)
         for file in discover(node, base, now).files:

@@ -41,15 +41,20 @@ def _source(node: SourcePlan) -> SourcePlan:
     whose letters have no bytes, the cells are read."""
     if node.config.type in AS_BYTES:
         changed: dict[str, Any] = {"compression": "none"}
-        if node.config.type == "json":
+        if node.kinds is not None:  # letters are records: there is no line with names, and no trailer counts them
+            if node.config.type == "csv":
+                changed["options"] = node.config.options.model_copy(update={"has_header": False})
+            node = replace(node, kinds=replace(node.kinds, whole=False))
+        elif node.config.type == "json":
             changed["options"] = node.config.options.model_copy(update={"format": "ndjson", "record_path": None})
+            changed["split_to_rows"] = ()  # each letter is one of the records
         return replace(node, config=node.config.model_copy(update=changed))
     columns = tuple(column.model_copy(update={"source_name": None}) for column in node.columns)
     keys = node.config.correlation_key
     common: dict[str, Any] = {} if keys is None else {"correlation_key": list(keys)}
     common |= {"paths": ("replay",), "schema": list(columns), "name": node.config.name}
     config = JsonSource.model_validate({**common, "type": "json", "options": {"format": "ndjson"}})
-    kept = {name: getattr(node.config, name) for name in ("watermark", "trim", "null_values")}
+    kept = {name: getattr(node.config, name) for name in ("watermark", "trim", "null_values", "dlq_granularity")}
     config = config.model_copy(update=kept)
     if not node.several_files:
         config = config.model_copy(update={"path": "replay", "paths": None})

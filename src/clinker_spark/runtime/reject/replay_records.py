@@ -10,10 +10,11 @@ import codecs
 import csv
 import io
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from clinker_spark.config.model.record_kinds import RECORD_TYPE
 from clinker_spark.config.model.schema import layout
 from clinker_spark.core.types import STRING, Kind, Type
 from clinker_spark.plan.nodes.source import SourcePlan
@@ -23,7 +24,8 @@ from clinker_spark.spark.scan.csv.header import dialect_of, file_name
 from clinker_spark.spark.scan.csv.pieces import Piece, find_values
 from clinker_spark.spark.scan.fixed.rows import SEPARATORS
 from clinker_spark.spark.scan.json.values import json_cell, lookup, undeclared
-from clinker_spark.spark.scan.request import SourceFile
+from clinker_spark.spark.scan.kinds.source import kind_reader
+from clinker_spark.spark.scan.request import Conventions, ReadRequest, SourceFile
 from clinker_spark.spark.scan.text.readers import read_bool, read_decimal, read_float, read_int
 from clinker_spark.spark.scan.text.streams import is_utf8, single_bytes
 
@@ -342,7 +344,51 @@ class FixedWriter(Writer):
         return sum(map(bool, line.split(self.separator))) if self.separator else -(-len(line) // self.width)
 
 
+class KindsWriter(Writer):
+    """Lines of several kinds. Those that are no records, a trailer for instance, are not fed."""
+
+    suffix = ".txt"
+
+    def __init__(self, node: SourcePlan, path: Path) -> None:
+        super().__init__(node, path)
+        assert node.kinds is not None
+        self.planned = node.kinds
+        conventions = Conventions(kinds=node.kinds)
+        self.reader = kind_reader(ReadRequest(node.name, (), node.columns, node.config.options, conventions))
+        self.separator = self.reader.separator
+        self.writers: dict[str, Writer] = {}
+        for kind in node.kinds.spec.records:
+            own = replace(node, columns=kind.columns, kinds=None)
+            self.writers[kind.id] = writer_of(own, "", path)
+
+    def add(self, letter: Letter, fed: Fed) -> None:
+        line = letter.line
+        if line is not None and self._kind(line) in self.planned.left_out:
+            return
+        super().add(letter, fed)
+
+    def _kind(self, line: bytes) -> str | None:
+        return self.reader.kind_of(line)
+
+    def of_cells(self, letter: Letter, line: bytes | None) -> bytes:
+        name = letter.record.get(RECORD_TYPE, "") or (None if line is None else self._kind(line))
+        if name not in self.writers:
+            raise ValueError(f"'{RECORD_TYPE}' says no kind of record; the kinds are {', '.join(self.writers)}")
+        made = self.writers[name].of_cells(letter, line)
+        return self.reader.with_tag(made, name)
+
+    def cells_of(self, line: bytes) -> dict[str, str | None]:
+        name = self._kind(line)
+        return {} if name is None else {RECORD_TYPE: name, **self.writers[name].cells_of(line)}
+
+    def records_of(self, line: bytes) -> int:
+        lines = [part for part in line.split(self.separator) if part.strip()]
+        return sum(self._kind(part) not in self.planned.left_out for part in lines)
+
+
 def writer_of(node: SourcePlan, header: str, path: Path) -> Writer:
+    if node.kinds is not None:
+        return KindsWriter(node, path)
     if node.config.type == "fixed_width":
         return FixedWriter(node, path)
     return JsonWriter(node, path) if as_json(node) else CsvWriter(node, header, path)

@@ -37,7 +37,7 @@ def _arrive_alone(plan: Plan, ends: Sequence[str]) -> bool:
     up to there fail again when only they are read."""
     above = {node.name for node in plan.up_to(ends)}
     sources = [source for source in plan.sources if source.name in above]
-    return all(plan[name].takes_each_alone for name in above) and all(s.config.type == "csv" for s in sources)
+    return all(plan[name].takes_each_alone for name in above) and all(s.reader == "csv" for s in sources)
 
 
 def only_for_failures(plan: Plan, ends: Sequence[str]) -> Plan:

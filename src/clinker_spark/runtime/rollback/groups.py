@@ -79,6 +79,10 @@ class Groups:
         """Failures of the last turn that nothing can be retracted for: what a query made, and totals of nothing."""
         self.taken: list[Saved] = []
         """Source records that were retracted with a total, or with a group that is too large."""
+        self.documents: list[Saved] = []
+        """The other records of files with a failure, of sources that set these aside as wholes."""
+        self.rejected: set[tuple[int, int]] = set()
+        """These files: source and file."""
         self.overflown: list[Saved] = []
         """Those of them that belong to a group that is too large: dead letters in any case."""
         place = outputs.targets[state.plan.outputs[0].name].path
@@ -224,7 +228,22 @@ class Groups:
         failed = first[1]
         taken = self._behind(failed, turn, lambda totals, name: self._contributions(builder, failed, totals, name))
         self._retract([failed], taken)
+        self._take_documents([failed, *taken], turn)
         return True
+
+    def _take_documents(self, failed: Sequence[Saved], turn: int) -> None:
+        """Retract the other records of files with a failure, where their source is to set these aside as wholes."""
+        by_document = {node.index: node.name for node in self.plan.sources if node.by_document}
+        if not by_document:
+            return
+        found = {place for saved in failed for place in saved.tally("source", "file") if place[0] in by_document}
+        wanted = found - self.rejected
+        if not wanted:
+            return
+        self.rejected |= wanted
+        builder = self._letters_builder(sorted({by_document[index] for index, _ in wanted}))
+        name = f"documents-{turn}-{len(self.documents)}"
+        self._retract([], [], [self._save(ops.document_letters(builder, wanted), name)])
 
     def _suspects(self, turn: int) -> Suspects:
         return Suspects(self.state, self.kept_bad, first=turn == 0)
@@ -300,6 +319,7 @@ class Groups:
         rest = letters.only(lambda batch: pc.invert(batch["trigger"]), self.folder / f"oversize-{turn}-rest")
         self._retract([first], [rest])
         self.overflown.append(rest)
+        self._take_documents([first], turn)
 
     def _keep_numbers(self, builder: Builder) -> None:
         if not self.plan.shows_keys:
@@ -309,10 +329,11 @@ class Groups:
             saved = self._save(builder.rejects.numbers[name], f"numbers-{name.replace('/', '~')}")
             self.retracted.numbers[name] = Numbers(saved.rows(), saved.frame)
 
-    def _retract(self, triggers: list[Saved], taken: list[Saved]) -> None:
+    def _retract(self, triggers: list[Saved], taken: list[Saved], documents: Sequence[Saved] = ()) -> None:
         self.triggers += triggers
         self.taken += taken
-        self.retracted.add([*triggers, *taken])
+        self.documents += documents
+        self.retracted.add([*triggers, *taken, *documents])
         counts = self.retracted.counts
         self.counters["output_rows_retracted_total"] = counts.total()
         dirty = sum(found.rows() for found in (*self.triggers, *self.taken))
@@ -328,7 +349,7 @@ class Groups:
         triggers = [*self.triggers, *([] if self.untraced is None else [self.untraced])]
         others = [*self.taken] if self.handling.dlq.include_retracted else [*self.overflown]
         held = self._held()
-        others += [] if held is None else [held]
+        others += [*self.documents] if held is None else [*self.documents, held]
         if not triggers:
             raise self._lost()
         names = triggers[0].columns

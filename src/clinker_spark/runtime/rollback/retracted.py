@@ -96,7 +96,7 @@ class Retracted:
                     save_chosen(self._folder(node), self._places(node.index))
 
     def _by_reader(self, node: SourcePlan) -> bool:
-        return node.config.type == "csv" and self.counts[node.index] <= FEW and is_local(self.state.spark)
+        return node.reader == "csv" and self.counts[node.index] <= FEW and is_local(self.state.spark)
 
     def _folder(self, node: SourcePlan) -> Path:
         return self.folder / f"left-out-{node.index}"

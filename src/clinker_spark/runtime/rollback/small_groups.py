@@ -37,6 +37,8 @@ class TooMuch(Exception):
 
 def are_small(state: RunState, kept_bad: SourceLetters | None) -> bool:
     """Can it be tried here?"""
+    if any(node.by_document for node in state.plan.sources):
+        return False
     if not state.inputs.small or state.unsure or not all(node.traceable for node in state.plan.nodes):
         return False
     kept = 0 if kept_bad is None else sum(count.count for count in kept_bad.kept)

@@ -9,12 +9,22 @@ from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.scan.formats import read
 from clinker_spark.spark.scan.request import Conventions, ReadRequest, SourceFile
 from clinker_spark.spark.scan.text.cleaning import Cleaning
+from clinker_spark.spark.scan.text.rows_of_values import value_rows
 
 
 def conventions_of(node: SourcePlan, on_unmapped: str, date_formats: tuple[str, ...]) -> Conventions:
     """How the files of a source are to be understood."""
     config = node.config
-    return Conventions(config.compression, on_unmapped, date_formats, Cleaning(config.trim, tuple(config.null_values)))
+    cleaning = Cleaning(config.trim, tuple(config.null_values))
+    return Conventions(
+        config.compression,
+        on_unmapped,
+        date_formats,
+        cleaning,
+        kinds=node.kinds,
+        row_splits=value_rows(config.split_to_rows, node.columns),
+        whole_files=node.by_document,
+    )
 
 
 def read_columns(
@@ -38,4 +48,4 @@ def read_columns(
         positions=positions,
         limit=limit,
     )
-    return read(spark, node.config.type, request).frame
+    return read(spark, node.reader, request).frame

@@ -54,7 +54,7 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, 
         return steps[0].task()
 
     request = replace(source_request(builder, source), fragment=task)
-    scan = read(builder.spark, source.config.type, request)
+    scan = read(builder.spark, source.reader, request)
     if not steps:
         return None
     builder.memo.scans[source.name] = scan

@@ -58,7 +58,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     unread = _unread(builder, node)
     request = source_request(builder, node, unread)
     opened = builder.run.opened.get(node.name)
-    found = read(builder.spark, node.config.type, request) if opened is None else opened(request)
+    found = read(builder.spark, node.reader, request) if opened is None else opened(request)
     scan = _placed(builder, found)
     removed = builder.asked.retraction.removed.get(node.name)
     if removed is not None:
@@ -213,7 +213,7 @@ def watches_groups(builder: Builder, node: SourcePlan) -> bool:
 
 def _counts_groups(builder: Builder, node: SourcePlan) -> bool:
     """Are groups watched after the reader? Readers of CSV that keep records guess their sizes themselves."""
-    return watches_groups(builder, node) and not (builder.asked.sets_aside and node.config.type == "csv")
+    return watches_groups(builder, node) and not (builder.asked.sets_aside and node.reader == "csv")
 
 
 def _watch_groups(builder: Builder, node: SourcePlan, frame: DataFrame) -> DataFrame:

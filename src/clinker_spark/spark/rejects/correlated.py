@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 CORRELATED = "correlated"
 OVERSIZE = "group_size_exceeded"
 TAKEN_MESSAGE = "correlated with failure in group: retracted with a record of '{}'"
+DOCUMENT = "document_rejected"
+DOCUMENT_MESSAGE = "a record of the same file failed: all of its records are set aside"
 HELD_MESSAGE = "correlated with failure in group {}"
 OVERSIZE_MESSAGE = "group {} has {} records, more than {}"
 
@@ -146,6 +148,22 @@ def correlated_letters(frame: DataFrame, message: Column, category: str = CORREL
         trigger.alias("trigger"),
         F.array().cast(BUILT_TYPE).alias("built"),
     )
+
+
+def document_letters(builder: Builder, files: Iterable[tuple[int, int]]) -> DataFrame:
+    """The records of some files (source and file), but for those that failed when they were read."""
+    found: list[DataFrame] = []
+    by_source: dict[int, list[int]] = {}
+    for source, file in sorted(files):
+        by_source.setdefault(source, []).append(file)
+    for index, places in by_source.items():
+        node = builder.plan.sources[index]
+        stream = builder.stream(StreamRef(node.name))
+        frame = stream.frame.where(~failed()) if stream.fallible else stream.frame
+        mine = frame.where(F.col(quote(ORIGIN_COLUMN))["file"].isin(places))
+        found.append(source_records(mine, builder.plan.nodes.index(node)))
+    rows = reduce(DataFrame.unionByName, found)
+    return correlated_letters(rows, F.lit(DOCUMENT_MESSAGE)).withColumn("category", F.lit(DOCUMENT))
 
 
 def held_records(builder: Builder) -> DataFrame | None:

@@ -19,6 +19,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.scan.csv.header import dialect_of, file_name, read_header, unreadable
 from clinker_spark.spark.scan.json.documents import records, shape_of
+from clinker_spark.spark.scan.kinds.source import check_structure, kind_reader
 from clinker_spark.spark.scan.parquet.source import check_parts, parts_of
 from clinker_spark.spark.scan.record_plan import READ_ERRORS, RecordFile, local_files, reason_of
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile
@@ -62,6 +63,12 @@ def _csv(spark: SparkSession, request: ReadRequest, file: SourceFile) -> None:
 
 def _lines(spark: SparkSession, request: ReadRequest, file: SourceFile) -> None:
     _opened(request, file, "fixed-width")
+    _to_its_end(request, file)
+
+
+def _kinds(spark: SparkSession, request: ReadRequest, file: SourceFile) -> None:
+    alone = replace(request, files=(file,))
+    check_structure(kind_reader(alone), local_files(alone, "text"))
     _to_its_end(request, file)
 
 
@@ -112,5 +119,6 @@ _CHECKS: dict[str, Callable[[SparkSession, ReadRequest, SourceFile], None]] = {
     "json": _json,
     "xml": _xml,
     "fixed_width": _lines,
+    "kinds": _kinds,
     "parquet": _parquet,
 }

@@ -14,6 +14,7 @@ READERS: dict[str, tuple[str, str]] = {
     "json": ("clinker_spark.spark.scan.json.source", "read_json"),
     "xml": ("clinker_spark.spark.scan.xml.source", "read_xml"),
     "fixed_width": ("clinker_spark.spark.scan.fixed.source", "read_fixed_width"),
+    "kinds": ("clinker_spark.spark.scan.kinds.source", "read_kinds"),
     "parquet": ("clinker_spark.spark.scan.parquet.source", "read_parquet"),
     "dataset": ("clinker_spark.spark.scan.dataset.source", "read_dataset"),
 }

@@ -26,10 +26,12 @@ from pyspark.sql import DataFrame
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.plan.facts import Bound, CellRun
+from clinker_spark.plan.nodes.source import PlannedKinds
 from clinker_spark.spark.fragments.task import FragmentTask
 from clinker_spark.spark.scan.files import SourceFile as SourceFile
 from clinker_spark.spark.scan.row_filter import Chosen
 from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
+from clinker_spark.spark.scan.text.rows_of_values import ValueRows
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,12 @@ class Conventions:
     on_unmapped: str = "auto_widen"
     date_formats: tuple[str, ...] = ()
     cleaning: Cleaning = NO_CLEANING
+    kinds: PlannedKinds | None = None
+    """The kinds of records, where files have several."""
+    row_splits: tuple[ValueRows, ...] = ()
+    """Fields whose values become records."""
+    whole_files: bool = False
+    """Is a file that is wrong as a whole a failure of its records, and no reason to stop?"""
 
 
 @dataclass(frozen=True)

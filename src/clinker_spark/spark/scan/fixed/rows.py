@@ -85,7 +85,7 @@ class FixedReader:
     def rows(self, plan: RecordPlan, split: RecordSplit) -> Iterator[Rows]:
         for lines in self._lines(plan.files[split.file], split):
             if lines:
-                yield self._rows(plan, lines)
+                yield self.records(plan, lines)
 
     def count(self, file: RecordFile, split: RecordSplit) -> int:
         return sum(map(len, self._lines(file, split)))
@@ -114,7 +114,8 @@ class FixedReader:
             if held.strip(b"\r\n\x1a"):
                 yield [held]
 
-    def _rows(self, plan: RecordPlan, lines: list[bytes]) -> Rows:
+    def records(self, plan: RecordPlan, lines: list[bytes]) -> Rows:
+        """The records of lines."""
         rows = Rows(len(lines))
         if set(map(len, lines)) != {self.width}:
             for row, line in enumerate(lines):

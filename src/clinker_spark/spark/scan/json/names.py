@@ -6,7 +6,7 @@ run; of documents, and of lines that Arrow does not understand, Python does. `on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from clinker_spark.spark.scan.json.documents import decoder, records
 from clinker_spark.spark.scan.json.lines import lines_of, parse_lines
 from clinker_spark.spark.scan.json.values import undeclared
 from clinker_spark.spark.scan.record_plan import BOM, RecordFile, RecordSplit, line_pieces
+from clinker_spark.spark.scan.text.rows_of_values import ValueRows, json_rows
 
 _PIECE = 8 << 20
 
@@ -49,23 +50,29 @@ class Names:
         return tuple(name for name, filled in self._found.items() if filled or name not in prefixes)
 
 
-def names_of_lines(file: RecordFile, names: Names) -> None:
-    """The names of an ndjson file."""
+def names_of_lines(file: RecordFile, names: Names, splits: Sequence[ValueRows] = ()) -> None:
+    """The names of an ndjson file; with `splits`, of what its records become."""
     for data in line_pieces(file, RecordSplit(0), b"\n", _PIECE):
         data = data.removeprefix(BOM)
         try:
+            if splits:
+                raise pa.ArrowInvalid("records are looked at one by one")
             names.add_fields(pajson.read_json(pa.BufferReader(data)).schema)
         except (pa.ArrowException, UnicodeDecodeError):
             # A line that is not JSON, a field of two types, a field twice: nothing that ends a run.
             for record in parse_lines(lines_of(data), decoder(exact=False))[0]:
-                names.add(record)
+                for row in json_rows(record, splits):
+                    names.add(row)
 
 
-def names_of_document(file: RecordFile, shape: str, path: tuple[str, ...], names: Names) -> int:
+def names_of_document(
+    file: RecordFile, shape: str, path: tuple[str, ...], names: Names, splits: Sequence[ValueRows] = ()
+) -> int:
     """The names of an array or object, and how many records there are."""
     count = 0
     for value, _, _ in records(file, shape, path, exact=False):
-        count += 1
-        if type(value) is dict:
-            names.add(value)
+        rows = json_rows(value, splits) if type(value) is dict else []
+        count += len(rows) if type(value) is dict else 1
+        for row in rows:
+            names.add(row)
     return count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,6 +36,7 @@ from clinker_spark.spark.scan.record_plan import (
 from clinker_spark.spark.scan.record_source import parallelism_of, scan_of
 from clinker_spark.spark.scan.request import ReadRequest, Scan
 from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
+from clinker_spark.spark.scan.text.rows_of_values import ValueRows, json_rows
 from clinker_spark.spark.scan.text.streams import MARK
 
 _TOGETHER = 4096
@@ -59,14 +60,16 @@ class JsonReader:
     """Are the digits of numbers with a fraction needed?"""
     piece: int = PIECE
     cleaning: Cleaning = NO_CLEANING
+    splits: tuple[ValueRows, ...] = ()
+    """Fields whose values become records."""
 
     def rows(self, plan: RecordPlan, split: RecordSplit) -> Iterator[Rows]:
         file = plan.files[split.file]
         if self.shapes[split.file] == "ndjson":
             parser = decoder(exact=self.exact)
-            whole = (
-                WholeLines(self.columns, self.places) if not (plan.record or plan.widened or self.cleaning) else None
-            )
+            whole = None
+            if not (plan.record or plan.widened or self.cleaning or self.splits):
+                whole = WholeLines(self.columns, self.places)
             first = not split.start
             for data in line_pieces(file, split, b"\n", self.piece):
                 data, first = (data.removeprefix(BOM) if first else data), False
@@ -75,9 +78,7 @@ class JsonReader:
                     yield Rows(made[0], {name: values for name, values in made[1].items() if name in wanted})
                     continue
                 found, errors = parse_lines(lines_of(data), parser)
-                rows = self._rows(plan, found, errors)
-                rows.lines = byte_lines(data) if plan.record else None
-                yield rows
+                yield self._split_rows(plan, found, errors, byte_lines(data) if plan.record else [])
             return
         values: list[Any] = []
         texts: list[str] = []
@@ -94,8 +95,17 @@ class JsonReader:
 
     def count(self, file: RecordFile, split: RecordSplit) -> int:
         if self.shapes[split.file] == "ndjson":
-            return sum(count_lines(data.removeprefix(BOM)) for data in line_pieces(file, split, b"\n"))
-        return sum(1 for _ in records(file, self.shapes[split.file], self.path, exact=False))
+            pieces = (data.removeprefix(BOM) for data in line_pieces(file, split, b"\n"))
+            if not self.splits:
+                return sum(map(count_lines, pieces))
+            parser = decoder(exact=False)
+            return sum(sum(map(self.count_rows, parse_lines(lines_of(data), parser)[0])) for data in pieces)
+        found = records(file, self.shapes[split.file], self.path, exact=False)
+        return sum(self.count_rows(value) for value, _, _ in found)
+
+    def count_rows(self, value: Any) -> int:
+        """How many records an object becomes; what is none is one, which fails."""
+        return len(json_rows(value, self.splits)) if self.splits and type(value) is dict else 1
 
     def _document_rows(self, plan: RecordPlan, values: list[Any], texts: list[str], marks: set[int]) -> Rows:
         errors: dict[int, Error] = {row: structural("the record is not UTF-8", texts[row]) for row in marks}
@@ -103,10 +113,28 @@ class JsonReader:
             if type(values[row]) is dict:
                 values[row] = {name: value for name, value in values[row].items() if MARK not in str(value)}
         check_objects(values, errors, texts)
-        rows = self._rows(plan, values, errors)
-        if plan.record:
-            rows.lines = [None if row in marks else text.encode() for row, text in enumerate(texts)]
-        return rows
+        lines = [None if row in marks else text.encode() for row, text in enumerate(texts)] if plan.record else []
+        return self._split_rows(plan, values, errors, lines)
+
+    def _split_rows(
+        self, plan: RecordPlan, found: list[dict[str, Any]], errors: dict[int, Error], lines: Sequence[bytes | None]
+    ) -> Rows:
+        """The rows of records, or of what they become. A line belongs to all records that it becomes: each of them says
+        instead what a line would be that has nothing but it."""
+        if self.splits:
+            rows: list[tuple[dict[str, Any], bytes | None]] = []
+            moved: dict[int, Error] = {}
+            for i, record in enumerate(found):
+                if i in errors:
+                    moved[len(rows)] = errors[i]
+                    rows.append((record, lines[i] if plan.record else None))
+                    continue
+                made = json_rows(record, self.splits)
+                rows += [(row, (json_text(row) or "").encode() if plan.record else None) for row in made]
+            found, errors, lines = [row for row, _ in rows], moved, [line for _, line in rows]
+        made_rows = self._rows(plan, found, errors)
+        made_rows.lines = lines if plan.record else None
+        return made_rows
 
     def _rows(self, plan: RecordPlan, found: list[dict[str, Any]], errors: dict[int, Error]) -> Rows:
         rows = Rows(len(found), errors=errors)
@@ -150,6 +178,7 @@ def json_plan(
         tuple(file_name(column) for column in request.columns),
         piece=piece,
         cleaning=conventions.cleaning,
+        splits=conventions.row_splits,
     )
     widened, counts = _undeclared(request, files, reader)
     decimals = any(_has_decimal(column.type) for column in reader.columns)
@@ -193,9 +222,9 @@ def _undeclared(
     for i, file in enumerate(files):
         names = Names(declared) if request.conventions.on_unmapped == "reject" else everywhere
         if reader.shapes[i] == "ndjson":
-            names_of_lines(file, names)
+            names_of_lines(file, names, reader.splits)
         else:
-            counts[i] = names_of_document(file, reader.shapes[i], reader.path, names)
+            counts[i] = names_of_document(file, reader.shapes[i], reader.path, names, reader.splits)
         if request.conventions.on_unmapped == "reject":
             problems += reject_undeclared(request, file.name, names.found)
     if problems:

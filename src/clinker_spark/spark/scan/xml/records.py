@@ -18,6 +18,10 @@ Record = dict[str, Cell]
 """The text under each name; a list of texts if the element repeats."""
 
 
+GROUP = "\0"
+"""Before the name under which a record has the groups of an element."""
+
+
 class _Refused(Exception):
     """Something that is XML, and not read."""
 
@@ -30,6 +34,8 @@ class XmlShape:
     """From the root to a record; without it, the children of the root are the records."""
     prefix: str = "@"
     strip: bool = True
+    groups: tuple[str, ...] = ()
+    """Elements inside of records whose texts are kept apart, for each of them."""
 
     def name(self, tag: str) -> str:
         return tag.rpartition(":")[2] if self.strip else tag
@@ -52,21 +58,22 @@ class _Handler:
         shape, done = self.shape, self.done
         path, record_depth = shape.path, len(shape.path) or 2
         names: dict[tuple[str, str], str] = {}
+        groups = frozenset(shape.groups)
         record: Record | None = None
+        into: Record = {}  # the record, or the group that is open
         record_tag = ""
         top: list[Any] = ["", "", False]
         open_elements: list[list[Any]] = []
         depth = matched = 0  # outside of records: what is open, and how much of it follows the path
 
         def add(name: str, text: str) -> None:
-            assert record is not None
-            before = record.get(name)
+            before = into.get(name)
             if before is None:
-                record[name] = text
+                into[name] = text
             elif isinstance(before, list):
                 before.append(text)
             else:
-                record[name] = [before, text]
+                into[name] = [before, text]
 
         def add_attributes(prefix: str, attributes: list[str]) -> None:
             for i in range(0, len(attributes), 2):
@@ -75,7 +82,7 @@ class _Handler:
                     add(f"{prefix}{shape.prefix}{shape.name(key)}", attributes[i + 1])
 
         def start_outside(tag: str, attributes: list[str]) -> None:
-            nonlocal depth, matched, record, record_tag, top
+            nonlocal depth, matched, record, record_tag, top, into
             depth += 1
             name = shape.name(tag)
             if matched == depth - 1:
@@ -87,10 +94,11 @@ class _Handler:
                     raise self.refused(f"begins with '{name}', and record_path with '{path[0]}'")
             if depth == matched == record_depth:
                 record, record_tag, top = {}, name, ["", "", False]
+                into = record
                 add_attributes("", attributes)
 
         def start(tag: str, attributes: list[str]) -> None:
-            nonlocal top
+            nonlocal top, into
             if record is None:
                 start_outside(tag, attributes)
                 return
@@ -102,6 +110,9 @@ class _Handler:
                 name = names[known] = f"{top[0]}.{own}" if top[0] else own
             open_elements.append(top)
             top = [name, "", False]
+            if name in groups:
+                into = {}
+                record.setdefault(GROUP + name, []).append(into)  # type: ignore[union-attr, arg-type]
             if attributes:
                 add_attributes(name + ".", attributes)
 
@@ -110,12 +121,16 @@ class _Handler:
                 top[1] += data
 
         def end(tag: str) -> None:
-            nonlocal depth, matched, record, top
+            nonlocal depth, matched, record, top, into
             if open_elements:
                 name, found, has_elements = top
                 # Blanks between elements are layout; a text beside them is not.
-                if not has_elements or found.strip():
+                # So is the empty text of a group that has attributes.
+                is_layout = has_elements or (name in groups and bool(into))
+                if not is_layout or found.strip():
                     add(name, found)
+                if name in groups and record is not None:
+                    into = record
                 top = open_elements.pop()
                 return
             if record is not None:

@@ -29,7 +29,8 @@ from clinker_spark.spark.scan.record_source import scan_of
 from clinker_spark.spark.scan.request import Conventions, ReadRequest, Scan
 from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
 from clinker_spark.spark.scan.text.values import TextColumn
-from clinker_spark.spark.scan.xml.records import CHUNK, Cell, Record, XmlShape, xml_records
+from clinker_spark.spark.scan.text.rows_of_values import ValueRows
+from clinker_spark.spark.scan.xml.records import GROUP, CHUNK, Cell, Record, XmlShape, xml_records
 
 _TOGETHER = 4096
 
@@ -101,15 +102,29 @@ class XmlReader:
     columns: tuple[XmlColumn, ...]
     chunk: int = CHUNK
     cleaning: Cleaning = NO_CLEANING
+    splits: tuple[ValueRows, ...] = ()
+    """Elements that become a record each."""
 
     def rows(self, plan: RecordPlan, split: RecordSplit) -> Iterator[Rows]:
         held: list[Record] = []
-        for record in xml_records(plan.files[split.file], self.shape, self.chunk):
+        for record in self.records(plan.files[split.file]):
             held.append(record)
             if len(held) >= _TOGETHER:
                 yield self._rows(plan, held)
                 held = []
         yield self._rows(plan, held)
+
+    def records(self, file: RecordFile) -> Iterator[Record]:
+        """The records of a file, or what they become."""
+        for record in xml_records(file, self.shape, self.chunk):
+            found = [record]
+            for split in self.splits:
+                values = record.get(GROUP + split.field, [])
+                found = [made for each in found for made in split.xml_rows(each, values)]  # type: ignore[arg-type]
+            for made in found:
+                for split in self.splits:
+                    made.pop(GROUP + split.field, None)
+                yield made
 
     def _rows(self, plan: RecordPlan, records: list[Record]) -> Rows:
         rows = Rows(len(records), errors=self._repeated(plan, records))
@@ -158,11 +173,13 @@ def xml_plan(request: ReadRequest, *, chunk: int = CHUNK) -> RecordPlan:
     if problems:
         raise InputError(problems)
     files = local_files(request, "XML")
+    splits = request.conventions.row_splits
     reader = XmlReader(
-        shape_of_options(request.options),
+        replace(shape_of_options(request.options), groups=tuple(split.field for split in splits)),
         tuple(XmlColumn.of(column, request.conventions) for column in request.columns),
         chunk,
         request.conventions.cleaning,
+        splits,
     )
     widened, counts = _undeclared(request, files, reader)
     plan = RecordPlan(
@@ -177,7 +194,7 @@ def xml_plan(request: ReadRequest, *, chunk: int = CHUNK) -> RecordPlan:
 
     def count(split: RecordSplit) -> int:
         known = counts.get(split.file)
-        return sum(1 for _ in xml_records(files[split.file], reader.shape)) if known is None else known
+        return sum(1 for _ in reader.records(files[split.file])) if known is None else known
 
     return with_splits(plan, [RecordSplit(i) for i in range(len(files))], request.limit, count)
 
@@ -201,7 +218,7 @@ def _undeclared(
     for i, file in enumerate(files):
         names: dict[str, None] = {}
         counts[i] = 0
-        for record in xml_records(file, reader.shape):
+        for record in reader.records(file):
             counts[i] += 1
             if not record.keys() <= names.keys():
                 names |= dict.fromkeys(record)

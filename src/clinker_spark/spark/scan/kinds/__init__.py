@@ -1,0 +1,1 @@
+"""Reading text files with several kinds of records."""
