@@ -279,9 +279,10 @@ class ResourceFacts:
 class Fragment:
     """Nodes whose records stay in the worker that reads them, until they are lines of text."""
 
-    source: str
+    sources: tuple[str, ...]
+    """In the order of their records wherever these come together."""
     nodes: tuple[str, ...]
-    """The source and all that follows it."""
+    """The sources and all that follows them."""
     outputs: tuple[str, ...]
 
 

@@ -21,7 +21,7 @@ from clinker_spark.plan.columns import FAILED_COLUMN, WIDENED_COLUMN
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.spark.build.source_columns import conventions_of
 from clinker_spark.spark.fragments.runner import Runner
-from clinker_spark.spark.fragments.steps import FragmentSteps
+from clinker_spark.spark.fragments.steps import FragmentSteps, Places
 from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import read_split
 from clinker_spark.spark.scan.request import CsvExtras, ReadRequest, SourceFile
@@ -76,8 +76,8 @@ def test_lines(kind: str, tmp_path: Path) -> None:
     passed = plan.facts.columns.pass_through.get("s")
     wanted = frozenset(source.schema) if passed is None else passed.columns
     widened, batches = _read(source, tmp_path / "in.csv", wanted, () if passed is None else passed.runs)
-    steps = FragmentSteps(builder, plan.facts.flow.fragments["out"], widened, typed=False)
-    found = [row for batch in Runner(steps.task()).run(batches) for row in batch.to_pylist()]
+    steps = FragmentSteps(builder, plan.facts.flow.fragments["out"], Places(), {"s": widened})
+    found = [row for batch in Runner(steps.task(source)).run(batches) for row in batch.to_pylist()]
     lines = "\n".join(row["value"] for row in found if row["value"] is not None)
     program: Any = plan["priced"]
     expected = []

@@ -33,6 +33,10 @@ class MergePlan(PlanNode):
         return tuple(ref.node for ref in self.inputs)
 
     @property
+    def vector_reason(self) -> str | None:
+        return "'interleave' asks who came before" if self.interleave else None
+
+    @property
     def takes_each_alone(self) -> bool:
         return not self.interleave  # taking turns says who comes next by who came before
 

@@ -1,61 +1,112 @@
 """Which parts of the graph run vectorised, in the workers that read the files (decision 0050).
 
-A fragment begins with a source and has all nodes that its records come to, up to the text of outputs. If one of them
-has no vector form, the records go through Spark.
+A fragment begins with sources and has all nodes that their records come to, up to the text of outputs. If one of them
+has no vector form, the records of all these sources go through Spark.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
+from clinker_spark.core.types import Kind
 from clinker_spark.cxl.vector.reasons import is_vector_name
 from clinker_spark.plan.facts import Facts, Fragment
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.source import SourcePlan
 
+Reason = tuple[str, str]
+"""The node that stands in the way, and why."""
+_TOGETHER = {Kind.NULL, Kind.INT, Kind.FLOAT}
+"""Kinds of columns that merges may turn into each other without a doubt."""
+
 
 def find_fragments(plan: Plan, facts: Facts) -> Facts:
     by_output: dict[str, Fragment] = {}
-    unfit: dict[str, tuple[str, str]] = {}
-    for source in plan.sources if plan.file.settings.engine != "spark" else ():
-        nodes = _with_readers(plan, source)
-        reason = _reason(plan, facts, source, nodes)
-        if reason is not None:
-            unfit[source.name] = reason
+    unfit: dict[str, Reason] = {}
+    for nodes in _groups(plan) if plan.file.settings.engine != "spark" else ():
+        sources = [node for node in nodes if isinstance(node, SourcePlan)]
+        reason = _reason(plan, facts, sources, nodes)
+        order, out_of_order = _source_order(nodes) if reason is None else ((), reason)
+        if out_of_order is not None:
+            unfit.update((source.name, out_of_order) for source in sources)
             continue
         names = {node.name for node in nodes}
         outputs = tuple(output.name for output in plan.outputs if output.name in names)
-        fragment = Fragment(source.name, tuple(node.name for node in nodes), outputs)
-        by_output.update(dict.fromkeys(outputs, fragment))
+        others = tuple(node.name for node in nodes if node.inputs)
+        by_output.update(dict.fromkeys(outputs, Fragment(order, (*order, *others), outputs)))
     return replace(facts, flow=replace(facts.flow, fragments=by_output, unfit=unfit))
 
 
-def _with_readers(plan: Plan, source: SourcePlan) -> list[PlanNode]:
-    """A source and everything that its records come to, in the order of the plan."""
-    found: dict[str, PlanNode] = {source.name: source}
-    todo: list[PlanNode] = [source]
-    while todo:
-        for reader in plan.readers(todo.pop().name):
-            if reader.name not in found:
-                found[reader.name] = reader
-                todo.append(reader)
-    return sorted(found.values(), key=lambda node: plan.places[node.name])
+def _groups(plan: Plan) -> list[list[PlanNode]]:
+    """Sources with everything that their records come to, in the order of the plan; those whose records come together
+    are in one group."""
+    groups: list[set[str]] = []
+    for source in plan.sources:
+        found, todo = {source.name}, [source.name]
+        while todo:
+            new = {reader.name for reader in plan.readers(todo.pop())} - found
+            found |= new
+            todo += new
+        for other in [group for group in groups if group & found]:
+            groups.remove(other)
+            found |= other
+        groups.append(found)
+    return [sorted((plan[name] for name in group), key=lambda node: plan.places[node.name]) for group in groups]
 
 
-def _reason(plan: Plan, facts: Facts, source: SourcePlan, nodes: list[PlanNode]) -> tuple[str, str] | None:
-    """The node that stands in the way, and why."""
-    need = facts.columns.required[source.name]
+def _reason(plan: Plan, facts: Facts, sources: Sequence[SourcePlan], nodes: Sequence[PlanNode]) -> Reason | None:
     if facts.correlation.correlated:
-        return source.name, "records that fail take their groups or files along"
+        return sources[0].name, "records that fail take their groups or files along"
     for node in nodes:
-        if len(node.inputs) > 1:
-            return node.name, "it brings several streams together"
         if node.vector_reason is not None:
             return node.name, node.vector_reason
         if not all(map(is_vector_name, node.schema)):
             return node.name, "names of columns are patterns to Polars"
-    if need.arrival or need.document or need.event or need.members:
-        return source.name, "the place or the file of each record is asked for"
-    kinds = {output.text_kind for output in plan.outputs if output in nodes}
+        if node.unites and (changed := _changed(plan, node)) is not None:
+            return node.name, f"'{changed}' is of another type in some input"
+    outputs = [output for output in plan.outputs if output in nodes]
+    for source in sources:
+        need = facts.columns.required[source.name]
+        if need.arrival or need.document or need.event or need.members:
+            return source.name, "the place or the file of each record is asked for"
+        shows = any(output.config.include_unmapped for output in outputs)
+        if len(sources) > 1 and source.widens and source.config.type != "csv" and shows:
+            return source.name, "its undeclared columns, which others come together with, are known late"
+    kinds = {output.text_kind for output in outputs}
     return None if len(kinds) == 1 else (nodes[-1].name, "its outputs are files of different kinds")
+
+
+def _changed(plan: Plan, node: PlanNode) -> str | None:
+    """A column that only Spark makes of those of the inputs."""
+    for name, t in node.schema.items():
+        for given in (plan[ref.node].schema[name] for ref in node.inputs):
+            same = given.unwrap() == t.unwrap() or (given.kind is t.kind and t.kind is not Kind.DECIMAL)
+            if not same and given.kind is not Kind.NULL and not {given.kind, t.kind} <= _TOGETHER:
+                return name
+    return None
+
+
+def _source_order(nodes: Sequence[PlanNode]) -> tuple[tuple[str, ...], Reason | None]:
+    """An order of the sources in which all nodes get their records; or who wants something else.
+
+    What the workers write lies in the order of the splits. So a node cannot first take some records of a source, and
+    then others of it."""
+    came: dict[str, list[str]] = {}
+    graph: TopologicalSorter[str] = TopologicalSorter()
+    for node in nodes:
+        came[node.name] = [name for ref in node.inputs for name in came[ref.node]] or [node.name]
+        if len(set(came[node.name])) < len(came[node.name]):
+            return (), (node.name, "it takes the records of one source in several parts")
+        if not node.inputs:
+            graph.add(node.name)
+        for before, after in pairwise(came[node.name]):
+            graph.add(after, before)
+    try:
+        return tuple(graph.static_order()), None
+    except CycleError:
+        last = next(node for node in reversed(nodes) if node.unites)
+        return (), (last.name, "merges want their sources in different orders")

@@ -6,11 +6,14 @@ number stays a number, and all its digits stay: `{"n": {"json": "5"}, "s": {"jso
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql.types import DataType, MapType, StructType
 
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import WIDENED_COLUMN
+from clinker_spark.plan.graph import Plan
 
 TEXTS = "MAP<STRING, STRING>"
 VALUES = "MAP<STRING, STRUCT<json: STRING>>"
@@ -57,3 +60,18 @@ def with_types(kind: DataType) -> str:
 
 def _entry(name: str) -> str:
     return f"{quote(WIDENED_COLUMN)}[{sql_string(name)}]"
+
+
+Widened = Mapping[str, tuple[str, ...]]
+"""By source: the undeclared columns of its files."""
+
+
+def names_of(plan: Plan, node: str, widened: Widened) -> list[str]:
+    """The undeclared columns that the records of a node can carry, in the order of their sources and files."""
+    names: dict[str, None] = {}
+    todo = [node]
+    while todo:
+        before = plan[todo.pop(0)]
+        names.update(dict.fromkeys(widened.get(before.name, ())))
+        todo += [ref.node for ref in before.carried_from]
+    return list(names)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.ledger import End, Flow, count, total
-from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.route import RoutePlan
 from clinker_spark.plan.nodes.transform import TransformPlan
-from clinker_spark.spark.fragments.steps import filter_places, settles
+from clinker_spark.spark.fragments.steps import filter_places, is_counted_anew, settles, taking
 from clinker_spark.spark.operators.route import UNREAD
 
 if TYPE_CHECKING:
@@ -31,21 +31,23 @@ Streams = Mapping[str | None, Counted]
 """What leaves a node, by its ports."""
 
 
-def write_down(builder: Builder, fragment: Fragment, flow: Flow, *, fallible: bool) -> None:
-    """All laws and entries, from the source to its outputs."""
-    source, *others = (builder.plan[name] for name in fragment.nodes)
-    stream = Counted(flow)
-    if fallible:
-        stream = _marked(builder, source, stream)
-    if settles(builder, source):
-        stream = _settled(builder, source, stream)
-    builder.ledger.entry(source.name).passed = {None: End(stream.flow, stream.carried)}
-    streams: dict[tuple[str, str | None], Counted] = {(source.name, None): stream}
-    for node in others:
-        given = node.inputs[0]
-        came = streams[given.node, given.port]
-        builder.ledger.entry(node.name).took[str(given)] = End(came.flow, came.carried)
-        left = _BOOKS[type(node)](builder, node, came)
+def write_down(builder: Builder, fragment: Fragment, flows: Mapping[str, Flow]) -> None:
+    """All laws and entries, from the sources, with as many records, to their outputs."""
+    streams: dict[tuple[str, str | None], Counted] = {}
+    for name in fragment.sources:
+        source, stream = builder.plan[name], Counted(flows[name])
+        if builder.scans[name].fallible:
+            stream = _marked(builder, source, stream)
+        if settles(builder, source):
+            stream = _settled(builder, source, stream)
+        builder.ledger.entry(name).passed = {None: End(stream.flow, stream.carried)}
+        streams[name, None] = stream
+    for node in (node for name in fragment.nodes if (node := builder.plan[name]).inputs):
+        entry, came = builder.ledger.entry(node.name), {}
+        for given in node.inputs:
+            came[given] = streams[given.node, given.port]
+            entry.took[str(given)] = End(came[given].flow, came[given].carried)
+        left = _merge(builder, node, came) if node.unites else _BOOKS[type(node)](builder, node, *came.values())
         streams.update({(node.name, port): stream for port, stream in left.items()})
 
 
@@ -106,6 +108,19 @@ def _route(builder: Builder, node: RoutePlan, stream: Counted) -> Streams:
         ledger.law(node.name, what, decided.flow, total(read))
     entry.passed = {p: End(flows[p]) for p in node.ports if p in builder.plan.read_ports(node.name)}
     return {port: Counted(flows[port]) for port in node.ports}
+
+
+def _merge(builder: Builder, node: PlanNode, came: Mapping[StreamRef, Counted]) -> Streams:
+    flows = []
+    for given, stream in came.items():
+        flows.append(stream.flow)
+        if is_counted_anew(given):
+            flows[-1] = count(f"{taking(node, given)}: rows")
+            what = f"takes {{left}} records of {given}, and {{right}} were counted"
+            builder.ledger.law(node.name, what, stream.flow, flows[-1])
+    made = Counted(total(flows))
+    builder.ledger.entry(node.name).passed = {None: End(made.flow)}
+    return {None: made}
 
 
 _BOOKS: dict[type[PlanNode], Callable[[Builder, Any, Counted], Streams]] = {

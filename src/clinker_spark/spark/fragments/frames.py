@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
@@ -11,15 +13,17 @@ from pyspark.sql import functions as F
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.facts import Fragment
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.output import OutputPlan
+from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.spark.columns.undeclared import Widened
 from clinker_spark.spark.fragments.books import write_down
-from clinker_spark.spark.fragments.steps import FragmentSteps, undeclared_columns
+from clinker_spark.spark.fragments.steps import FragmentSteps, Places, undeclared_columns
 from clinker_spark.spark.fragments.task import COUNTS, LINES, OUTPUT, PLACE, FragmentTask
 from clinker_spark.spark.operators.source import source_flow, source_request
 from clinker_spark.spark.render.contract import OutColumn, Rendering
 from clinker_spark.spark.render.rendering import render
 from clinker_spark.spark.scan.formats import read
-from clinker_spark.spark.scan.request import Scan
 
 if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
@@ -38,51 +42,75 @@ def fragment_of(builder: Builder, node: OutputPlan) -> Fragment | None:
     return fragment
 
 
+class _Known(Exception):
+    """The undeclared columns of a source are known now, and more is not asked for yet."""
+
+
 def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, dict[str, Rendering]] | None:
     """The lines of all outputs of a fragment, counted; and the frames of their files. None when the files turn out to
     have undeclared columns that only Spark can write."""
-    source = builder.plan.source(fragment.source)
-    steps: list[FragmentSteps] = []
+    sources = [builder.plan.source(name) for name in fragment.sources]
+    outputs = [builder.plan.output(name) for name in fragment.outputs]
+    places, scans = Places(), {}
+    widened = {} if len(sources) == 1 else {source.name: _undeclared(builder, source) for source in sources}
+    for source in sources:
 
-    def task(widened: tuple[str, ...]) -> FragmentTask | None:
-        typed = source.config.type == "json"
-        kinds = {builder.plan.output(name).config.type for name in fragment.outputs}
-        nested = "json" in kinds and any("." in name or not name.isprintable() for name in widened)
-        if nested or (widened and typed and kinds != {"json"}):
+        def task(names: tuple[str, ...], source: SourcePlan = source) -> FragmentTask:
+            typed = source.config.type == "json"
+            kinds = {output.config.type for output in outputs}
+            nested = "json" in kinds and any("." in name or not name.isprintable() for name in names)
+            if nested or (names and typed and kinds != {"json"}):
+                raise _Known
+            widened[source.name] = names
+            return FragmentSteps(builder, fragment, places, widened, typed=typed).task(source)
+
+        request = replace(source_request(builder, source), fragment=task)
+        try:
+            scans[source.name] = read(builder.spark, source.reader, request)
+        except _Known:
             return None
-        steps.append(FragmentSteps(builder, fragment, widened, typed=typed))
-        return steps[0].task()
-
-    request = replace(source_request(builder, source), fragment=task)
-    scan = read(builder.spark, source.reader, request)
-    if not steps:
-        return None
-    builder.memo.scans[source.name] = scan
-    [made] = steps
-    frame = _counted(builder, made, scan)
-    flow = source_flow(builder, source, removed=False, chosen=False)
-    write_down(builder, fragment, flow, fallible=scan.fallible)
-    renderings = {name: _rendering(builder.plan.output(name), scan.widened) for name in fragment.outputs}
+    builder.memo.scans.update(scans)
+    frame = _counted(builder, fragment, places, reduce(DataFrame.unionAll, [scan.frame for scan in scans.values()]))
+    write_down(
+        builder,
+        fragment,
+        {source.name: source_flow(builder, source, removed=False, chosen=False) for source in sources},
+    )
+    renderings = {output.name: _rendering(builder.plan, output, widened) for output in outputs}
     return frame.where(F.col(LINES).isNotNull()).select(OUTPUT, PLACE, LINES), renderings
 
 
-def _counted(builder: Builder, steps: FragmentSteps, scan: Scan) -> DataFrame:
-    frame = scan.frame
+def _undeclared(builder: Builder, source: SourcePlan) -> tuple[str, ...]:
+    """The undeclared columns of a source whose records come together with those of others: all of them must be known
+    before any file is read."""
+    found: list[str] = []
+
+    def stop(names: tuple[str, ...]) -> FragmentTask | None:
+        found.extend(names)
+        raise _Known
+
+    with suppress(_Known):
+        read(builder.spark, source.config.type, replace(source_request(builder, source), fragment=stop))
+    return tuple(found)
+
+
+def _counted(builder: Builder, fragment: Fragment, places: Places, frame: DataFrame) -> DataFrame:
     if builder.run.small:
         frame = frame.coalesce(1)
-    for place, metrics in steps.places.metrics.items():
-        if place == f"{steps.fragment.source}.source" and builder.run.local:
+    for place, metrics in places.metrics.items():
+        if builder.run.local and place in {f"{name}.source" for name in fragment.sources}:
             continue  # the readers say it themselves
         frame = builder.metrics.count(place, frame, **{name: _sum(i) for name, i in metrics.items()})
     return frame
 
 
 def _sum(index: int) -> Column:
-    return F.coalesce(F.sum(F.col(COUNTS)[index]), F.lit(0).cast("long"))
+    """The sum of a count. Tasks of sources know only those counts that were there when they were made."""
+    return F.coalesce(F.sum(F.get(F.col(COUNTS), F.lit(index))), F.lit(0).cast("long"))
 
 
-def _rendering(node: OutputPlan, widened: tuple[str, ...]) -> Rendering:
+def _rendering(plan: Plan, node: OutputPlan, widened: Widened) -> Rendering:
     """What stands around the lines. Of the columns only names and types matter here."""
     columns = [OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns]
-    columns += [OutColumn(name, STRING.as_nullable(), quote(name)) for name in undeclared_columns(node, widened)]
+    columns += [OutColumn(name, STRING.as_nullable(), quote(name)) for name in undeclared_columns(plan, node, widened)]
     return render(node.config, tuple(columns), node.declared)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.cxl.hidden import ERROR_COLUMN
+from clinker_spark.cxl.vector.call import DTYPES
 from clinker_spark.cxl.vector.program import Batch, VectorProgram, lower_program
 from clinker_spark.plan.columns import FAILED_COLUMN, OK_COLUMN, PORT_COLUMN, PORT_PREFIX, WIDENED_COLUMN
 from clinker_spark.spark.fragments.lines import lines_of
@@ -19,6 +20,7 @@ from clinker_spark.spark.fragments.task import (
     PLACE,
     CheckStep,
     FragmentTask,
+    MergeStep,
     RouteStep,
     Settle,
     TransformStep,
@@ -67,6 +69,9 @@ class Runner:
         errors, flags = arrays.pop(ERROR_COLUMN, None), arrays.pop(FAILED_COLUMN, None)
         widened = arrays.pop(WIDENED_COLUMN, None)
         for column, name in self.undeclared.items():
+            if widened is None:  # other sources of the fragment have it
+                arrays[column] = pa.nulls(batch.num_rows, pa.string())
+                continue
             found = pc.map_lookup(widened, name, "first")
             arrays[column] = pc.struct_field(found, "json") if pa.types.is_struct(found.type) else found
         frame = pl.DataFrame({name: pl.from_arrow(array) for name, array in arrays.items()})
@@ -96,6 +101,8 @@ class Runner:
                     streams[step.gives] = self._transform(step, *came)
                 case RouteStep():
                     streams.update(self._route(step, *came))
+                case MergeStep():
+                    streams[step.gives] = self._merge(step, *came)
                 case WriteStep():
                     found += self._write(step, *came)
         return found
@@ -149,6 +156,12 @@ class Runner:
                 for match in matches:
                     taken = taken & ~match
             yield stream, (rest.filter(taken), 0)
+
+    def _merge(self, step: MergeStep, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:
+        if step.came is not None:
+            self.counts[step.came] += frame.height + failed
+        columns = [pl.col(name).cast(DTYPES[t.kind]) for name, t in step.types if name in frame.columns]
+        return frame.with_columns(columns), failed
 
     def _write(self, step: WriteStep, frame: pl.DataFrame, failed: int) -> list[tuple[int, pa.Array]]:
         lines, unfit = lines_of(frame, step.lines)

@@ -15,15 +15,19 @@ from clinker_spark.core.types import STRING
 from clinker_spark.cxl import ir
 from clinker_spark.plan.columns import CELLS_PREFIX, WIDENED_COLUMN
 from clinker_spark.plan.facts import Fragment
-from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode, StreamRef
+from clinker_spark.plan.nodes.merge import MergePlan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.route import RoutePlan
 from clinker_spark.plan.nodes.transform import TransformPlan
+from clinker_spark.spark.columns.undeclared import Widened, names_of
 from clinker_spark.spark.fragments.task import (
     Cell,
     CheckStep,
     FragmentTask,
     LineFormat,
+    MergeStep,
     RouteStep,
     Settle,
     Step,
@@ -46,31 +50,35 @@ class Places:
     size: int = 0
 
     def add(self, place: str, *names: str) -> tuple[int, ...]:
-        found = tuple(range(self.size, self.size + len(names)))
-        self.metrics.setdefault(place, {}).update(zip(names, found, strict=True))
-        self.size += len(names)
-        return found
+        """The numbers of counts. The workers of all sources of a fragment count under the same ones."""
+        known = self.metrics.setdefault(place, {})
+        for name in names:
+            if name not in known:
+                known[name] = self.size
+                self.size += 1
+        return tuple(known[name] for name in names)
 
 
 class FragmentSteps:
-    """Makes the task of a fragment. `widened` are the undeclared columns of the files, which come with types or as
-    texts."""
+    """Makes the task of a source of a fragment. Undeclared columns come with types or as texts."""
 
-    def __init__(self, builder: Builder, fragment: Fragment, widened: tuple[str, ...], *, typed: bool) -> None:
+    def __init__(
+        self, builder: Builder, fragment: Fragment, places: Places, widened: Widened, *, typed: bool = False
+    ) -> None:
         self.builder = builder
         self.plan = builder.plan
         self.fragment = fragment
+        self.places = places
         self.widened = widened
         self.typed = typed
-        self.places = Places()
         self.streams: dict[tuple[str, str | None], int] = {}
 
-    def task(self) -> FragmentTask:
-        source, *others = (self.plan[name] for name in self.fragment.nodes)
+    def task(self, source: PlanNode) -> FragmentTask:
         [given] = self.places.add(f"{source.name}.source", "rows")
         settle = self._settle(source)
         self._stream(source)
-        steps = tuple(_STEPS[type(node)](self, node) for node in others)
+        others = [node for name in self.fragment.nodes if (node := self.plan[name]).inputs]
+        steps = tuple(_STEPS[type(node)](self, node) for node in others if self._input(node) is not None)
         asked = self.plan.file.settings.declared_batch_size
         together = FragmentTask.together if asked is None else asked
         return FragmentTask(given, settle, steps, self.places.size, together)
@@ -82,9 +90,14 @@ class FragmentSteps:
         return number
 
     def _taken(self, node: PlanNode) -> int:
-        """The stream that a node reads."""
-        given = node.inputs[0]
-        return self.streams[given.node, given.port]
+        """The stream that a node reads. The records of one source come to each node by one input."""
+        came = self._input(node)
+        assert came is not None, node.name
+        return self.streams[came.node, came.port]
+
+    def _input(self, node: PlanNode) -> StreamRef | None:
+        """By which the records of the source come."""
+        return next((ref for ref in node.inputs if (ref.node, ref.port) in self.streams), None)
 
     def _settle(self, node: PlanNode) -> Settle | None:
         """Failures are set aside where several nodes, or none that records just go through, come next."""
@@ -109,9 +122,17 @@ class FragmentSteps:
         came = self.places.add(f"{node.name}.takes its input", "rows")[0] if node.inclusive else None
         settle = Settle(*self.places.add(node.name, "rows", "failed"))
         taken = self._taken(node)
-        read = {reader.inputs[0].port for reader in self.plan.readers(node.name)}
+        read = self.plan.read_ports(node.name)
         ports = tuple(self._stream(node, port) if port in read else None for port in node.ports)
         return RouteStep(taken, ports, node.program.typed, self.builder.context(node), node.inclusive, came, settle)
+
+    def merge(self, node: MergePlan) -> Step:
+        came = self._input(node)
+        assert came is not None
+        given = self.plan[came.node].schema
+        types = tuple((name, t) for name, t in node.schema.items() if given[name].kind is not t.kind)
+        rows = self.places.add(taking(node, came), "rows")[0] if is_counted_anew(came) else None
+        return MergeStep(self._taken(node), self._stream(node), types, rows)
 
     def output(self, node: OutputPlan) -> Step:
         ends = Settle(*self.places.add(node.name, "rows", "failed"))
@@ -124,7 +145,7 @@ class FragmentSteps:
         for run in sorted(self.plan.facts.columns.cells.get(node.name, ()), key=lambda run: -run.at):
             done = Cell("", f"{CELLS_PREFIX}{run.number}", STRING, base, finished=True)
             cells[run.at : run.at + len(run.run.columns)] = [done]
-        for name in self._undeclared(node):
+        for name in undeclared_columns(self.plan, node, self.widened):
             column = f"{WIDENED_COLUMN}.{name}"
             cells.append(Cell(name, column, STRING, base, finished=self.typed, undeclared=name))
         if node.config.type == "csv":
@@ -132,23 +153,31 @@ class FragmentSteps:
         separator = "\n" if node.config.options.format == "ndjson" else ",\n"
         return LineFormat("json", tuple(cells), nulls=node.config.preserve_nulls, separator=separator)
 
-    def _undeclared(self, node: OutputPlan) -> list[str]:
-        return undeclared_columns(node, self.widened)
-
 
 _STEPS: dict[type[PlanNode], Callable[[FragmentSteps, Any], Step]] = {
     TransformPlan: FragmentSteps.transform,
     RoutePlan: FragmentSteps.route,
+    MergePlan: FragmentSteps.merge,
     OutputPlan: FragmentSteps.output,
 }
 
 
-def undeclared_columns(node: OutputPlan, widened: tuple[str, ...]) -> list[str]:
+def undeclared_columns(plan: Plan, node: OutputPlan, widened: Widened) -> list[str]:
     """The undeclared columns that an output writes after its own."""
     if not node.config.include_unmapped:
         return []
     taken = {name for name, _ in node.columns} | set(node.schema) | set(node.config.exclude)
-    return [name for name in dict.fromkeys(widened) if name not in taken]
+    return [name for name in names_of(plan, node.inputs[0].node, widened) if name not in taken]
+
+
+def is_counted_anew(given: StreamRef) -> bool:
+    """Must whoever takes these records count them? A route counts only how many come to it."""
+    return given.port is not None
+
+
+def taking(node: PlanNode, given: StreamRef) -> str:
+    """Where the records of an input are counted whose number nobody else knows."""
+    return f"{node.name}.takes {given}"
 
 
 def settles(builder: Builder, node: PlanNode) -> bool:

@@ -97,7 +97,19 @@ class RouteStep:
     settle: Settle
 
 
-Step = WriteStep | TransformStep | RouteStep
+@dataclass(frozen=True)
+class MergeStep:
+    """Records of one input of a merge go on with the types of all."""
+
+    takes: int
+    gives: int
+    types: tuple[tuple[str, Type], ...]
+    """The columns that have another type in this input."""
+    came: int | None
+    """Where they are counted, if they are."""
+
+
+Step = WriteStep | TransformStep | RouteStep | MergeStep
 
 
 @dataclass(frozen=True)

@@ -108,9 +108,9 @@ def _unwritable_folders(columns: list[OutColumn]) -> str | None:
 def _of_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepared] | None:
     """All outputs of a fragment; None when its files have columns that only Spark can write."""
     known: dict[str, dict[str, Prepared] | None] = builder.memo.fragments
-    if fragment.source not in known:
-        known[fragment.source] = _prepared_fragment(builder, fragment)
-    return known[fragment.source]
+    if fragment.sources[0] not in known:
+        known[fragment.sources[0]] = _prepared_fragment(builder, fragment)
+    return known[fragment.sources[0]]
 
 
 def _prepared_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepared] | None:
@@ -291,14 +291,7 @@ def _bytes(column: OutColumn) -> str:
 
 def widened_names(builder: Builder, node: str) -> list[str]:
     """The undeclared columns that the records of a node can carry, in the order of their sources and files."""
-    names: dict[str, None] = {}
-    todo = [node]
-    while todo:
-        before = builder.plan[todo.pop(0)]
-        if before.name in builder.scans:
-            names.update(dict.fromkeys(builder.scans[before.name].widened))
-        todo += [ref.node for ref in before.carried_from]
-    return list(names)
+    return undeclared.names_of(builder.plan, node, {name: scan.widened for name, scan in builder.scans.items()})
 
 
 def _key(node: OutputPlan) -> str | None:
