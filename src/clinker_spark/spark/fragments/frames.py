@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
@@ -13,6 +13,7 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.spark.fragments.books import write_down
+from clinker_spark.spark.fragments.part_files import fresh_folders
 from clinker_spark.spark.fragments.steps import FragmentSteps, undeclared_columns
 from clinker_spark.spark.fragments.task import COUNTS, LINES, OUTPUT, PLACE, FragmentTask
 from clinker_spark.spark.operators.source import source_flow, source_request
@@ -38,9 +39,19 @@ def fragment_of(builder: Builder, node: OutputPlan) -> Fragment | None:
     return fragment
 
 
-def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, dict[str, Rendering]] | None:
-    """The lines of all outputs of a fragment, counted; and the frames of their files. None when the files turn out to
-    have undeclared columns that only Spark can write."""
+@dataclass(frozen=True)
+class Lines:
+    """The lines of all outputs of a fragment, counted, and the frames of their files."""
+
+    frame: DataFrame
+    renderings: dict[str, Rendering]
+    parts: dict[str, str]
+    """By output: where workers write its lines themselves. Then there are none in the frame."""
+
+
+def lines_of_fragment(builder: Builder, fragment: Fragment) -> Lines | None:
+    """None when the files turn out to have undeclared columns that only Spark can write."""
+    folder = _folder(builder, fragment)
     source = builder.plan.source(fragment.source)
     steps: list[FragmentSteps] = []
 
@@ -51,7 +62,7 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, 
         if nested or (widened and typed and kinds != {"json"}):
             return None
         steps.append(FragmentSteps(builder, fragment, widened, typed=typed))
-        return steps[0].task()
+        return replace(steps[0].task(), parts=folder)
 
     request = replace(source_request(builder, source), fragment=task)
     scan = read(builder.spark, source.config.type, request)
@@ -63,7 +74,17 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, 
     flow = source_flow(builder, source, removed=False, chosen=False)
     write_down(builder, fragment, flow, fallible=scan.fallible)
     renderings = {name: _rendering(builder.plan.output(name), scan.widened) for name in fragment.outputs}
-    return frame.where(F.col(LINES).isNotNull()).select(OUTPUT, PLACE, LINES), renderings
+    if folder is not None:
+        parts = dict(zip(fragment.outputs, fresh_folders(folder, len(fragment.outputs)), strict=True))
+        return Lines(frame.select(OUTPUT), renderings, parts)
+    return Lines(frame.where(F.col(LINES).isNotNull()).select(OUTPUT, PLACE, LINES), renderings, {})
+
+
+def _folder(builder: Builder, fragment: Fragment) -> str | None:
+    """Where workers can write parts, if they can. Small inputs are read by the run itself."""
+    if builder.run.parts is None or builder.run.small or not builder.run.local:
+        return None
+    return builder.run.parts(fragment.outputs[0])
 
 
 def _counted(builder: Builder, steps: FragmentSteps, scan: Scan) -> DataFrame:
