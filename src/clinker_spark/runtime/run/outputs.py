@@ -40,6 +40,7 @@ from clinker_spark.spark.operators.output import (
     prepare_output,
     separator,
     write_parts,
+    write_parts_in_workers,
     write_parts_together,
 )
 from clinker_spark.spark.scan.row_filter import Chosen
@@ -72,6 +73,7 @@ class Outputs:
         """Are they written once more, without what was retracted?"""
         self.complete = True
         """Were all of them written the last time that they were written again?"""
+        state.parts = lambda name: str(self._parts_folder(state.plan.output(name)))
 
     @cached_property
     def targets(self) -> dict[str, Target]:
@@ -127,9 +129,11 @@ class Outputs:
             self.accounts.job_starts(each.node.name)
         sources = dict.fromkeys(name for each in together for name in self.state.sources_of(each.node.name))
         again = ", without what is withheld" if self.again else ""
-        parts = self._folder(node, self.targets[node.name]) / "parts"
+        parts = self._parts_folder(node)
         with self.state.passing(writing(node.name) + again, list(sources), [each.node.name for each in together]):
-            if others:
+            if first.parts is not None:
+                folders = write_parts_in_workers(together)
+            elif others:
                 folders = write_parts_together(together, str(parts))
             else:
                 write_parts(first, str(parts))
@@ -197,6 +201,9 @@ class Outputs:
             reason = (error.strerror or str(error)).lower()
             message, help_text = f"cannot write '{node.config.path}': {reason}", "choose another path"
             raise IoError([node.diagnostic("E401", message, "config", "path", help=help_text)]) from None
+
+    def _parts_folder(self, node: OutputPlan) -> Path:
+        return self._folder(node, self.targets[node.name]) / "parts"
 
     def _folder(self, node: OutputPlan, place: Target) -> Path:
         beside = place.path if place.template is None or place.root is None else place.root / "x"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -95,6 +95,8 @@ class RunState:
         self.inputs = Inputs()
         self.values = Values()
         self.progress: str | None = None
+        self.parts: Callable[[str], str] | None = None
+        """The folder for the parts of an output, once it is known where outputs go."""
         self.outcome = Outcome()
         self.arbitrator = arbitrator_of(plan, spark, options.execution_id)
         self._builders: list[Builder] = []
@@ -139,6 +141,7 @@ class RunState:
                 unsorted=self.inputs.unsorted,
                 small=self.inputs.small,
                 folder=self.progress,
+                parts=self.parts,
                 local=is_local(self.spark),
                 measured=self.inputs.measured,
             ),

@@ -39,6 +39,8 @@ class RunContext:
     """Are all inputs so small that one task has them?"""
     folder: str | None = None
     """Readers write here how far they are, and keep bad records."""
+    parts: Callable[[str], str] | None = None
+    """The folder for the parts of an output, where somebody makes files of them."""
     local: bool = True
     """Do readers run on this machine? Elsewhere they cannot write there: records are counted after the reader then."""
     measured: dict[str, Any] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.columns.undeclared import Widened
 from clinker_spark.spark.fragments.books import write_down
+from clinker_spark.spark.fragments.part_files import fresh_folders
 from clinker_spark.spark.fragments.steps import FragmentSteps, Places, undeclared_columns
 from clinker_spark.spark.fragments.task import COUNTS, LINES, OUTPUT, PLACE, FragmentTask
 from clinker_spark.spark.operators.source import source_flow, source_request
@@ -42,13 +43,23 @@ def fragment_of(builder: Builder, node: OutputPlan) -> Fragment | None:
     return fragment
 
 
+@dataclass(frozen=True)
+class Lines:
+    """The lines of all outputs of a fragment, counted, and the frames of their files."""
+
+    frame: DataFrame
+    renderings: dict[str, Rendering]
+    parts: dict[str, str]
+    """By output: where workers write its lines themselves. Then there are none in the frame."""
+
+
 class _Known(Exception):
     """The undeclared columns of a source are known now, and more is not asked for yet."""
 
 
-def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, dict[str, Rendering]] | None:
-    """The lines of all outputs of a fragment, counted; and the frames of their files. None when the files turn out to
-    have undeclared columns that only Spark can write."""
+def lines_of_fragment(builder: Builder, fragment: Fragment) -> Lines | None:
+    """None when the files turn out to have undeclared columns that only Spark can write."""
+    folder = _folder(builder, fragment)
     sources = [builder.plan.source(name) for name in fragment.sources]
     outputs = [builder.plan.output(name) for name in fragment.outputs]
     places, scans = Places(), {}
@@ -62,7 +73,8 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, 
             if nested or (names and typed and kinds != {"json"}):
                 raise _Known
             widened[source.name] = names
-            return FragmentSteps(builder, fragment, places, widened, typed=typed).task(source)
+            made = FragmentSteps(builder, fragment, places, widened, typed=typed)
+            return replace(made.task(source), parts=folder)
 
         request = replace(source_request(builder, source), fragment=task)
         try:
@@ -77,7 +89,17 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, 
         {source.name: source_flow(builder, source, removed=False, chosen=False) for source in sources},
     )
     renderings = {output.name: _rendering(builder.plan, output, widened) for output in outputs}
-    return frame.where(F.col(LINES).isNotNull()).select(OUTPUT, PLACE, LINES), renderings
+    if folder is not None:
+        parts = dict(zip(fragment.outputs, fresh_folders(folder, len(fragment.outputs)), strict=True))
+        return Lines(frame.select(OUTPUT), renderings, parts)
+    return Lines(frame.where(F.col(LINES).isNotNull()).select(OUTPUT, PLACE, LINES), renderings, {})
+
+
+def _folder(builder: Builder, fragment: Fragment) -> str | None:
+    """Where workers can write parts, if they can. Small inputs are read by the run itself."""
+    if builder.run.parts is None or builder.run.small or not builder.run.local:
+        return None
+    return builder.run.parts(fragment.outputs[0])
 
 
 def _undeclared(builder: Builder, source: SourcePlan) -> tuple[str, ...]:

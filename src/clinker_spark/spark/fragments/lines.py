@@ -19,12 +19,12 @@ _CONTROLS = bytes(range(32))
 _JSON_SPECIAL = r'["\\\x00-\x1f]'
 
 
-def lines_of(frame: pl.DataFrame, lines: LineFormat) -> tuple[pl.Series, int]:
-    """The line of each record that can be written, and how many cannot."""
+def lines_of(frame: pl.DataFrame, lines: LineFormat, end: str = "") -> tuple[pl.Series, int]:
+    """The line of each record that can be written, with what ends it, and how many cannot."""
     if not frame.height:
         return pl.Series([], dtype=pl.String), 0
     if lines.kind == "csv":
-        return frame.select(_csv_line(lines)).to_series(), 0
+        return frame.select(_csv_line(lines, end)).to_series(), 0
     floats = [cell.column for cell in lines.cells if cell.type.kind is Kind.FLOAT and not cell.finished]
     unfit = 0
     if floats:
@@ -34,7 +34,7 @@ def lines_of(frame: pl.DataFrame, lines: LineFormat) -> tuple[pl.Series, int]:
         frame = frame.filter(~mask) if unfit else frame
     if not frame.height:
         return pl.Series([], dtype=pl.String), unfit
-    return frame.select(_json_line(lines, frame)).to_series(), unfit
+    return frame.select(_json_line(lines, frame, end)).to_series(), unfit
 
 
 def _text(cell: Cell) -> pl.Expr:
@@ -53,11 +53,13 @@ def _text(cell: Cell) -> pl.Expr:
 # ---------------------------------------------------------------- CSV
 
 
-def _csv_line(lines: LineFormat) -> pl.Expr:
+def _csv_line(lines: LineFormat, end: str) -> pl.Expr:
     cells = [_csv_cell(cell, lines.delimiter).fill_null("") for cell in lines.cells]
     if len(cells) == 1 and not lines.cells[0].finished:  # a line must not be blank, readers skip those
-        return pl.when(cells[0] == "").then(pl.lit('""')).otherwise(cells[0])
-    return pl.concat_str(cells, separator=lines.delimiter)
+        cells = [pl.when(cells[0] == "").then(pl.lit('""')).otherwise(cells[0])]
+    between = pl.lit(lines.delimiter)
+    parts = [part for cell in cells for part in (between, cell)][1:]
+    return pl.concat_str([*parts, pl.lit(end)] if end else parts)
 
 
 def _csv_cell(cell: Cell, delimiter: str) -> pl.Expr:
@@ -88,7 +90,7 @@ def _class(character: str) -> str:
 # ---------------------------------------------------------------- JSON
 
 
-def _json_line(lines: LineFormat, frame: pl.DataFrame) -> pl.Expr:
+def _json_line(lines: LineFormat, frame: pl.DataFrame, end: str) -> pl.Expr:
     """One text of all keys and values. A member that may be left out in some record brings its comma along; only where
     the first one may, they are put together first."""
     parts: list[pl.Expr] = []
@@ -99,17 +101,17 @@ def _json_line(lines: LineFormat, frame: pl.DataFrame) -> pl.Expr:
             value = value.fill_null("null")
         elif frame[cell.column].null_count():
             if not i:
-                return _optional_members(lines)
+                return _optional_members(lines, end)
             parts.append(pl.concat_str([pl.lit(key), value]).fill_null(""))
             continue
         parts += [pl.lit(key), value]
-    return pl.concat_str([*parts, pl.lit("}")])
+    return pl.concat_str([*parts, pl.lit("}" + end)])
 
 
-def _optional_members(lines: LineFormat) -> pl.Expr:
+def _optional_members(lines: LineFormat, end: str) -> pl.Expr:
     members = [pl.concat_str([pl.lit(json_text(cell.name) + ":"), _json_value(cell)]) for cell in lines.cells]
     inner = pl.concat_str(members, separator=",", ignore_nulls=True)
-    return pl.concat_str([pl.lit("{"), inner, pl.lit("}")])
+    return pl.concat_str([pl.lit("{"), inner, pl.lit("}" + end)])
 
 
 def _json_value(cell: Cell) -> pl.Expr:

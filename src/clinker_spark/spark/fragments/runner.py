@@ -13,6 +13,7 @@ from clinker_spark.cxl.vector.call import DTYPES
 from clinker_spark.cxl.vector.program import Batch, VectorProgram, lower_program
 from clinker_spark.plan.columns import FAILED_COLUMN, OK_COLUMN, PORT_COLUMN, PORT_PREFIX, WIDENED_COLUMN
 from clinker_spark.spark.fragments.lines import lines_of
+from clinker_spark.spark.fragments.part_files import PartFiles
 from clinker_spark.spark.fragments.task import (
     COUNTS,
     LINES,
@@ -37,6 +38,7 @@ class Runner:
         self.task = task
         self.counts = [0] * task.counts
         self.place = 0
+        self.files: PartFiles | None = None
         self.programs: dict[int, VectorProgram] = {}
         self.last_reader = {step.takes: i for i, step in enumerate(task.steps)}
         outputs = [step for step in task.steps if isinstance(step, WriteStep)]
@@ -44,6 +46,14 @@ class Runner:
         self.undeclared = {cell.column: cell.undeclared for cell in cells if cell.undeclared is not None}
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if self.task.parts is None:
+            yield from self._run(batches)
+            return
+        with PartFiles(self.task.parts) as self.files:
+            found = list(self._run(batches))  # no lines, only the counts
+        yield from found
+
+    def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in _merged(batches, self.task.together):
             made = self._batch(batch)
             if made:
@@ -164,10 +174,13 @@ class Runner:
         return frame.with_columns(columns), failed
 
     def _write(self, step: WriteStep, frame: pl.DataFrame, failed: int) -> list[tuple[int, pa.Array]]:
-        lines, unfit = lines_of(frame, step.lines)
+        lines, unfit = lines_of(frame, step.lines, "" if self.files is None else step.lines.separator)
         self.counts[step.ends.rows] += len(lines)
         self.counts[step.ends.failed] += failed + unfit
         if not len(lines):
+            return []
+        if self.files is not None:
+            self.files.write(step.number, lines)
             return []
         text = lines.str.join(step.lines.separator).to_arrow(compat_level=pl.CompatLevel.oldest())
         return [(step.number, pc.cast(text, pa.string()))]

@@ -127,3 +127,5 @@ class FragmentTask:
     """How many counts there are."""
     together: int = 32_768
     """So many records at least are computed together: some readers give small batches."""
+    parts: str | None = None
+    """The folder in which workers write the parts of outputs themselves; None: Spark gets the lines."""

@@ -69,6 +69,8 @@ class Prepared:
     """Each line begins with the key that decides about its file."""
     beside: tuple[str, ...] = ()
     """The outputs, itself included, whose lines are made by the same workers: one job writes all of them."""
+    parts: str | None = None
+    """Where workers write the lines themselves; then the frame has none."""
 
 
 def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
@@ -117,16 +119,21 @@ def _prepared_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepar
     found = lines_of_fragment(builder, fragment)
     if found is None:
         return None
-    frame, renderings = found
+    frame, renderings = found.frame, found.renderings
     several = len(fragment.outputs) > 1
     together = several and not builder.run.small
     if several and not together:  # small inputs are read once, and each output is a part of the same job
         frame = builder.shared(frame)
     made = {}
     for i, name in enumerate(fragment.outputs):
-        lines = frame if together else frame.where(F.col(_OUTPUT) == i).select(LINE_COLUMN)
+        lines = frame if together or found.parts else frame.where(F.col(_OUTPUT) == i).select(LINE_COLUMN)
         made[name] = Prepared(
-            builder.plan.output(name), lines, renderings[name], False, fragment.outputs if together else ()
+            builder.plan.output(name),
+            lines,
+            renderings[name],
+            False,
+            fragment.outputs if together else (),
+            found.parts.get(name),
         )
     return made
 
@@ -321,6 +328,12 @@ def separator(prepared: Prepared) -> str | None:
         return None
     several = prepared.node.config.split is not None or prepared.node.per_file
     return RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
+
+
+def write_parts_in_workers(outputs: Sequence[Prepared]) -> list[str]:
+    """Run the job whose workers write the parts of outputs; gives the folders of these."""
+    outputs[0].frame.write.format("noop").mode("overwrite").save()
+    return [each.parts for each in outputs if each.parts is not None]
 
 
 def write_parts_together(outputs: Sequence[Prepared], folder: str) -> list[str]:

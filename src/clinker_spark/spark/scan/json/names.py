@@ -1,7 +1,8 @@
 """The fields of JSON files that the schema does not declare. They must be known before the run.
 
-That takes one more pass over all files: of ndjson, Arrow makes it, on all cores and at a fraction of the cost of the
-run; of documents, and of lines that Arrow does not understand, Python does. `on_unmapped: drop` needs no pass.
+That takes one more pass over all files. Where the lines of ndjson are alike, only what is no value is compared; of
+others Arrow makes it, on all cores and at a fraction of the cost of the run; of documents, and of lines that Arrow does
+not understand, Python does. `on_unmapped: drop` needs no pass.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pajson
 
+from clinker_spark.spark.scan.json.alike import first_line, is_text, layout_of, read_alike
 from clinker_spark.spark.scan.json.documents import decoder, records
 from clinker_spark.spark.scan.json.lines import lines_of, parse_lines
 from clinker_spark.spark.scan.json.values import undeclared
@@ -54,6 +56,10 @@ def names_of_lines(file: RecordFile, names: Names, splits: Sequence[ValueRows] =
     """The names of an ndjson file; with `splits`, of what its records become."""
     for data in line_pieces(file, RecordSplit(0), b"\n", _PIECE):
         data = data.removeprefix(BOM)
+        layout = layout_of(first_line(data)) if is_text(data) else None
+        if layout is not None and not layout.nulls and read_alike(data, layout, ()) is not None:
+            names.add(dict.fromkeys(layout.slots, True))
+            continue
         try:
             if splits:
                 raise pa.ArrowInvalid("records are looked at one by one")

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.core.types import ANY, INT, Kind, Type
@@ -139,16 +140,20 @@ class JsonColumn:
                 array = pa.array(values, self.arrow)
                 return array if self.type.kind is not Kind.FLOAT or _finite(array) else None
             if self.type.kind in (Kind.DATE, Kind.DATETIME) and types <= {str} and "" not in values:
-                return self._texts(values)
+                return self.texts(pa.array(values, pa.string()))
             if self.type.kind is Kind.DECIMAL and types <= {Decimal, int, str} and "" not in values:
-                return self._texts([v if v is None or isinstance(v, str) else _digits(v) for v in values])
+                digits = [v if v is None or isinstance(v, str) else _digits(v) for v in values]
+                return self.texts(pa.array(digits, pa.string()))
         except (pa.ArrowException, OverflowError, UnicodeEncodeError, _Unfit):
             pass
         return None
 
-    def _texts(self, texts: Sequence[str | None]) -> pa.Array | None:
+    def texts(self, texts: pa.Array) -> pa.Array | None:
+        """The column of texts as they stand between quotes, if all of them are of its type. Empty ones are not."""
         column = TextColumn(self.name, self.type.as_nullable(), self.digits, self.formats, self.only_formats)
-        found = column.convert(pa.array(texts, pa.string()))
+        if pc.any(pc.equal(texts, "")).as_py():
+            return None
+        found = column.convert(texts)
         return found.values if found.failed is None else None
 
     # ---------------------------------------------------------------- one by one

@@ -1,4 +1,4 @@
-"""Lines of JSON as columns, by Arrow's parser: for pieces in which nothing is out of the ordinary.
+"""Lines of JSON as columns, by Arrow's parsers: for pieces in which nothing is out of the ordinary.
 
 It is some ten times as fast as Python's, and as strict; where it is more generous, or just another parser, the piece is
 left to Python: lines that are not one flat object each, bytes that are no UTF-8, a field twice, NaN, a signed zero,
@@ -11,12 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from clinker_spark.core.types import Kind
+from clinker_spark.spark.scan.json.alike import as_bools, as_floats, as_ints, first_line, is_text, layout_of, read_alike
 from clinker_spark.spark.scan.json.values import JsonColumn
-from clinker_spark.spark.scan.text.streams import MARK
 
 _TYPES = {
     Kind.INT: pa.int64(),
@@ -26,6 +25,9 @@ _TYPES = {
     Kind.DATE: pa.string(),
     Kind.DATETIME: pa.string(),
 }
+_FROM_TEXT = {Kind.INT: as_ints, Kind.FLOAT: as_floats, Kind.BOOL: as_bools}
+_ENOUGH = 3
+"""So many pieces with lines that are not alike, and it is no longer tried."""
 
 
 class WholeLines:
@@ -37,17 +39,47 @@ class WholeLines:
         plain = all(c.type.kind in _TYPES and not c.type.is_dynamic and not c.cleaning for c in columns)
         named = all(place and not set(place) & set(".\\[]") for place in places) and len(set(places)) == len(places)
         self.usable = bool(columns) and plain and named
+        self.unlike = 0
+        """How many pieces one after the other had lines that differ in more than their values."""
 
     def read(self, data: bytes) -> tuple[int, dict[str, pa.Array]] | None:
         """The number of records, and their columns; None when Python has to look at the piece."""
-        lines = data.count(b"{")
-        if not self.usable or not _one_object_per_line(data, lines) or MARK.encode() in data:
+        if not self.usable or not is_text(data):
             return None
-        if not data.isascii():
-            try:
-                data.decode()
-            except UnicodeDecodeError:
+        if self.unlike < _ENOUGH:
+            found = self._alike(data)
+            if found is not None:
+                self.unlike = 0
+                return found
+            self.unlike += 1
+        return self._parsed(data)
+
+    def _alike(self, data: bytes) -> tuple[int, dict[str, pa.Array]] | None:
+        """By cutting at quotes, if all lines have one layout."""
+        layout = layout_of(first_line(data))
+        if layout is None or any(not slot.text and name not in self.places for name, slot in layout.slots.items()):
+            return None  # a value that nobody would look at, and that may be anything
+        there = [place for place in self.places if place in layout.slots]
+        texts = read_alike(data, layout, there)
+        if not texts:
+            return None
+        known = dict(zip(there, texts, strict=True))
+        found: dict[str, pa.Array] = {}
+        for column, place in zip(self.columns, self.places, strict=True):
+            values: pa.Array | None = pa.nulls(len(texts[0]), _TYPES[column.type.kind])
+            if place in known:
+                values = _typed(known[place], column.type.kind, is_text=layout.slots[place].text)
+            values = None if values is None else _checked(column, values)
+            if values is None:
                 return None
+            found[column.name] = values
+        return len(texts[0]), found
+
+    def _parsed(self, data: bytes) -> tuple[int, dict[str, pa.Array]] | None:
+        """By Arrow's parser of JSON, if all lines are flat objects."""
+        lines = data.count(b"{")
+        if not _one_object_per_line(data, lines):
+            return None
         kinds = zip(self.places, self.columns, strict=True)
         schema = pa.schema([(place, _TYPES[column.type.kind]) for place, column in kinds])
         try:
@@ -69,6 +101,15 @@ class WholeLines:
         return lines, found
 
 
+def _typed(texts: pa.Array, kind: Kind, *, is_text: bool) -> pa.Array | None:
+    """The values of texts, if all of them are of the kind; `is_text` says whether they stood in quotes."""
+    if is_text:
+        return texts if _TYPES[kind] == pa.string() else None
+    if kind in _FROM_TEXT:
+        return _FROM_TEXT[kind](texts)
+    return texts if texts.null_count == len(texts) else None
+
+
 def _one_object_per_line(data: bytes, objects: int) -> bool:
     """Is every line one object without others inside of it, and none blank?"""
     if not objects or data.count(b"}") != objects or b"[" in data or b"]" in data:
@@ -87,7 +128,5 @@ def _checked(column: JsonColumn, values: pa.Array) -> pa.Array | None:
         if not np.isfinite(numbers).all() or (np.signbit(numbers) & (numbers == 0)).any():
             return None
     if column.type.kind in (Kind.DATE, Kind.DATETIME):
-        coded = pc.dictionary_encode(values)
-        converted = column.convert(coded.dictionary.to_pylist())
-        return None if converted.errors else converted.values.take(coded.indices)
+        return column.texts(values)
     return values

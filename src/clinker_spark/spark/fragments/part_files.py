@@ -1,0 +1,74 @@
+"""The parts of outputs, written by the workers of a fragment themselves, where they and the run see the same folders.
+
+Lines that go through Spark are copied some five times in the JVM, which costs as much as to make them. Spark still
+decides which task runs where and how often: a part has its name only when it is complete, and a task that runs twice
+makes the same part again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Sequence
+from types import TracebackType
+from typing import IO
+
+import polars as pl
+from pyspark import TaskContext
+
+__all__ = ["PartFiles", "folder_of_output", "fresh_folders"]
+
+
+def folder_of_output(folder: str, number: int) -> str:
+    """Where the parts of an output lie."""
+    return os.path.join(folder, f"output={number}")
+
+
+def fresh_folders(folder: str, outputs: int) -> list[str]:
+    """Empty folders for the parts of so many outputs."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+    made = [folder_of_output(folder, number) for number in range(outputs)]
+    for each in made:
+        os.makedirs(each)
+    return made
+
+
+class PartFiles:
+    """The parts that one task makes. As a context manager: they are there only if all went well."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        context = TaskContext.get()
+        self._number = 0 if context is None else context.partitionId()
+        self._files: dict[int, tuple[str, IO[bytes]]] = {}
+
+    def __enter__(self) -> PartFiles:
+        return self
+
+    def write(self, output: int, lines: pl.Series) -> None:
+        """The next lines of an output, with what ends them."""
+        if output not in self._files:
+            path = os.path.join(folder_of_output(self._folder, output), f".{self._number}.{os.getpid()}")
+            self._files[output] = path, open(path, "wb", buffering=0)  # noqa: SIM115
+        file = self._files[output][1]
+        for buffer in _buffers(lines):
+            while buffer:  # what is written to a file without a buffer may be less
+                buffer = buffer[file.write(buffer) :]
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        for path, file in self._files.values():
+            file.close()
+            if kind is None:
+                os.replace(path, os.path.join(os.path.dirname(path), f"part-{self._number:05}-.text"))
+            else:
+                with contextlib.suppress(OSError):
+                    os.unlink(path)
+
+
+def _buffers(lines: pl.Series) -> Sequence[memoryview]:
+    """The bytes of texts, one after the other."""
+    array = lines.to_arrow(compat_level=pl.CompatLevel.oldest())
+    content = array.buffers()[2]
+    return [] if content is None or not len(array) else [memoryview(content)]
