@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from clinker_spark.spark.plan_cuts import Shared, counted_behind, is_repeatable
+from clinker_spark.spark.plan_cuts import Shared, counted_behind, is_repeatable, united
 from clinker_spark.spark.scan import scans
 from clinker_spark.spark.scan.request import Readers
 from clinker_spark.spark.session.small_inputs import SMALL, settings
@@ -105,3 +105,22 @@ def test_no_more_is_read_there_than_files_of_this_size_hold(spark: SparkSession,
     monkeypatch.setattr(scans, "_MOST_HERE", 15)
     frame, here = _scanned(spark, [[1], [2]])
     assert not here and frame.count() == 2
+
+
+def test_many_frames_are_one(spark: SparkSession) -> None:
+    """One after the other, by name, also when they are made of the same rows or count these."""
+    rows = spark.createDataFrame([(1, "a"), (2, "b")], "n INT, t STRING")
+    turned = rows.select("t", "n").where("n = 2")
+    renamed = rows.selectExpr("n + 10 AS n", "t")
+    found = united([rows, turned, renamed, rows])
+    assert [tuple(row) for row in found.collect()] == [
+        *[(1, "a"), (2, "b")],
+        (2, "b"),
+        *[(11, "a"), (12, "b")],
+        *[(1, "a"), (2, "b")],
+    ]
+    assert [tuple(row) for row in united([found, rows.limit(1), rows.where("n > 1")]).where("n = 1").collect()] == [
+        (1, "a"),
+        (1, "a"),
+        (1, "a"),
+    ]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -77,3 +78,43 @@ def test_an_output_without_records_is_written(bench: Any) -> None:
     bench.file("orders.csv", "id,region,amount\n")
     report, _ = jobs_of(bench, PIPELINE)
     assert report.exit_code == 0 and bench.text("lines.csv") == "id,region,amount\n" and bench.text("sums.json") == ""
+
+
+WHOLE = """
+pipeline: { name: test }
+nodes:
+  - type: source
+    name: orders
+    config: { type: parquet, paths: [one.parquet, two.parquet], correlation_key: id, schema: { id: int, amount: int } }
+  - type: cull
+    name: culled
+    input: orders
+    config: { partition_by: [], removed_to: gone, rules: [{ name: many, drop_group_when: "count(*) > 100" }] }
+  - { type: transform, name: checked, input: culled, config: { cxl: "emit share = 60 / (amount - 3)" } }
+  - type: aggregate
+    name: total
+    input: checked
+    config: { group_by: [], documents: together, cxl: "emit total = sum(amount)" }
+  - type: aggregate
+    name: count
+    input: checked
+    config: { group_by: [], documents: together, cxl: "emit n = count(*)" }
+  - { type: output, name: lines, input: checked, config: { type: csv, path: lines.csv } }
+  - { type: output, name: sums, input: total, config: { type: csv, path: sums.csv } }
+  - { type: output, name: counts, input: count, config: { type: csv, path: counts.csv } }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+"""
+
+
+def test_what_is_made_of_everything_costs_no_job_of_its_own(bench: Any) -> None:
+    """Neither the schemas of files, nor a group of all records, nor several sums over everything."""
+    for name, ids in (("one", [1, 2]), ("two", [2, 3])):
+        pq.write_table(
+            pa.table({"id": ids, "amount": [1, 3 if name == "two" else 5]}), bench.folder / f"{name}.parquet"
+        )
+    report, jobs = jobs_of(bench, WHOLE)
+    assert report.exit_code == 2
+    assert bench.text("lines.csv").splitlines()[1:] == ["1,1,-30", "2,5,30", "2,1,-30"]
+    assert (bench.text("sums.csv"), bench.text("counts.csv")) == ("total\n7\n", "n\n3\n")
+    # One for the schema of the files, the outputs twice, and two looks at what must be withheld.
+    assert jobs <= 5

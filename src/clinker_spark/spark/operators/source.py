@@ -48,6 +48,7 @@ LEAST_SAMPLED = 20_000
 """Limits of groups below this are too small to be watched in a sample: they are always counted."""
 RECORD_COUNTS = "record counts"
 """What the passes of a run know of the parts of files (`ReadRequest.known_counts`)."""
+_FILE_SCHEMAS = "file schemas"
 _ENGINE = (FILE_COLUMN, ROW_COLUMN, RECORD_COLUMN, LINE_COLUMN, ARRIVAL_COLUMN, ERROR_COLUMN)
 PER_FILE = ("file", "path", "row")
 """Members of $source that differ from record to record."""
@@ -121,6 +122,7 @@ def source_request(builder: Builder, node: SourcePlan, unread: Collection[str] =
             progress=_progress(builder, node),
             meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
             known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
+            known_schemas=run.measured.setdefault(_FILE_SCHEMAS, {}),
             here=run.small and not asked.repeats,
             bounds=bounds,
             batch_size=run.plan.file.settings.declared_batch_size,

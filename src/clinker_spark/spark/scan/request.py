@@ -60,6 +60,9 @@ class Readers:
     """Where they say how many bytes they have read (`scans.meter_path`)."""
     known_counts: dict[Any, int] | None = None
     """How many records parts of files have, as far as earlier reads of a run counted them; readers add to it."""
+    known_schemas: dict[str, Any] | None = None
+    """As what files are read, by the schema that is written in them, as far as a run has asked Spark; readers add to
+    it."""
     here: bool = False
     """Is the input so small that this process reads it, before the first job?"""
     bounds: tuple[Bound, ...] = ()

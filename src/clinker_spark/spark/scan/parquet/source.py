@@ -98,7 +98,7 @@ def _one_after_the_other(frames: list[DataFrame]) -> DataFrame:
 def parts_of(spark: SparkSession, request: ReadRequest) -> list[Part]:
     """Every file with its schema and, where positions or a limit need it, the number of its records."""
     counted = request.positions or request.limit is not None
-    known: dict[str, st.StructType] = {}
+    known = request.readers.known_schemas if request.readers.known_schemas is not None else {}
     problems: list[Diagnostic] = []
     found: list[Part] = []
     for i, file in enumerate(request.files):
@@ -134,7 +134,8 @@ def _part(spark: SparkSession, file: int, path: str, known: dict[str, st.StructT
         return Part(file, path, frame.schema, frame.count() if counted else None)
     with pq.ParquetFile(path) as opened:
         # Spark starts a job to learn a schema. Files with the same one, as written, need one job together.
-        written = str(opened.schema) + str(opened.schema_arrow.metadata)
+        # The first line of the text says where it lies in memory.
+        written = str(opened.schema).partition("\n")[2] + str(opened.schema_arrow.metadata)
         rows = opened.metadata.num_rows
     if written not in known:
         known[written] = spark.read.parquet(hadoop_path(path)).schema
