@@ -40,10 +40,11 @@ class HotKeys:
         self.looked = time.monotonic()
         found = []
         for query in queries:
-            if self.rows.get(query.name, 0) <= self.most:
+            widths = [len(node.details()["keys"]) for node in query.stateful if not node.totals]
+            if self.rows.get(query.name, 0) <= self.most or not widths:
                 continue
-            for side in held(spark, self.checkpoint.spark(query)):
-                for key, count in side.top(SHOWN, min(len(node.details()["keys"]) for node in query.stateful)):
+            for side in (side for side in held(spark, self.checkpoint.spark(query)) if side.side):
+                for key, count in side.top(SHOWN, min(widths)):
                     if count > self.most:
                         message = f"{count} records with the key {', '.join(key)} wait on the {side.side} side"
                         help_text = "is it a real key? stream: { hot_key: N } sets the limit"

@@ -34,7 +34,7 @@ def _state(plan: Plan, node: PlanNode) -> dict[str, Any]:
         schema = plan[ref.node].schema
         wanted = node.required(i, need, in_order=False).columns
         columns.append({name: str(t) for name, t in schema.items() if name in wanted})
-    return {"kind": node.kind, "columns": columns, **node.details()}
+    return {"kind": node.kind, "columns": columns, **node.state_details()}
 
 
 def check_shape(plan: Plan, queries: Sequence[StreamQuery], checkpoint: Checkpoint, about: dict[str, Any]) -> None:
@@ -81,9 +81,10 @@ def _node(node: PlanNode, place: str, before: dict[str, Any] | None, now: dict[s
     if before is None:
         yield node.diagnostic("E505", f"{place} was made without '{node.name}'", "name", help=NEW)
         return
-    for side, old, new in zip(node.input_names, before["columns"], now["columns"], strict=True):
+    sides = [f" of {side}" for side in node.input_names] or [""]
+    for side, old, new in zip(sides, before["columns"], now["columns"], strict=True):
         if changes := list(_changes(old, new)):
-            message = f"the state in {place} was made with other columns of {side} in '{node.name}': "
+            message = f"the state in {place} was made with other columns{side} in '{node.name}': "
             yield node.diagnostic("E505", message + ", ".join(changes), "name", help=NEW)
     for key in sorted(set(before) | set(now)):
         if key != "columns" and before.get(key) != now.get(key):

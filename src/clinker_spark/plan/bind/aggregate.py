@@ -35,6 +35,7 @@ def bind_aggregate(binder: NodeBinder, node: AggregateNode) -> Streams | None:
         documents=_documents(binder, config),
         window=None if config.time_window is None else config.time_window.window,
         late=_lateness(binder, config),
+        delays=_delays(binder, config),
     )
     problem = _not_streaming(binder, node, plan)
     if problem is not None and config.strategy == "streaming":
@@ -83,6 +84,14 @@ def _lateness(binder: NodeBinder, config: AggregateConfig) -> Lateness | None:
         return None
     sources, _ = event_sources(binder.binder, binder.inputs[0].ref.node)
     return Lateness(tuple(source.name for source in sources), config.allowed_lateness or dt.timedelta(0))
+
+
+def _delays(binder: NodeBinder, config: AggregateConfig) -> tuple[dt.timedelta, ...]:
+    if config.time_window is None:
+        return ()
+    sources, _ = event_sources(binder.binder, binder.inputs[0].ref.node)
+    marks = [source.config.watermark for source in sources]
+    return tuple(dt.timedelta(0) if mark is None or mark.delay is None else mark.delay for mark in marks)
 
 
 def _has_times(binder: NodeBinder) -> bool:

@@ -8,9 +8,7 @@ from clinker_spark.plan.nodes.source import SourcePlan
 
 
 def event_sources(binding: Binding, name: str) -> tuple[list[SourcePlan], list[PlanNode]]:
-    """The sources whose times the records of a node have, and the nodes that make records without a time.
-
-    A combine's records have the time of its driver."""
+    """The sources whose times the records of a node have, and the nodes that make records without a time."""
     sources: list[SourcePlan] = []
     timeless: list[PlanNode] = []
     todo = [binding.by_name[name]]
@@ -19,8 +17,8 @@ def event_sources(binding: Binding, name: str) -> tuple[list[SourcePlan], list[P
         if node.name in binding.sources:
             source = binding.sources[node.name]
             sources += [source] if source not in sources else []
-        elif node.carried_from:
-            todo += [binding.by_name[ref.node] for ref in node.carried_from]
+        elif node.timed_by:
+            todo += [binding.by_name[ref.node] for ref in node.timed_by]
         else:
             timeless.append(node)
     return sources, timeless

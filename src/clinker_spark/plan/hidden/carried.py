@@ -49,15 +49,15 @@ BETWEEN_NODES = (
         EVENT_COLUMN,
         "when a record happened, in microseconds since 1970; only when windows are made of it",
         "BIGINT",
-        ("spark.operators.source",),
-        ("spark.operators.lateness", "spark.operators.time_windows"),
+        ("spark.operators.source", "spark.operators.stream_join"),
+        ("spark.operators.lateness", "spark.operators.time_windows", "spark.operators.stream_join"),
     ),
     HiddenColumn(
         TIME_COLUMN,
         "in streams: the time of a record, with the watermark of its source",
         "TIMESTAMP_LTZ",
         ("spark.streaming.watermark", "spark.operators.stream_join"),
-        ("spark.streaming.watermark", "spark.streaming.waiting", "spark.operators.stream_join"),
+        ("spark.streaming.watermark", "spark.streaming.waiting", "spark.operators.stream_join", "spark.operators.time_windows"),
     ),
     HiddenColumn(
         BEAT_COLUMN,

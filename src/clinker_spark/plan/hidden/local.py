@@ -162,8 +162,14 @@ INSIDE_NODES = (
         WINDOW_COLUMN,
         "when the window begins that a record is in, in microseconds since 1970",
         "BIGINT",
-        ("spark.operators.time_windows",),
-        ("spark.operators.aggregate", "spark.operators.lateness", "spark.operators.time_windows"),
+        ("spark.operators.time_windows", "spark.columns.programs"),
+        (
+            "spark.operators.aggregate",
+            "spark.operators.lateness",
+            "spark.operators.time_windows",
+            "spark.columns.programs",
+            "spark.streaming.waiting",
+        ),
     ),
     within(WATERMARK_COLUMN, "the watermark when a record came, like `$event`", "BIGINT", "spark.operators.lateness"),
     within(

@@ -9,15 +9,20 @@ from itertools import takewhile
 from typing import Any
 
 from clinker_spark.config.model.aggregate import Hopping, Session, Tumbling
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.types import INT
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.lower.aggregates import lower_aggregate
 from clinker_spark.cxl.program import Program
+from clinker_spark.cxl.system import default_context
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import HASH_AGGREGATE, STREAMING_AGGREGATE, Holder
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.fields import program_fields
 
+ORDERED = ("collect",)
+"""The functions whose result depends on the order of the records."""
 REVERSIBLE = ("sum", "count", "collect", "any")
 """The functions from whose totals a record could be taken out again."""
 
@@ -59,6 +64,8 @@ class AggregatePlan(PlanNode):
     """Groups over time as well."""
     late: Lateness | None = None
     """Records that come late are dead letters; None where they count like others."""
+    delays: tuple[dt.timedelta, ...] = ()
+    """With windows: the delays of the sources that the times of its records come from. Times count less the delay."""
 
     @property
     def programs(self) -> tuple[Program, ...]:
@@ -86,6 +93,43 @@ class AggregatePlan(PlanNode):
 
     def several_documents(self, before: Sequence[bool]) -> bool:
         return self.per_document
+
+    @property
+    def stateful(self) -> bool:
+        return self.window is not None
+
+    @property
+    def reach(self) -> dt.timedelta:
+        return dt.timedelta(0) if self.window is None else getattr(self.window, "gap", None) or self.window.size
+
+    def state_details(self) -> dict[str, Any]:
+        return {**self.details(), "program": self.program.typed.source.text}
+
+    def not_in_streams(self) -> Iterator[Diagnostic]:
+        if self.window is None:
+            return
+        if self.per_document:
+            message = f"'{self.name}' has groups of their own for each file, and a stream makes no difference of files"
+            yield self.diagnostic("E503", message, "config", help="write documents: together")
+        if self.late is not None:
+            message = "'late: dead_letter' cannot be used in a stream: late records are dropped and counted (W501)"
+            yield self.diagnostic("E503", message, "config", "time_window", help="remove 'late'")
+        if isinstance(self.window, Hopping) and self.window.slide > self.window.size:
+            message = "windows of a stream cannot leave out time between them"
+            help_text = "write a slide that is not above the size"
+            yield self.diagnostic("E503", message, "config", "time_window", help=help_text)
+        if len(set(self.delays)) > 1:
+            message = f"the records of '{self.name}' come from sources with different delays, by which windows are shifted"
+            yield self.diagnostic("E503", message, "config", "time_window", help="give these sources the same delay")
+        calls = (part for e in self.expressions() for part in e.walk())
+        if ordered := sorted({c.function for c in calls if isinstance(c, ir.AggregateCall) and c.function in ORDERED}):
+            message = f"'{ordered[0]}' cannot be used in a stream: its records have no order"
+            help_text = "leave it to a run over what the stream writes"
+            yield self.diagnostic("E503", message, "config", "cxl", help=help_text)
+        if lower_aggregate(self.program.typed, default_context(self.name)).row_error is not None:
+            message = f"records may fail at '{self.name}' before they are added up"
+            help_text = "compute in a transform before it what can fail, and add up the result"
+            yield self.diagnostic("E503", message, "config", "cxl", help=help_text)
 
     @property
     def mixes_files(self) -> bool:

@@ -76,9 +76,6 @@ class PlanNode(ShownNode):
     """Does it say in `$meta` what it did with each record?"""
     uses_statistics: ClassVar[bool] = False
     """Is it planned by how many records its inputs have?"""
-    stateful: ClassVar[bool] = False
-    """Can it go on over records that never end by holding those that wait for others?"""
-
     name: str
     inputs: tuple[StreamRef, ...]
     schema: Schema
@@ -256,6 +253,20 @@ class PlanNode(ShownNode):
     def keys(self, before: Sequence[Keys]) -> Keys:
         """The correlation columns of its records, given those of its inputs."""
         return Keys(order=tuple(self.schema))
+
+    @property
+    def stateful(self) -> bool:
+        """Can it go on over records that never end by holding those that wait for others?"""
+        return False
+
+    @property
+    def timed_by(self) -> tuple[StreamRef, ...]:
+        """The inputs whose records give its own their time."""
+        return self.carried_from
+
+    def state_details(self) -> dict[str, Any]:
+        """In streams: what the records that it holds depend on, besides the columns of its inputs."""
+        return self.details()
 
     @property
     def lag(self) -> dt.timedelta:

@@ -34,7 +34,6 @@ class StreamJoinPlan(PlanNode):
     kind = "stream_join"
     mark = "└──<"
     verb = "joined"
-    stateful = True
     made = True
 
     config: StreamJoinConfig
@@ -47,6 +46,15 @@ class StreamJoinPlan(PlanNode):
     @property
     def key_pairs(self) -> tuple[tuple[str, str], ...]:
         return tuple(zip(self.config.left_keys, self.config.right_keys, strict=True))
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+    @property
+    def timed_by(self) -> tuple[StreamRef, ...]:
+        side = self.config.event_side
+        return () if side is None else (self.inputs[side],)
 
     @property
     def lag(self) -> dt.timedelta:
@@ -85,7 +93,7 @@ class StreamJoinPlan(PlanNode):
         prefix = SIDES[i] + "."
         read = {name for e in self.expressions() for name in fields_of(e)}
         columns |= {name.removeprefix(prefix) for name in read if name.startswith(prefix)}
-        return Required(frozenset(columns), arrival=need.arrival)
+        return Required(frozenset(columns), arrival=need.arrival, event=need.event and i == self.config.event_side)
 
     # ------------------------------------------------------------ explain
 

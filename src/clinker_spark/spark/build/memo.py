@@ -37,6 +37,8 @@ class Memo:
     stored: dict[str, list[DataFrame]] = field(default_factory=dict)
     """By node: what is kept while it is read twice; whoever owns the builder lets it go."""
 
+    totals: dict[str, DataFrame] = field(default_factory=dict)
+    """By aggregate: what a stream has added up, from which a batch makes its records."""
     fragments: dict[str, Any] = field(default_factory=dict)
     """By source: the outputs that its workers write as text (`operators.output`)."""
 

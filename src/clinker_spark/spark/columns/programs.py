@@ -16,13 +16,13 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
-from clinker_spark.cxl.lower.aggregates import lower_aggregate
+from clinker_spark.cxl.lower.aggregates import LoweredAggregate, lower_aggregate
 from clinker_spark.cxl.lower.lowering import WindowSpec
 from clinker_spark.cxl.lower.plan import FanOut, LoweredProgram, Project, PythonColumn, Step, Where, quote
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context, default_context
-from clinker_spark.plan.columns import UNTRACED
+from clinker_spark.plan.columns import UNTRACED, WINDOW_COLUMN
 from clinker_spark.query.hidden import FIRST_COLUMN
 from clinker_spark.spark.columns.python_calls import python_column
 from clinker_spark.spark.columns.select import named, select_sql
@@ -180,17 +180,37 @@ def group(
         identity.given(df.withColumn(identity.name, F.expr(text)))
         partials += [] if identity.traced is None else [F.max(identity.traced).alias(identity.name)]
     groups = run_steps(df.groupBy(*keys).agg(first, *partials), lowered.after.steps, context)
-    columns = [named(text, name) for name, text in lowered.after.outputs]
-    columns += [quote(name) for name in (*also_by, *first_of)]
+    columns = [*_finished(lowered), *map(quote, (*also_by, *first_of)), named(quote(FIRST_COLUMN), ARRIVAL_COLUMN)]
     if identity is not None:
         text = _identity([quote(name) for name in (*(name for name, _ in lowered.keys), *also_by)])
         if identity.traced is not None:
             text = f"CASE WHEN {quote(identity.name)} THEN {text} ELSE concat('{UNTRACED}', {text}) END"
         columns.append(named(text, identity.name))
-    columns.append(named(quote(FIRST_COLUMN), ARRIVAL_COLUMN))
-    if lowered.after.error is not None:
-        columns.append(named(lowered.after.error, ERROR_COLUMN))
     return select_sql(groups, columns)
+
+
+def totals(program: Program, df: DataFrame, context: Context, window: Column, counter: Counter) -> DataFrame:
+    """The totals of groups of a stream, window by window, as far as Spark has to hold them: `finish` makes records of
+    them. No row can fail before it is added up."""
+    lowered = lower_aggregate(program.typed, context, field_texts(program, df), system_columns(df))
+    assert lowered.row_error is None
+    # The records of a stream have no order: of keys that look different, any is shown.
+    df = run_steps(df, lowered.before, context, counter).withColumn(ARRIVAL_COLUMN, F.lit(0))
+    keys = [F.expr(text).alias(name) for name, text in lowered.keys]
+    partials = [F.expr(text).alias(name) for name, text in lowered.partials] or [F.min(quote(ARRIVAL_COLUMN)).alias(FIRST_COLUMN)]
+    groups = df.withColumn(WINDOW_COLUMN, window).groupBy(F.col(quote(WINDOW_COLUMN)), *keys).agg(*partials)
+    return groups.drop(quote(WINDOW_COLUMN))
+
+
+def finish(program: Program, groups: DataFrame, context: Context) -> DataFrame:
+    """Records of what `totals` holds."""
+    lowered = lower_aggregate(program.typed, context)
+    return select_sql(run_steps(groups, lowered.after.steps, context), _finished(lowered))
+
+
+def _finished(lowered: LoweredAggregate) -> list[str]:
+    columns = [named(text, name) for name, text in lowered.after.outputs]
+    return [*columns, *([named(lowered.after.error, ERROR_COLUMN)] if lowered.after.error is not None else [])]
 
 
 def _identity(keys: Sequence[str]) -> str:

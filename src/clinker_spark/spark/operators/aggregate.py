@@ -24,9 +24,9 @@ from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.spark.build.counting import Tap
 from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.columns.made_letters import made_letter
-from clinker_spark.spark.columns.programs import Identity, group
+from clinker_spark.spark.columns.programs import Identity, finish, group, totals
 from clinker_spark.spark.operators.lateness import still_open, without_late
-from clinker_spark.spark.operators.time_windows import in_window_order, with_windows
+from clinker_spark.spark.operators.time_windows import in_window_order, stream_window, with_windows
 from clinker_spark.spark.rejects.withheld import without_left_out
 
 if TYPE_CHECKING:
@@ -35,7 +35,15 @@ if TYPE_CHECKING:
 
 def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     """The groups; rows that cannot be grouped are set aside as failures of this node."""
+    if node.name in builder.memo.totals:
+        finished = finish(node.program, builder.memo.totals[node.name], builder.context(node))
+        return replace(_made(builder, node, finished), in_place=True)  # a batch has no order
     [stream] = builder.inputs(node)
+    if stream.frame.isStreaming:
+        stream = builder.absorb(node, stream, "all")
+        window, tap = stream_window(node), Tap(builder, node, stream)
+        held = totals(node.program, stream.frame, builder.context(node), window, tap)
+        return Stream(held, in_place=False, flow=builder.ledger.unknown(f"{node.name}.held"))
     if node.name in builder.plan.facts.correlation.relaxed:
         stream = without_left_out(builder, node, stream)
     stream = builder.absorb(node, stream, "all")
@@ -83,6 +91,10 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
         groups = in_window_order(groups, node)
     if node.name in builder.plan.facts.correlation.relaxed and builder.plan.shows_keys:
         groups = _numbered(builder, node, groups, node.index_column)
+    return _made(builder, node, groups)
+
+
+def _made(builder: Builder, node: AggregatePlan, groups: DataFrame) -> Stream:
     if builder.finds:
         groups = groups.withColumns(made_letter(node.schema))
     return builder.mark(node, Stream(groups, in_place=False, flow=builder.ledger.unknown(f"{node.name}.groups")))

@@ -19,6 +19,7 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
     BUILT_COLUMN,
+    EVENT_COLUMN,
     JOIN_PREFIX,
     OK_COLUMN,
     ORIGIN_COLUMN,
@@ -59,7 +60,7 @@ def _side(node: StreamJoinPlan, frame: DataFrame, i: int) -> DataFrame:
     kept = [
         name
         for name in frame.columns
-        if not name.startswith("$") or name in (TIME_COLUMN, ARRIVAL_COLUMN, ORIGIN_COLUMN)
+        if not name.startswith("$") or name in (TIME_COLUMN, EVENT_COLUMN, ARRIVAL_COLUMN, ORIGIN_COLUMN)
     ]
     return select_sql(frame, [named(quote(name), _own(i, name)) for name in kept])
 
@@ -109,8 +110,9 @@ def _columns(node: StreamJoinPlan, joined: DataFrame) -> list[str]:
 def _hidden(builder: Builder, node: StreamJoinPlan, joined: DataFrame) -> list[str]:
     columns = []
     side = node.config.event_side
-    if side is not None and _own(side, TIME_COLUMN) in joined.columns:
-        columns.append(named(quote(_own(side, TIME_COLUMN)), TIME_COLUMN))
+    for name in (TIME_COLUMN, EVENT_COLUMN):
+        if side is not None and _own(side, name) in joined.columns:
+            columns.append(named(quote(_own(side, name)), name))
     arrivals = [_own(i, ARRIVAL_COLUMN) for i in range(2)]
     if all(name in joined.columns for name in arrivals):
         # Pairs in the order of their left records, then of the right ones; what has no left record comes last.

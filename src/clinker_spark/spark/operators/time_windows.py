@@ -19,7 +19,7 @@ from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import BEGINS_COLUMN, EVENT_COLUMN, WINDOW_COLUMN
+from clinker_spark.plan.columns import BEGINS_COLUMN, EVENT_COLUMN, TIME_COLUMN, WINDOW_COLUMN
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
 
 _DAY = 86_400_000_000
@@ -63,6 +63,18 @@ def with_windows(
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     frame = frame.withColumn(BEGINS_COLUMN, begins)
     return frame.withColumn(WINDOW_COLUMN, F.last(BEGINS_COLUMN, ignorenulls=True).over(so_far)).drop(BEGINS_COLUMN)
+
+
+def stream_window(node: AggregatePlan) -> Column:
+    """The same windows as Spark's own, which it can close one after the other."""
+    window, time = node.window, quote(TIME_COLUMN)
+    assert window is not None
+    if isinstance(window, Session):  # a record that lies exactly the gap behind the last one still belongs to it
+        return F.session_window(time, f"{micros(window.gap) + 1} microseconds")
+    step = window.slide if isinstance(window, Hopping) else window.size
+    shift = micros(node.delays[0]) % micros(step)
+    spans = [f"{count} microseconds" for count in (micros(window.size), micros(step), shift)]
+    return F.window(time, *spans)
 
 
 def last_start(window: Tumbling | Hopping) -> str:

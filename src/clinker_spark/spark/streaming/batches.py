@@ -40,7 +40,8 @@ class Root:
     def fails_later(self) -> bool:
         """May records fail after the root?"""
         fallible, plan = self.context.plan.facts.fallible, self.context.plan
-        before = {node.name for node in plan.upstream(self.query.name)} | {self.query.name}
+        before = {node.name for node in plan.upstream(self.query.name)}
+        before |= set() if self.query.root.stateful else {self.query.name}  # totals are finished batch by batch
         after = {node.name for output in self.query.outputs for node in (output, *plan.upstream(output.name))}
         return bool((after - before) & set(fallible))
 
@@ -58,15 +59,22 @@ class Root:
 
     def find(self, batch: DataFrame) -> DataFrame | None:
         """The records that fail after a root that makes its records of others."""
-        builder = self._over(batch.withColumns(made_letter(self.query.root.schema)), Pass(Find()))
+        if not self.query.root.totals:
+            batch = batch.withColumns(made_letter(self.query.root.schema))
+        builder = self._over(batch, Pass(Find()))
         for node in self.query.outputs:
             prepare_output(builder, node)
         return letters(builder)
 
     def _over(self, batch: DataFrame, asked: Pass) -> Builder:
         """A pass over one batch."""
-        builder = Builder(self.context, asked)
-        builder.memo.built[self.query.root.name] = {None: self.stream.over(batch)}
+        builder, root = Builder(self.context, asked), self.query.root
+        if root.totals:
+            for ref in root.inputs:
+                builder.memo.built[ref.node] = {ref.port: self.stream.over(batch)}
+            builder.memo.totals[root.name] = batch
+        else:
+            builder.memo.built[root.name] = {None: self.stream.over(batch)}
         return builder
 
 

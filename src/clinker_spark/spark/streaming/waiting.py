@@ -14,26 +14,31 @@ from pyspark.sql.types import StructType
 
 from clinker_spark.config.model.stream_join import SIDES
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import TIME_COLUMN
+from clinker_spark.plan.columns import TIME_COLUMN, WINDOW_COLUMN
 
 JOIN = "symmetricHashJoin"
+TOTALS = ("stateStoreSave", "sessionWindowStateStoreSaveExec")
 
 
 @dataclass(frozen=True)
 class Held:
-    """The records that one side of a join holds."""
+    """What one side of a join, or an aggregate, holds."""
 
     operator: int
-    side: str
+    side: str | None
+    """None: these are totals of windows that are not closed yet."""
     frame: DataFrame
     """`key` and `value`, as Spark keeps them."""
 
     def newest(self) -> int | None:
-        """The newest time among them, in milliseconds since 1970."""
-        times = [name for name in _names(self.frame, "value") if name.endswith(TIME_COLUMN)]
-        if not times:
+        """The newest time among them, in milliseconds since 1970; of windows, their end."""
+        places = [(part, name) for part in ("value", "key") for name in _names(self.frame, part)]
+        ends = [f"{part}.{quote(name)}.end" for part, name in places if name == WINDOW_COLUMN]
+        times = [f"{part}.{quote(name)}" for part, name in places if name.endswith(TIME_COLUMN)]
+        found = times if self.side else ends
+        if not found:
             return None
-        row = self.frame.agg(F.max(F.expr(f"unix_millis(value.{quote(times[0])})"))).first()
+        row = self.frame.agg(F.max(F.expr(f"unix_millis({found[0]})"))).first()
         return None if row is None else row[0]
 
     def top(self, most: int, width: int) -> list[tuple[tuple[str, ...], int]]:
@@ -50,13 +55,15 @@ class Held:
 
 
 def held(spark: SparkSession, checkpoint: Path) -> Iterator[Held]:
-    """Both sides of all joins of a query. Nothing where none has been committed."""
+    """Both sides of all joins of a query, and its totals. Nothing where none has been committed."""
     for row in operators(spark, checkpoint):
-        if row["operatorName"] != JOIN:
-            continue
-        for side in SIDES:
-            reader = spark.read.format("statestore").option("operatorId", str(row["operatorId"]))
-            yield Held(row["operatorId"], side, reader.option("joinSide", side).load(str(checkpoint)))
+        number = row["operatorId"]
+        reader = spark.read.format("statestore").option("operatorId", str(number))
+        if row["operatorName"] == JOIN:
+            for side in SIDES:
+                yield Held(number, side, reader.option("joinSide", side).load(str(checkpoint)))
+        elif row["operatorName"] in TOTALS:
+            yield Held(number, None, reader.load(str(checkpoint)))
 
 
 def operators(spark: SparkSession, checkpoint: Path) -> list[dict[str, Any]]:

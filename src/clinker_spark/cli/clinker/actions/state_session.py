@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.plan.streams import queries
 from clinker_spark.streaming.checkpoint import Checkpoint, checkpoint_folder
 from clinker_spark.streaming.shape import check_shape
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.streaming.waiting import Held
 
 
 def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> int:
@@ -47,10 +50,18 @@ def show_state(folder: str, top: int, *, as_json: bool) -> int:
     for query in shown:
         click.echo(f"\n{query['name']}: {query['batches']} batches finished, {query['bytes']:,} bytes on disk")
         for side in query["sides"]:
-            click.echo(f"  {side['side']} of {side['join']}: {side['records']:,} records wait")
+            what = "totals of open windows" if side["side"] is None else "records wait"
+            place = f"{side['side']} of {side['node']}" if side["side"] else side["node"]
+            click.echo(f"  {place}: {side['records']:,} {what}")
             for key, count in side["top"]:
                 click.echo(f"    {count:>10,}  {', '.join(key)}")
     return 0
+
+
+def _shown(nodes: dict[str, Any], held: Held) -> str:
+    """The node that holds it, if it is the only one of its kind."""
+    alike = [name for name, node in nodes.items() if ("keys" in node) == (held.side is not None)]
+    return alike[0] if len(alike) == 1 else f"operator {held.operator}"
 
 
 def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[str, Any]]:
@@ -61,17 +72,18 @@ def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[st
     spark = stream_session(session("local[*]", app_name="clinker state"), about["partitions"], 100)
     found = []
     for name in (name for name in about["shape"] if name != "join_format"):
-        joins = about["shape"][name]["state"]
-        width = min((len(join["keys"]) for join in joins.values()), default=0)
+        nodes = about["shape"][name]["state"]
+        joins = [node for node in nodes.values() if "keys" in node]
+        width = min((len(join["keys"]) for join in joins), default=0)
         folder = place.spark_of(name)
         sides = [
             {
-                "join": next(iter(joins)) if len(joins) == 1 else f"operator {side.operator}",
+                "node": _shown(nodes, side),
                 "side": side.side,
                 "records": side.size(),
-                "top": [[list(key), count] for key, count in side.top(top, width)],
+                "top": [[list(key), count] for key, count in side.top(top, width)] if side.side else [],
             }
-            for side in (held(spark, folder) if joins else ())
+            for side in (held(spark, folder) if nodes else ())
         ]
         size = sum(path.stat().st_size for path in (folder / "state").rglob("*") if path.is_file())
         found.append({"name": name, "batches": place.committed_of(name) + 1, "bytes": size, "sides": sides})
