@@ -194,7 +194,7 @@ class _ColumnsKindsOrPath:
         return core_schema.tagged_union_schema(choices, lambda v: RecordKinds.union_tag if is_kinds(v) else "columns")
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        choices = schema["choices"]  # type: ignore[typeddict-item]
+        choices = schema["choices"]
         kinds = handler(choices[RecordKinds.union_tag])
         forms = SCHEMA_FORMS.__get_pydantic_json_schema__(choices["columns"], handler)["anyOf"]
         named = {"anyOf": [{"required": [key]} for key in KEYS]}
