@@ -105,7 +105,7 @@ def test_what_nothing_acts_on_is_refused_at_its_key() -> None:
     keys = [FULL[d.span.start : d.span.end] for d in found if d.span is not None]
     assert keys == [
         "mode", "local_spool_dir",
-        "failed_retention_seconds", "max_attempt_bytes", "root", "shard", "schemas", "resources",
+        "failed_retention_seconds", "max_attempt_bytes", "root", "shard", "schemas",
     ]  # fmt: skip
 
 

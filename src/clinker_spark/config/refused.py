@@ -12,11 +12,11 @@ from typing import Any
 
 from clinker_spark.config.model.base import Finding, Model
 from clinker_spark.config.model.combine import CombineConfig
-from clinker_spark.config.model.composition import Interface, Parameter, Port
+from clinker_spark.config.model.composition import Interface, Parameter, Port, ResourceSlot
 from clinker_spark.config.model.documents.files import CompositionDocument, PipelineDocument
 from clinker_spark.config.model.documents.pipeline import Concurrency, Settings
 from clinker_spark.config.model.documents.variable import VarDecl
-from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication
+from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication, Resource
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.schema import Column, FieldPlace
 from clinker_spark.config.model.transform import TransformConfig
@@ -35,7 +35,7 @@ REFUSED: dict[type[Model], dict[str, str]] = {
     Group: dict.fromkeys(Group.model_fields, _CHANNELS),
     Catalog: {
         "rules": "names for modules; 'rules_root' is the folder they are in",
-        **dict.fromkeys(("schemas", "compositions", "pipelines", "channels", "resources"), _CATALOG),
+        **dict.fromkeys(("schemas", "compositions", "pipelines", "channels"), _CATALOG),
     },
 }
 """By model: the keys that are refused, and what they are about."""
@@ -51,6 +51,8 @@ FOR_PEOPLE: dict[type[Model], tuple[str, ...]] = {
     CompositionDocument: ("notes",),
     Column: ("long_unique",),
     FieldPlace: ("type",),
+    ResourceSlot: ("kind",),
+    Resource: ("kind",),
 }
 """By model: the keys that change nothing by their very meaning: descriptions, remarks, hints."""
 

@@ -17,7 +17,8 @@ def key_lines(plan: Plan) -> list[str]:
     lines = []
     for source in plan.sources:
         keys = ", ".join(source.config.correlation_key or ())
-        lines.append(f"{source.name}: {keys or '<none>'}")
+        whole = ", and whole files" if source.by_document else ""
+        lines.append(f"{source.name}: {keys or '<none>'}{whole}")
     for output in plan.outputs:
         own = plan.facts.correlation.keys[output.inputs[0].node].own
         policy = output.config.correlation_fanout_policy or handling.correlation_fanout_policy

@@ -23,14 +23,20 @@ CSV = """
         records:
           - id: head
             tag: H
-            columns: [{ name: kind, type: string }, { name: batch, type: int }, { name: day, type: date, format: "%d.%m.%Y" }]
+            columns:
+              - { name: kind, type: string }
+              - { name: batch, type: int }
+              - { name: day, type: date, format: "%d.%m.%Y" }
           - id: item
             tag: D
             columns: [{ name: kind, type: string }, { name: id, type: int }, { name: amount, type: float }]
           - id: note
             tag: N
             columns:
-              [{ name: kind, type: string }, { name: id, type: int }, { name: text, type: string }, { name: more, type: nullable(string) }]
+              - { name: kind, type: string }
+              - { name: id, type: int }
+              - { name: text, type: string }
+              - { name: more, type: nullable(string) }
           - { id: tail, tag: T, columns: [{ name: kind, type: string }, { name: number, type: int }] }
         structure: [{ record: tail, count: number }]
 """
@@ -49,7 +55,9 @@ FIXED = """
           - id: note
             tag: N
             columns:
-              [{ name: id, type: int, start: 1, width: 3 }, { name: text, type: string, start: 4, width: 6 }, { name: more, type: nullable(string), start: 10, width: 4 }]
+              - { name: id, type: int, start: 1, width: 3 }
+              - { name: text, type: string, start: 4, width: 6 }
+              - { name: more, type: nullable(string), start: 10, width: 4 }
           - { id: tail, tag: T, columns: [{ name: number, type: int, start: 1, width: 4 }] }
         structure: [{ record: tail, count: number }]
 """
@@ -67,7 +75,10 @@ nodes:
     name: marked
     input: lines
     config: {{ cxl: "emit batch = $doc.head.batch\\nemit day = $doc.head.day\\nemit twice = amount * 2" }}
-  - {{ type: output, name: out, input: marked, config: {{ type: json, path: out.json, options: {{ format: ndjson }} }} }}
+  - type: output
+    name: out
+    input: marked
+    config: {{ type: json, path: out.json, options: {{ format: ndjson }} }}
 error_handling: {{ strategy: {strategy}, dlq: {{ path: dead.csv }} }}
 """
 FILES = {
@@ -104,7 +115,15 @@ def test_lines_become_records_of_their_kinds(bench: Any, kind: str) -> None:
     seen = []
     for engine in ("spark", "auto"):
         report = bench.run(pipeline(kind, engine))
-        seen.append((bench.text("out.json"), [{k: v for k, v in row.items() if "_dlq_id" not in k and "_timestamp" not in k} for row in bench.letters()]))
+        seen.append(
+            (
+                bench.text("out.json"),
+                [
+                    {k: v for k, v in row.items() if "_dlq_id" not in k and "_timestamp" not in k}
+                    for row in bench.letters()
+                ],
+            )
+        )
         assert [source.records for source in report.sources] == [9]
     assert seen[0] == seen[1]
     found = [{name: value for name, value in row.items() if name != "kind"} for row in lines(bench)]
@@ -122,7 +141,7 @@ def test_lines_become_records_of_their_kinds(bench: Any, kind: str) -> None:
     told = [(row["_cxl_dlq_source_row"], row["_cxl_dlq_error_category"], row["record_type"]) for row in bench.letters()]
     expected = [("3", "type_coercion_failure", "item"), ("4", "structural_validation", "")]
     expected += [("5", "structural_validation", "item")]
-    assert told == (expected + [("6", "structural_validation", "note")] if kind == "csv" else expected)
+    assert told == ([*expected, ("6", "structural_validation", "note")] if kind == "csv" else expected)
     messages = [row["_cxl_dlq_error_detail"] for row in bench.letters()]
     assert "no kind of record has the tag 'Q'; the tags are H, D, N, T" in messages[1]
     assert ("2 values, records of kind 'item' have 3" if kind == "csv" else "4 bytes, the schema has 10") in messages[2]
@@ -169,7 +188,9 @@ def test_large_files_in_pieces(tmp_path: Path, kind: str) -> None:
     path.write_text(text.replace("kind,a,b\n", ""))
     asked = {"positions": True, "record": True}
     file = SourceFile(str(path), path.name, path.stat().st_size)
-    request = ReadRequest(node.name, (file,), node.columns, node.config.options, conventions_of(node, "drop", ()), **asked)  # type: ignore[arg-type]
+    request = ReadRequest(
+        node.name, (file,), node.columns, node.config.options, conventions_of(node, "drop", ()), **asked
+    )  # type: ignore[arg-type]
     seen = []
     for pieces, piece in ((1, 1 << 20), (7, 64), (3, 1000)):
         plan = kinds_plan(request, parallelism=1, target=-(-len(text) // pieces), smallest=1, piece=piece)
@@ -235,7 +256,11 @@ def test_kinds_in_a_file_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "p.yaml").write_text(text)
     said = explain(prepare(tmp_path / "p.yaml"), "text")
     assert "kind item: lines with 'D': kind, id, amount" in said and "kind tail: lines with 'T' (no record)" in said
-    (tmp_path / "kinds.schema.yaml").write_text((tmp_path / "kinds.schema.yaml").read_text().replace("tag: D", "tag: H"))
+    (tmp_path / "kinds.schema.yaml").write_text(
+        (tmp_path / "kinds.schema.yaml").read_text().replace("tag: D", "tag: H")
+    )
     with pytest.raises(ClinkerError) as caught:
         prepare(tmp_path / "p.yaml")
-    assert [(d.code, d.source.name.endswith("kinds.schema.yaml")) for d in caught.value.diagnostics if d.source] == [("E342", True)]
+    assert [(d.code, d.source.name.endswith("kinds.schema.yaml")) for d in caught.value.diagnostics if d.source] == [
+        ("E342", True)
+    ]

@@ -99,7 +99,10 @@ def test_values_become_records(bench: Any, kind: str) -> None:
 def test_other_forms(bench: Any) -> None:
     bench.file("in.json", json.dumps(ORDERS[:4]))
     bench.file("in.xml", XML.replace("many", "5"))
-    kept = [{"name": "id", "type": "int"}, {"name": "sku", "type": "string", "nullable": True, "source_name": "lines.sku"}]
+    kept = [
+        {"name": "id", "type": "int"},
+        {"name": "sku", "type": "string", "nullable": True, "source_name": "lines.sku"},
+    ]
     for kind, last in (("json", []), ("xml", [{"id": 5, "sku": "w"}, {"id": 5, "sku": "v"}])):
         splits = [{"field": "lines", "mode": "split", "keep_empty": False}]
         bench.run(pipeline(kind, splits, kept, on_unmapped="drop"))

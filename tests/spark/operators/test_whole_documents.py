@@ -16,7 +16,9 @@ pipeline: {{ name: test, engine: {engine} }}
 nodes:
   - type: source
     name: orders
-    config: {{ type: {kind}, glob: "in/*.{kind}", dlq_granularity: document, {more} schema: {{ id: int, g: string, v: int }} }}
+    config:
+      {{ type: {kind}, glob: "in/*.{kind}", dlq_granularity: document, {more}
+        schema: {{ id: int, g: string, v: int }} }}
   - type: source
     name: extra
     config: {{ type: csv, path: extra.csv, schema: {{ id: int, g: string, v: int }}, {extra} on_unmapped: auto_widen }}
@@ -25,8 +27,14 @@ nodes:
     name: checked
     input: both
     config: {{ cxl: "emit share = 100 / v\\nfilter id != 99" }}
-  - {{ type: aggregate, name: totals, input: checked, config: {{ group_by: [g], documents: together, cxl: "emit n = count(*)\\nemit sum = sum(v)" }} }}
-  - {{ type: transform, name: judged, input: totals, config: {{ cxl: "emit ok = if sum > 1000 then 'no'.to_int() else 1" }} }}
+  - type: aggregate
+    name: totals
+    input: checked
+    config: {{ group_by: [g], documents: together, cxl: "emit n = count(*)\\nemit sum = sum(v)" }}
+  - type: transform
+    name: judged
+    input: totals
+    config: {{ cxl: "emit ok = if sum > 1000 then 'no'.to_int() else 1" }}
   - {{ type: output, name: lines, input: checked, config: {{ type: csv, path: lines.csv }} }}
   - {{ type: output, name: sums, input: judged, config: {{ type: csv, path: sums.csv }} }}
 error_handling: {{ strategy: continue, dlq: {{ path: dead.csv{dlq} }} }}
@@ -98,8 +106,12 @@ def test_a_failure_sets_aside_its_file(bench: Any, kind: str) -> None:
 
 
 def test_files_and_groups_at_once(bench: Any) -> None:
-    """A group with a failure is withheld in all files, and what is only set aside with its file takes no group along."""
-    deliver(bench, "csv", {"a": [(1, "x", 1), (2, "y", 2)], "b": [(3, "x", 4), (4, "y", "bad")], "c": [(5, "z", 1), (6, "y", 1)]})
+    """A group with a failure is withheld in all files; what is only set aside with its file takes no group along."""
+    deliver(
+        bench,
+        "csv",
+        {"a": [(1, "x", 1), (2, "y", 2)], "b": [(3, "x", 4), (4, "y", "bad")], "c": [(5, "z", 1), (6, "y", 1)]},
+    )
     bench.run(pipeline("csv", more="correlation_key: g,", extra="correlation_key: g,"))
     rows = [(file.split("/")[-1], row, category) for file, row, category, _ in told(bench) if "extra" not in file]
     assert rows == [
@@ -128,11 +140,18 @@ def test_trailers_set_their_file_aside(bench: Any) -> None:
     )
     text = (
         "pipeline: { name: t }\nnodes:\n"
-        f"  - {{ type: source, name: s, config: {{ type: csv, glob: 'in/*.csv', dlq_granularity: document, schema: {kinds} }} }}\n"
+        "  - type: source\n    name: s\n"
+        f"    config: {{ type: csv, glob: 'in/*.csv', dlq_granularity: document, schema: {kinds} }}\n"
         "  - { type: output, name: out, input: s, config: { type: csv, path: out.csv } }\n"
         "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
     )
-    for name, lines in {"a": "D,1\nD,2\nT,2\n", "b": "D,3\nT,2\n", "c": "D,4\n", "d": "", "e": "D,5\nX,1\nT,2\n"}.items():
+    for name, lines in {
+        "a": "D,1\nD,2\nT,2\n",
+        "b": "D,3\nT,2\n",
+        "c": "D,4\n",
+        "d": "",
+        "e": "D,5\nX,1\nT,2\n",
+    }.items():
         bench.file(f"in/{name}.csv", lines)
     report = bench.run(text)
     assert bench.text("out.csv") == "record_type,k,v,n\nd,D,1,\nd,D,2,\n"

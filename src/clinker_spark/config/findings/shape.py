@@ -36,7 +36,8 @@ def follow(root: type[Model], location: Sequence[str | int]) -> Place:
         options = members(here)
         if len(options) > 1:  # a union of models: this step is the tag that chose one
             here = next((model for model in options if step in tags(model)), options[0])
-            models.append((tuple(path), here))
+            if is_model(here):  # or it is a list of them
+                models.append((tuple(path), here))
             continue
         if step == "[key]":
             continue

@@ -31,7 +31,8 @@ class CompositionNode(NodeModel):
     """Values for the parameters of the composition."""
 
     gone: ClassVar[dict[str, Gone]] = {"outputs": _PORTS, "alias": _PORTS}
-    later: ClassVar[dict[str, str]] = {"resources": "resources of compositions"}
+    resources: dict[str, Words] = Field(default_factory=dict)
+    """For each slot of the composition the name of a file in clinker.toml: [catalog.resources.name]."""
 
     @classmethod
     def inputs_in(cls, node: Mapping) -> tuple[str, ...]:
@@ -124,6 +125,15 @@ class ScopedVars(Model):
     record: dict[str, ScopedVar] = Field(default_factory=dict)
 
 
+class ResourceSlot(Model):
+    """A file that the body reads, and that each call chooses."""
+
+    kind: Literal["file"] = "file"
+    """What it is: a file."""
+    required: Bool = True
+    """Must a call choose one? Otherwise the source that reads it has no records where none does."""
+
+
 class Interface(Model):
     """What a composition takes and gives."""
 
@@ -138,7 +148,8 @@ class Interface(Model):
     """The parameters, read as $config.name."""
     scoped_vars: ScopedVars = Field(default_factory=ScopedVars)
 
-    later: ClassVar[dict[str, str]] = {"resources_schema": "resources of compositions"}
+    resources_schema: dict[str, ResourceSlot] = Field(default_factory=dict)
+    """Files that calls choose. A source of the body names one: resource: prices, in place of a path."""
 
     def check(self) -> Iterator[Finding]:
         for finding in check_names(list(self.config_schema), "parameter"):

@@ -42,7 +42,9 @@ class Extract(Model):
 
     def check(self) -> Iterator[Finding]:
         if [self.json_pointer, self.xml_path, self.record_type].count(None) != 2:
-            help_text = "write extract: { json_pointer: /header }, or { xml_path: Orders/Header }, or { record_type: H }"
+            help_text = (
+                "write extract: { json_pointer: /header }, or { xml_path: Orders/Header }, or { record_type: H }"
+            )
             message = "a section stands at a 'json_pointer' or an 'xml_path', or in lines of a 'record_type'"
             yield Finding("E007", message, (), help_text)
         if self.json_pointer is not None and (not self.json_pointer.startswith("/") or "" in self.path):

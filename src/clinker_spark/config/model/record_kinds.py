@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from clinker_spark.config.model.base import Finding, Model
 from clinker_spark.config.model.envelope import Envelope
-from clinker_spark.config.model.schema import Column, Columns, SchemaSpec, check_columns
+from clinker_spark.config.model.schema import SCHEMA_FORMS, Column, Columns, SchemaSpec, check_columns
 from clinker_spark.config.values import Count, FlagText, Natural, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind
@@ -194,8 +194,16 @@ class _ColumnsKindsOrPath:
         return core_schema.tagged_union_schema(choices, lambda v: RecordKinds.union_tag if is_kinds(v) else "columns")
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        found = handler(schema)
-        return {"anyOf": found.pop("oneOf", None) or [found]}
+        choices = schema["choices"]
+        kinds = handler(choices[RecordKinds.union_tag])
+        forms = SCHEMA_FORMS.__get_pydantic_json_schema__(choices["columns"], handler)["anyOf"]
+        named = {"anyOf": [{"required": [key]} for key in KEYS]}
+        return {
+            "anyOf": [
+                {"type": "object", "if": named, "then": kinds, "else": form} if form.get("type") == "object" else form
+                for form in forms
+            ]
+        }
 
 
 SourceSchema = Annotated[Columns | RecordKinds | str, _ColumnsKindsOrPath()]

@@ -150,7 +150,8 @@ class _ColumnsOrPath:
         return {"anyOf": [columns, types, path]}
 
 
-SchemaSpec = Annotated[Columns | str, _ColumnsOrPath()]
+SCHEMA_FORMS = _ColumnsOrPath()
+SchemaSpec = Annotated[Columns | str, SCHEMA_FORMS]
 """Columns, or the path of a file that has them."""
 
 
@@ -161,9 +162,7 @@ def column_list(value: Any) -> Any:
     if value.keys() == {"fields"} and isinstance(value["fields"], list):  # as other versions write it
         return [_with_type_word(item) for item in value["fields"]]
     if value.keys() & {"discriminator", "records", "structure"}:
-        raise problem(
-            "E342", "only sources have several kinds of records", "declare one list of columns"
-        )
+        raise problem("E342", "only sources have several kinds of records", "declare one list of columns")
     return [
         {"name": name, **body} if isinstance(body, dict) and "name" not in body else {"name": name, "type": body}
         for name, body in value.items()

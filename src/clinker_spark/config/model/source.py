@@ -63,6 +63,8 @@ class SourceConfig(Model):
     """A regular expression that the path of a file must match as a whole."""
     paths: Annotated[tuple[Words, ...], Field(min_length=1)] | None = None
     """The files to read, in this order."""
+    resource: Words | None = None
+    """In a composition: the slot for the file to read, which each call fills, in place of path."""
     exclude: tuple[Words, ...] = ()
     """Patterns of files to leave out."""
     modified_after: Moment | None = None
@@ -112,10 +114,6 @@ class SourceConfig(Model):
             "'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"
         ),
     }
-    later: ClassVar[dict[str, str]] = {
-        "resource": "resources of compositions",
-    }
-
     section_key: ClassVar[str | None] = None
     """The key that leads to a section of the envelope of such a file."""
 
@@ -205,7 +203,7 @@ class SourceConfig(Model):
                 yield Finding("E155", message, at, f"declare '{self.watermark.column}' as date_time")
 
     def _check_matchers(self) -> Iterator[Finding]:
-        given = [key for key in MATCHERS if getattr(self, key) is not None]
+        given = [key for key in (*MATCHERS, "resource") if getattr(self, key) is not None]
         if not given:
             message = "the source does not say what to read"
             yield Finding("E211", message, (), "add one of path, glob, regex or paths", on_key=True)
@@ -363,7 +361,9 @@ class KafkaSource(TopicRead, SourceConfig):
         for key in _OF_FILES:
             if key in self.model_fields_set:
                 yield Finding("E007", f"a topic is no file, and has no '{key}'", (key,), "remove it", on_key=True)
-        if not isinstance(self.schema_, str):
+        if isinstance(self.schema_, RecordKinds):
+            yield from self.check_kinds(self.schema_)
+        elif not isinstance(self.schema_, str):
             yield from self.check_schema(self.schema_)
             yield from self._check_places(self.schema_)
         yield from self.check_topic()

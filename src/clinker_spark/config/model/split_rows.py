@@ -24,7 +24,7 @@ class RowSplit(Model):
     keep_empty: Bool = True
     """Does a record without a value stay, as one record that lacks the field?"""
     mode: Literal["extract", "split"] = "extract"
-    """Are the fields of a value those of the record, or do they keep the name of the field before theirs: lines.price?"""
+    """extract: the fields of a value are those of the record; split: they keep the name of the field: lines.price."""
     position_column: Words | None = None
     """The column that gets the number of the value in its record, from 1."""
 

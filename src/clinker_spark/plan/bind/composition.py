@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from clinker_spark.config.model.composition import CompositionNode
 from clinker_spark.config.model.documents.variable import read_value
 from clinker_spark.config.model.source import JsonSource
 from clinker_spark.config.schemas import DeclaredSchema
+from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Type, parse_type, unify
@@ -48,10 +50,11 @@ def bind_composition(around: NodeBinder, node: CompositionNode) -> Streams | Non
     ports = _ports(around, node, body, around.inputs)
     config = _parameters(binder, file, node, body)
     asked = _scoped_variables(binder, file, node, body, declared)
-    if ports is None or config is None or asked is None:
+    resources = _resources(binder, file, node, body)
+    if ports is None or config is None or asked is None or resources is None:
         return None
     binder.using.append(path)
-    streams = binder.body(binder, body, ports, f"{around.name}/", config, asked, declared)
+    streams = binder.body(binder, body, ports, f"{around.name}/", config, asked, declared, resources)
     binder.using.pop()
     result: Streams = {}
     for port, target in body.interface.outputs.items():
@@ -165,6 +168,39 @@ def _scoped_variables(
                 asked[scope][name] = have
     binder.found += found
     return None if found else asked
+
+
+def _resources(
+    binder: Binding, file: LoadedFile, node: CompositionNode, body: CompositionFile
+) -> dict[str, str | None] | None:
+    """The file of each slot, as a path from the folder of the pipeline; None for an open one."""
+    slots = body.interface.resources_schema
+    paths: dict[str, str | None] = dict.fromkeys(slots)
+    found: list[Diagnostic] = []
+    workspace = find_workspace(file.path) if node.resources else None
+    known = {} if workspace is None else workspace.config.catalog.resources
+    for slot, name in node.resources.items():
+        at = file.path_of(node.name, "resources", slot)
+        resource = known.get(name)
+        if slot not in slots:
+            help_text = did_you_mean(slot, slots) or f"its slots are {', '.join(slots) or 'none'}"
+            message = f"the composition has no resource '{slot}'"
+            found.append(file.diagnostic("E343", message, at, help_text, key=True))
+        elif resource is None or workspace is None:
+            help_text = did_you_mean(name, known) or f'add [catalog.resources.{name}] with kind = "file" and path'
+            found.append(file.diagnostic("E343", f"clinker.toml has no resource '{name}'", at, help_text))
+        elif resource.access == "write":
+            message = f"the resource '{name}' may only be written"
+            found.append(file.diagnostic("E343", message, at, 'write access = "read" in clinker.toml'))
+        else:
+            paths[slot] = os.path.relpath(workspace.root / resource.path, binder.folder.absolute())
+    for slot, spec in slots.items():
+        if spec.required and slot not in node.resources:
+            help_text = f"write resources: {{ {slot}: name }}, with the name of a file in clinker.toml"
+            message = f"nothing fills the resource '{slot}' of the composition"
+            found.append(file.diagnostic("E343", message, file.path_of(node.name, "use"), help_text))
+    binder.found += found
+    return None if found else paths
 
 
 def _parameters(

@@ -51,6 +51,8 @@ class Scope:
     config: Mapping[str, Any] | None = None
     declares: Declared = field(default_factory=dict)
     modules: Path | None = None
+    resources: Mapping[str, str | None] | None = None
+    """In a composition: the file of each slot; None for one that the call leaves open."""
     outer: Declared = field(default_factory=dict)
     """The variables of the file that uses this one: only those it asks for can be read."""
 
@@ -67,6 +69,7 @@ class Binding:
         measured: Mapping[str, int],
         body: Callable[..., dict[str, Streams | None]],
         memory_limit: int | None = None,
+        folder: Path = Path(),
     ) -> None:
         self.variables = variables
         self.modules = modules
@@ -74,6 +77,8 @@ class Binding:
         """The records that each source had in the last run."""
         self.body = body
         """Binds the nodes of a file: compositions are files of their own."""
+        self.folder = folder
+        """What relative paths of files start from."""
         self.memory_limit = memory_limit
         """What a run may use, if somebody said so."""
         self.nodes: list[PlanNode] = []

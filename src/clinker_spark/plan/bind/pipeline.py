@@ -30,7 +30,7 @@ def bind(
     """The nodes of a pipeline, without facts. Raises `PlanError` with everything that is wrong.
 
     `measured` are the records that each source had in the last run."""
-    binding = Binding(variables, modules, measured or {}, bind_body, memory_limit)
+    binding = Binding(variables, modules, measured or {}, bind_body, memory_limit, file.folder)
     bind_body(binding, file, {})
     if any(d.severity is Severity.ERROR for d in binding.found):
         raise PlanError(binding.found)
@@ -59,14 +59,15 @@ def bind_body(
     config: Mapping[str, Any] | None = None,
     asked: Declared | None = None,
     outer: Declared | None = None,
+    resources: Mapping[str, str | None] | None = None,
 ) -> dict[str, Streams | None]:
     """Bind the nodes of a file in the order of their graph; gives the streams of each. None stands for a node that
     could not be bound. `asked` are the variables of its caller, out of all of them (`outer`), that the file may
-    read."""
+    read, `resources` the files that it chose."""
     declares = {name: {**(asked or {}).get(name, {}), **own} for name, own in file.declared_variables().items()}
     declares["doc"] = file.envelope_types()
     variables = binding.variables if config is None else {}
-    scope = Scope(variables, config, declares, binding.modules, outer or {})
+    scope = Scope(variables, config, declares, binding.modules, resources, outer or {})
     streams: dict[str, Streams | None] = {name: {None: bound} for name, bound in ports.items()}
     for name in file.graph.order():
         inputs = _inputs(binding, file, name, streams)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from clinker_spark.config.model.source import SourceNode
+from clinker_spark.config.model.source import SourceConfig, SourceNode
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.bind.split_values import as_texts, bind_splits
 from clinker_spark.plan.facts import EXEC_SKETCH, FILE_METADATA, Estimate
@@ -21,6 +21,10 @@ _PACKED_SUFFIXES = (".gz", ".bz2", ".zst", ".zstd")
 def bind_source(binder: NodeBinder, node: SourceNode) -> Streams | None:
     declared = binder.file.schema_of(node.name)
     assert declared is not None
+    config = _with_resource(binder, node.config)
+    if config is None:
+        return None
+    node = node.model_copy(update={"config": config})
     kinds = declared.kinds
     columns = as_texts(declared.columns, node.config.split_values)
     schema = {column.name: column.data_type for column in columns}
@@ -38,6 +42,24 @@ def bind_source(binder: NodeBinder, node: SourceNode) -> Streams | None:
         binder.binder.file_sizes[plan.name] = file[1]
     binder.binder.sizes[plan.name] = None if file is None else source_size(plan, *file, binder.binder.measured)
     return bind_splits(binder, plan, declared.columns) if node.config.split_values else binder.made(plan)
+
+
+def _with_resource(binder: NodeBinder, config: SourceConfig) -> SourceConfig | None:
+    """What a source reads, with the file of its slot, if it reads one; None where there is no such slot."""
+    if config.resource is None:
+        return config
+    slots = binder.scope.resources
+    if slots is None or config.resource not in slots:
+        where = "the pipeline has no slots" if slots is None else f"the slots are {', '.join(slots) or 'none'}"
+        help_text = "write 'path' in a pipeline" if slots is None else "declare it in _compose.resources_schema"
+        message = f"there is no resource '{config.resource}': {where}"
+        binder.problem("E343", message, "config", "resource", help=help_text)
+        return None
+    path = slots[config.resource]
+    if path is None:
+        files = config.files.model_copy(update={"on_no_match": "skip"})
+        return config.model_copy(update={"glob": ".clinker-nothing", "files": files})
+    return config.model_copy(update={"path": path})
 
 
 def file_of(node: SourcePlan, folder: Path) -> tuple[Path, int] | None:

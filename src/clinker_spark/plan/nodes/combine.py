@@ -185,7 +185,7 @@ class CombinePlan(PlanNode):
             for keys in before:
                 columns |= {n: t for n, t in keys.columns.items() if n not in columns}
         if wanted.keys == "named":
-            columns = {n: t for n, t in columns.items() if n.removeprefix(CK_PREFIX) in wanted.named}
+            columns = {n: t for n, t in columns.items() if {n, n.removeprefix(CK_PREFIX)} & set(wanted.named)}
         carried = [keys for keys in before if any(name in columns for name in keys.own)]
         sources = tuple(dict.fromkeys(source for keys in carried for source in keys.sources))
         return Keys(columns, sources, False, (*self.schema, *columns))
@@ -212,7 +212,7 @@ class CombinePlan(PlanNode):
     def idle_keys(self, before: Sequence[Keys]) -> Iterator[Diagnostic]:
         known = {name.removeprefix(CK_PREFIX) for keys in before for name in keys.columns}
         for i, name in enumerate(self.config.propagate_ck.named):
-            if name not in known:
+            if name.removeprefix(CK_PREFIX) not in known:
                 message = f"'{name}' has no effect here: no input has a correlation key of that name"
                 help_text = did_you_mean(name, known) or f"the keys are {', '.join(sorted(known)) or 'none'}"
                 yield self.diagnostic("W027", message, "config", "propagate_ck", "named", i, help=help_text)

@@ -193,9 +193,12 @@ class SourcePlan(PlanNode):
         read = [name for name in self.schema if name in need.columns]
         yield f"  read: {', '.join(read) or '<none>'}{'' if len(read) < len(self.schema) else ' (all)'}"
 
-        for kind in self.kinds.spec.records if self.kinds is not None else ():
-            what = " (no record)" if kind.id in self.kinds.left_out else ""
-            yield f"  kind {kind.id}: lines with {kind.tag!r}{what}: {', '.join(c.name for c in kind.columns)}"
+        if self.kinds is not None:
+            for kind in self.kinds.spec.records:
+                what = " (no record)" if kind.id in self.kinds.left_out else ""
+                yield f"  kind {kind.id}: lines with {kind.tag!r}{what}: {', '.join(c.name for c in kind.columns)}"
+        for split in self.config.split_to_rows:
+            yield f"  rows: one for each value of '{split.field}'"
         for name, section in self.config.envelope.sections.items() if self.config.envelope is not None else ():
             yield f"  envelope: $doc.{name} at {'/'.join(section.extract.path)}: {', '.join(section.fields)}"
 

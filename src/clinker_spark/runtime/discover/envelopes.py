@@ -88,7 +88,9 @@ def _typed(value: Any, t: Type, name: str, file: SourceFile, source: SourcePlan)
         if t.kind is (Kind.DATETIME if is_time else Kind.DATE):
             return _plain(value)
         value = value.isoformat()
-    if isinstance(value, str) and (t.kind in (Kind.STRING, Kind.DATE, Kind.DATETIME) or source.config.type in ("xml", *LINES)):
+    if isinstance(value, str) and (
+        t.kind in (Kind.STRING, Kind.DATE, Kind.DATETIME) or source.config.type in ("xml", *LINES)
+    ):
         if t.kind is Kind.STRING:
             return value
         typed = TextColumn(name, t).convert(pa.array([value], pa.string()))

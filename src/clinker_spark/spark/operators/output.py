@@ -42,6 +42,7 @@ from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.plan_cuts import united
 from clinker_spark.spark.rejects.collected import Held
 from clinker_spark.spark.rejects.withheld import with_held
+from clinker_spark.spark.render.csv_lines import quoted_cell
 from clinker_spark.spark.render.folder_names import folder_failures, folder_text
 from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
 
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 LINE_COLUMN = "value"
 _FIXED_BYTES = {Kind.BOOL: 1, Kind.DATE: 4, Kind.INT: 8, Kind.FLOAT: 8, Kind.DATETIME: 8, Kind.DECIMAL: 16}
+MANY = 40
+"""From so many undeclared columns on, the cells of a CSV line are not made one by one."""
 _METRICS = {FAILED_COLUMN: "failed", WITHHELD_COLUMN: "withheld"}
 NULL_DROPPED = "null_order: drop"
 _OUTPUT = OUTPUT
@@ -269,12 +272,15 @@ def output_columns(builder: Builder, node: OutputPlan, stream: Stream) -> tuple[
     if node.config.include_unmapped and WIDENED_COLUMN in stream.frame.columns:
         kind = stream.frame.schema[WIDENED_COLUMN].dataType
         taken = {column.name for column in columns} | set(node.schema) | set(node.config.exclude)
-        for name in widened_names(builder, node.inputs[0].node):
-            if name not in taken:
-                taken.add(name)
-                sql = undeclared.text(name, kind)
-                value = undeclared.json(name) if undeclared.has_types(kind) else None
-                columns.append(OutColumn(name, STRING.as_nullable(), sql, json=value))
+        names = [name for name in widened_names(builder, node.inputs[0].node) if name not in taken]
+        cells = None
+        if len(names) >= MANY and node.config.type == "csv":
+            delimiter = node.config.options.delimiter
+            cells = undeclared.cells(names, kind, delimiter, lambda text: quoted_cell(text, delimiter))
+        for name in names:
+            sql = undeclared.text(name, kind)
+            value = undeclared.json(name) if undeclared.has_types(kind) else None
+            columns.append(OutColumn(name, STRING.as_nullable(), sql, cells=cells, json=value))
     return tuple(columns)
 
 

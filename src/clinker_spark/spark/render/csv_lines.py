@@ -80,6 +80,11 @@ def _needs_quotes(text: str, delimiter: str) -> str:
     return " OR ".join(f"contains({text}, {c})" for c in (sql_string(delimiter), "'\"'", "'\n'", "'\r'"))
 
 
+def quoted_cell(text: str, delimiter: str) -> str:
+    """SQL for a text as a cell."""
+    return _quoted_if_needed(_Cell(text, tested=True, short=False), delimiter)
+
+
 def _quoted_if_needed(cell: _Cell, delimiter: str) -> str:
     if not cell.tested:
         return cell.text

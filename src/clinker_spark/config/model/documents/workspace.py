@@ -109,8 +109,11 @@ class Resource(Model):
     """A file that compositions know by name."""
 
     kind: Literal["file"]
+    """What it is: a file."""
     path: PathText
+    """The file, from the folder of clinker.toml on."""
     access: Literal["read", "write", "read-write"] = "read"
+    """What may be done with it. Sources read it."""
 
 
 class Catalog(Model):
@@ -124,6 +127,7 @@ class Catalog(Model):
     pipelines: dict[str, Words] = Field(default_factory=dict)
     channels: dict[str, Words] = Field(default_factory=dict)
     resources: dict[str, Resource] = Field(default_factory=dict)
+    """Files that calls of compositions name: [catalog.resources.prices] with kind = "file" and path."""
 
 
 def _setting(value: Any) -> Any:

@@ -84,4 +84,3 @@ def _taken(record: dict[str, Any], name: str) -> tuple[dict[str, Any], Any]:
                 return {**record, name[:dot]: rest}, value
         dot = name.find(".", dot + 1)
     return record, None
-

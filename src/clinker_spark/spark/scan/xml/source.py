@@ -28,9 +28,9 @@ from clinker_spark.spark.scan.record_plan import (
 from clinker_spark.spark.scan.record_source import scan_of
 from clinker_spark.spark.scan.request import Conventions, ReadRequest, Scan
 from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
-from clinker_spark.spark.scan.text.values import TextColumn
 from clinker_spark.spark.scan.text.rows_of_values import ValueRows
-from clinker_spark.spark.scan.xml.records import GROUP, CHUNK, Cell, Record, XmlShape, xml_records
+from clinker_spark.spark.scan.text.values import TextColumn
+from clinker_spark.spark.scan.xml.records import CHUNK, GROUP, Cell, Record, XmlShape, xml_records
 
 _TOGETHER = 4096
 
