@@ -57,5 +57,4 @@ def _reason(plan: Plan, facts: Facts, source: SourcePlan, nodes: list[PlanNode])
             return node.name, "names of columns are patterns to Polars"
     if need.arrival or need.document or need.event or need.members:
         return source.name, "the place or the file of each record is asked for"
-    kinds = {output.text_kind for output in plan.outputs if output in nodes}
-    return None if len(kinds) == 1 else (nodes[-1].name, "its outputs are files of different kinds")
+    return None

@@ -14,6 +14,7 @@ from clinker_spark.plan.columns import FAILED_COLUMN, OK_COLUMN, PORT_COLUMN, PO
 from clinker_spark.spark.fragments.lines import lines_of
 from clinker_spark.spark.fragments.task import (
     COUNTS,
+    LINE_END,
     LINES,
     OUTPUT,
     PLACE,
@@ -156,8 +157,12 @@ class Runner:
         self.counts[step.ends.failed] += failed + unfit
         if not len(lines):
             return []
-        text = lines.str.join(step.lines.separator).to_arrow(compat_level=pl.CompatLevel.oldest())
-        return [(step.number, pc.cast(text, pa.string()))]
+        between = step.lines.separator
+        text = lines.str.join(between)
+        if before := between.removesuffix(LINE_END):
+            text = text + before
+        arrow = text.to_arrow(compat_level=pl.CompatLevel.oldest())
+        return [(step.number, pc.cast(arrow, pa.string()))]
 
 
 def _merged(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.RecordBatch]:

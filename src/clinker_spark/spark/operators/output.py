@@ -37,7 +37,7 @@ from clinker_spark.spark.build.stream import Stream, direction, failed, not_fail
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.connectors.shapes import shape_of
 from clinker_spark.spark.fragments.frames import fragment_of, lines_of_fragment
-from clinker_spark.spark.fragments.task import OUTPUT, PLACE
+from clinker_spark.spark.fragments.task import LINE_END, OUTPUT, PLACE
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.rejects.collected import Held
 from clinker_spark.spark.rejects.withheld import with_held
@@ -68,6 +68,8 @@ class Prepared:
     """Each line begins with the key that decides about its file."""
     beside: tuple[str, ...] = ()
     """The outputs, itself included, whose lines are made by the same workers: one job writes all of them."""
+    line_end: str | None = None
+    """What Spark writes after each row; by default, what stands between records."""
 
 
 def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
@@ -125,7 +127,7 @@ def _prepared_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepar
     for i, name in enumerate(fragment.outputs):
         lines = frame if together else frame.where(F.col(_OUTPUT) == i).select(LINE_COLUMN)
         made[name] = Prepared(
-            builder.plan.output(name), lines, renderings[name], False, fragment.outputs if together else ()
+            builder.plan.output(name), lines, renderings[name], False, fragment.outputs if together else (), LINE_END
         )
     return made
 
@@ -322,9 +324,11 @@ def write_parts(prepared: Prepared, folder: str) -> None:
 
 
 def separator(prepared: Prepared) -> str | None:
-    """What Spark writes after each line; None for formats that have no lines."""
+    """What Spark writes after each row; None for formats that have no lines."""
     if prepared.rendering is None:
         return None
+    if prepared.line_end is not None:
+        return prepared.line_end
     several = prepared.node.config.split is not None or prepared.node.per_file
     return RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
 
