@@ -16,7 +16,7 @@ from clinker_spark.config.model.composition import Interface, Parameter, Port, R
 from clinker_spark.config.model.documents.files import CompositionDocument, PipelineDocument
 from clinker_spark.config.model.documents.pipeline import Concurrency, Settings
 from clinker_spark.config.model.documents.variable import VarDecl
-from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication, Resource
+from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication, Resource, Staging
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.schema import Column, FieldPlace
 from clinker_spark.config.model.transform import TransformConfig
@@ -31,6 +31,7 @@ REFUSED: dict[type[Model], dict[str, str]] = {
     TransformConfig: {"batch_size": _BATCHES},
     CombineConfig: {"correlation_fanout_policy": "a policy of its own; that of an output or of the pipeline counts"},
     Publication: dict.fromkeys(Publication.model_fields, _PUBLICATION),
+    Staging: {"format": "copies have the bytes of their originals; to parse them is a tenth or less of a pass"},
     Channel: dict.fromkeys(Channel.model_fields, _CHANNELS),
     Group: dict.fromkeys(Group.model_fields, _CHANNELS),
     Catalog: {

@@ -22,6 +22,8 @@ LIMIT_SETTING = "spark.clinker.memoryLimit"
 """Bytes that the process tree of a session may use, as a setting of that session; who starts it sets it."""
 DEFAULT_SHARE = 0.60
 """Without a limit: the share of the machine's memory that a run may use."""
+TASK_SETTING = "spark.clinker.taskBytes"
+"""What a task of a session may hold in sorts and hash tables, in bytes; who starts it sets it."""
 SPLIT_SETTING = "spark.clinker.splitBytes"
 """How much of a file a task reads, as a setting of a session; only where memory is short."""
 DRIVER = 120 * MIB
@@ -44,6 +46,14 @@ TASK_HEAP = 48 * MIB
 """What each further task needs of the heap to sort and add up before it must spill."""
 MOST_HEAP = 30 << 30
 """Above this, pointers of the JVM are twice as long."""
+_SPARK_SHARE = 0.6
+"""The part of the heap, less what Spark leaves to its own objects, that is there for sorts and hash tables."""
+_GROWTH = 2
+"""A record in a sort or a hash table takes about so many times its bytes in the file."""
+_PACKED = 4
+"""And so many times its bytes in a shuffle, which are compressed."""
+_MOST_PIECES = 2000
+"""Each piece of a shuffle costs every task that writes it a file, and every task that reads it a start."""
 _CGROUP = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -57,6 +67,16 @@ class Budget:
     tasks: int
     """How many run at once."""
     heap: int
+
+    @property
+    def reserved(self) -> int:
+        """What Spark leaves of the heap to its own objects. Its 300 MB suit heaps of many gigabytes."""
+        return (100 if self.limit < LARGE else 300) * MIB
+
+    @property
+    def task_bytes(self) -> int:
+        """What each task may hold in sorts and hash tables."""
+        return int((self.heap - self.reserved) * _SPARK_SHARE / self.tasks)
 
     @property
     def workers(self) -> int:
@@ -115,6 +135,21 @@ def run_budget(plan: Plan, most_tasks: int) -> Budget:
     found = divided(limit, most_tasks)
     assert found is not None
     return found
+
+
+def pieces(size: int, task_bytes: int, usual: int) -> int:
+    """Into how many pieces a shuffle of so many bytes of input is cut: each should fit into what a task may hold. What
+    does not is spilled again and again, and each spill that is read needs buffers outside of the heap.
+
+    >>> [pieces(size * MIB, 86 * MIB, 8) for size in (100, 4000, 1_000_000)]
+    [8, 94, 2000]
+    """
+    return max(usual, min(math.ceil(size * _GROWTH / max(task_bytes, MIB)), _MOST_PIECES))
+
+
+def piece_bytes(task_bytes: int) -> int:
+    """Pieces may be put together as long as they have fewer bytes than this, compressed."""
+    return max(min(task_bytes // _PACKED, 64 * MIB), MIB)
 
 
 def estimated_spill(plan: Plan) -> dict[str, int]:

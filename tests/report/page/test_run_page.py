@@ -26,6 +26,9 @@ class Reader(HTMLParser):
         self.tags: Counter[str] = Counter()
         self.links: list[str] = []
         self.report = ""
+        self.others: list[str] = []
+        """Other texts with numbers in them, but for those of scales and of what users wrote."""
+        self._class = ""
         self._path: tuple[str, str] | None = None
         self._in_report = False
         self.feed(text)
@@ -36,6 +39,10 @@ class Reader(HTMLParser):
         self.links += [value for name, value in given.items() if name in ("src", "href", "srcset", "action")]
         self._path = (given["data-path"], given["data-value"]) if "data-path" in given else None
         self._in_report = given.get("id") == "report"
+        self._class = tag if tag in ("style", "pre", "code", "title", "td") else given.get("class", "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._class = ""
 
     def handle_data(self, data: str) -> None:
         if self._in_report:
@@ -43,6 +50,8 @@ class Reader(HTMLParser):
         elif self._path is not None:
             self.numbers.append((*self._path, data))
             self._path = None
+        elif re.search(r"\d", data) and not self._class.startswith(("style", "pre", "code", "title", "tick")):
+            self.others.append(data.strip(" :"))
 
 
 def value_at(report: Any, path: str) -> Any:
@@ -65,6 +74,24 @@ def test_every_number_is_one_of_the_report(example: str) -> None:
         assert float(value) == float(value_at(report, path)), path
         count = float(value)
         assert shown in (f"{int(count):,}", size(int(count)), seconds(count)), path
+
+
+@pytest.mark.parametrize("example", NAMES)
+def test_numbers_inside_of_texts_are_those_of_the_report(example: str) -> None:
+    page = page_of(example)
+    found = Reader(page.html())
+    report = json.loads(found.report)
+    expected = [f"· started {report['started']} · run {report['execution_id']}"]
+    for node in report["nodes"]:  # in the drawing
+        expected.append(f"{node['passed']:,} {'written' if node['kind'] == 'output' else 'passed on'}")
+        expected += [f"{node['failed']:,} ✕"] if node["failed"] else []
+    expected += [f"{source['files']} file(s)" for source in report["sources"]]
+    expected += [f"and {len(output['paths']) - 1} more" for output in report["outputs"]]
+    expected += [
+        f"{b['read']} read = {b['written']} written + {b['dead_letters']} dead letters" for b in report["balances"]
+    ]
+    of_users = {"a&b.csv, row 7", "'<script>alert(1)</script>' is no int", "id=5, note=</script><b>bold</b>"}
+    assert Counter(text for text in found.others if text not in of_users) == Counter(expected)
 
 
 @pytest.mark.parametrize("example", NAMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import itertools
 import json
 import random
 from pathlib import Path
@@ -89,11 +90,17 @@ KINDS = {
     "ndjson": ("json", "json", ", options: { format: ndjson }"),
     "array": ("json", "json", ", preserve_nulls: false"),
 }
+MIXED = ("csv", "array", "ndjson")
+"""The kinds that outputs of `mixed` take in turn."""
 
 
 def pipeline(source: str, nodes: str, kind: str, engine: str, mode: str = "exclusive") -> str:
-    out, ext, options = KINDS[kind]
-    text = nodes.replace("OUT", out).replace("EXT", ext).replace("OPTIONS", options).replace("MODE", mode)
+    text = nodes.replace("MODE", mode)
+    for each in itertools.cycle(MIXED if kind == "mixed" else [kind]):
+        if "OUT" not in text:
+            break
+        for word, value in zip(("OUT", "EXT", "OPTIONS"), KINDS[each], strict=True):
+            text = text.replace(word, value, 1)
     name = "in.csv" if source == "csv" else "in.json"
     of_json = "" if source == "csv" else "      options: { format: ndjson }\n"
     return (

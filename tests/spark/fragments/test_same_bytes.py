@@ -13,10 +13,12 @@ from tests.spark.fragments.pipelines import ONE_OUTPUT, ROUTED, pipeline, write_
 
 CASES = [
     ("csv", ONE_OUTPUT, "csv", "exclusive", True),
-    ("csv", ROUTED, "csv", "exclusive", False),
+    ("csv", ROUTED, "mixed", "exclusive", False),
     ("json", ROUTED, "ndjson", "inclusive", True),
 ]
 MORE = [
+    ("csv", ROUTED, "csv", "exclusive", False),
+    ("csv", ROUTED, "mixed", "inclusive", True),
     ("csv", ONE_OUTPUT, "semicolons", "exclusive", False),
     ("json", ROUTED, "ndjson", "inclusive", False),
     ("csv", ONE_OUTPUT, "array", "exclusive", False),

@@ -74,11 +74,6 @@ class OutputPlan(NarrowPlan):
         return config.type, config.options, config.split is None, self.per_file
 
     @property
-    def text_kind(self) -> str:
-        """What stands between two records of a file that is written as text."""
-        return "," if self.config.type == "json" and self.config.options.format == "array" else ""
-
-    @property
     def vector_reason(self) -> str | None:
         config = self.config
         if config.type not in ("csv", "json") or (config.type == "json" and config.options.pretty):

@@ -76,8 +76,7 @@ def _reason(plan: Plan, facts: Facts, sources: Sequence[SourcePlan], nodes: Sequ
         shows = any(output.config.include_unmapped for output in outputs)
         if len(sources) > 1 and source.widens and source.config.type != "csv" and shows:
             return source.name, "its undeclared columns, which others come together with, are known late"
-    kinds = {output.text_kind for output in outputs}
-    return None if len(kinds) == 1 else (nodes[-1].name, "its outputs are files of different kinds")
+    return None
 
 
 def _changed(plan: Plan, node: PlanNode) -> str | None:

@@ -107,9 +107,8 @@ class RunPage:
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         for node in self.report.nodes:
-            count = node.took if node.kind == "output" else node.passed
-            if count is not None:
-                yield node.name, f"{count:,} {'written' if node.kind == 'output' else 'passed on'}"
+            if node.passed is not None:
+                yield node.name, f"{node.passed:,} {'written' if node.kind == 'output' else 'passed on'}"
 
     def _failed(self) -> dict[str, int]:
         return {node.name: node.failed for node in self.report.nodes if node.failed}

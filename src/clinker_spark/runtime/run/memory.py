@@ -16,7 +16,7 @@ from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
-from clinker_spark.plan.budget import LARGE, LIMIT_SETTING, MIB, SPLIT_SETTING, cores, floor, run_budget
+from clinker_spark.plan.budget import LARGE, LIMIT_SETTING, MIB, SPLIT_SETTING, TASK_SETTING, cores, floor, run_budget
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import shown_size
 from clinker_spark.runtime.arbitrate.spill_folder import own_folder
@@ -44,8 +44,6 @@ _ALLOCATION = {
 allocator keeps 60 MB more for each worker."""
 _SPLIT = 8 * MIB
 """How much of a file a task reads: a reader of text holds all of it."""
-_RESERVED = 100 * MIB
-"""What Spark leaves of the heap to its own objects. Its 300 MB suit heaps of many gigabytes."""
 _EXECUTOR_SHARE = 0.6
 """The part of an executor's memory that is its heap."""
 LEAST_EXECUTOR = 800 * MIB
@@ -79,10 +77,17 @@ def session_memory(plan: Plan, master: str | None, conf: Mapping[str, str]) -> S
         return SessionMemory(wanted, spill)
     check_limit(plan)
     budget = run_budget(plan, cores() if local[1] == "*" else int(local[1] or 1))
-    settings = {**spill, "spark.driver.memory": f"{budget.heap // MIB}m", LIMIT_SETTING: str(budget.limit)}
+    settings = {
+        **spill,
+        "spark.driver.memory": f"{budget.heap // MIB}m",
+        LIMIT_SETTING: str(budget.limit),
+        TASK_SETTING: str(budget.task_bytes),
+    }
     if budget.limit >= LARGE:
         return SessionMemory(f"local[{budget.tasks}]", settings)
-    settings["spark.testing.reservedMemory"] = str(_RESERVED)
+    settings["spark.testing.reservedMemory"] = str(budget.reserved)
+    # Each spill that is read would have a thread of its own, and two more buffers.
+    settings["spark.unsafe.sorter.spill.read.ahead.enabled"] = "false"
     settings["spark.sql.execution.arrow.maxRecordsPerBatch"] = "2000"
     settings[SPLIT_SETTING] = str(_SPLIT)
     settings |= {f"spark.executorEnv.{name}": value for name, value in _ALLOCATION.items()}

@@ -42,7 +42,7 @@ from clinker_spark.spark.build.passes import Pass, Show
 from clinker_spark.spark.joins.sides import key_sketches
 from clinker_spark.spark.operators.record_log import record_lines
 from clinker_spark.spark.scan.files import SourceFile
-from clinker_spark.spark.session import small_inputs
+from clinker_spark.spark.session import shuffles, small_inputs
 from clinker_spark.spark.session.sessions import SparkSession, is_local, working_session
 
 CANNOT_WIDEN = (
@@ -97,7 +97,7 @@ class _Run:
                         check_meanwhile(self.state.plan, self.state.inputs.earlier)
                         claimed = True
                         self._stage_inputs()
-                        self._suit_small_inputs(meanwhile)
+                        self._suit_size(meanwhile)
                         self.state.values.files |= envelope_values(self.state.plan, self.state.files)
                     self._stage(stage)
                 self._log("after_transform")
@@ -135,13 +135,17 @@ class _Run:
 
         return measured(self.state.spark, self.state.plan.outputs[-1].name, take, tell)
 
-    def _suit_small_inputs(self, meanwhile: contextlib.ExitStack) -> None:
-        """All files are known: is it so little that it should be planned for one task?"""
+    def _suit_size(self, meanwhile: contextlib.ExitStack) -> None:
+        """All files are known: is it so little that it should be planned for one task, or more than fits in memory?"""
         files = [(node, file) for node in self.state.plan.sources for file in self.state.files[node.name]]
         size = sum(node.unpacked(file.origin, file.size) for node, file in files)
-        if is_local(self.state.spark) and small_inputs.is_small(self.state.spark, size):
+        if not is_local(self.state.spark):
+            return
+        if small_inputs.is_small(self.state.spark, size):
             self.state.inputs.small = True
             meanwhile.enter_context(small_inputs.settings(self.state.spark, size))
+        else:
+            meanwhile.enter_context(shuffles.settings(self.state.spark, size))
 
     def _is_published(self) -> bool:
         return self.state.attempt.state == "done"

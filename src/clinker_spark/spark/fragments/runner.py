@@ -16,6 +16,7 @@ from clinker_spark.spark.fragments.lines import lines_of
 from clinker_spark.spark.fragments.part_files import PartFiles
 from clinker_spark.spark.fragments.task import (
     COUNTS,
+    LINE_END,
     LINES,
     OUTPUT,
     PLACE,
@@ -182,8 +183,11 @@ class Runner:
         if self.files is not None:
             self.files.write(step.number, lines)
             return []
-        text = lines.str.join(step.lines.separator).to_arrow(compat_level=pl.CompatLevel.oldest())
-        return [(step.number, pc.cast(text, pa.string()))]
+        text = lines.str.join(step.lines.separator)
+        if before := step.lines.separator.removesuffix(LINE_END):
+            text = text + before
+        arrow = text.to_arrow(compat_level=pl.CompatLevel.oldest())
+        return [(step.number, pc.cast(arrow, pa.string()))]
 
 
 def _merged(batches: Iterable[pa.RecordBatch], enough: int) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,8 @@ from clinker_spark.cxl.system import Context
 from clinker_spark.spark.render.cell_text import CellStyle
 
 OUTPUT, PLACE, LINES, COUNTS = "output", "place", "value", "counts"
+LINE_END = "\n"
+"""What Spark writes after each text, whatever kind of file it is for: one job writes several."""
 FIELDS = ((OUTPUT, "INT"), (PLACE, "BIGINT"), (LINES, "STRING"), (COUNTS, "ARRAY<BIGINT>"))
 """What Spark gets: lines of an output, many in one text and in their order; and at the end of a split its counts."""
 
@@ -45,7 +47,8 @@ class LineFormat:
     delimiter: str = ","
     nulls: bool = True
     """JSON: are members without a value written?"""
-    separator: str = "\n"
+    separator: str = LINE_END
+    """What stands between two records. It ends with `LINE_END`."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from clinker_spark.spark.build.stream import Stream, direction, failed, not_fail
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.connectors.shapes import shape_of
 from clinker_spark.spark.fragments.frames import fragment_of, lines_of_fragment
-from clinker_spark.spark.fragments.task import OUTPUT, PLACE
+from clinker_spark.spark.fragments.task import LINE_END, OUTPUT, PLACE
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.plan_cuts import united
 from clinker_spark.spark.rejects.collected import Held
@@ -74,6 +74,8 @@ class Prepared:
     """The outputs, itself included, whose lines are made by the same workers: one job writes all of them."""
     parts: str | None = None
     """Where workers write the lines themselves; then the frame has none."""
+    line_end: str | None = None
+    """What Spark writes after each row; by default, what stands between records."""
 
 
 def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
@@ -137,6 +139,7 @@ def _prepared_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepar
             False,
             fragment.outputs if together else (),
             found.parts.get(name),
+            LINE_END,
         )
     return made
 
@@ -329,9 +332,11 @@ def write_parts(prepared: Prepared, folder: str) -> None:
 
 
 def separator(prepared: Prepared) -> str | None:
-    """What Spark writes after each line; None for formats that have no lines."""
+    """What Spark writes after each row; None for formats that have no lines."""
     if prepared.rendering is None:
         return None
+    if prepared.line_end is not None:
+        return prepared.line_end
     several = prepared.node.config.split is not None or prepared.node.per_file
     return RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
 

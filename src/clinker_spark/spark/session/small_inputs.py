@@ -7,15 +7,12 @@ compiled to Java: to interpret them for some thousand records takes less time th
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager
 
 from pyspark.sql import SparkSession
 
 from clinker_spark.plan.small_inputs import SMALL
-from clinker_spark.spark.session.jvm import while_it_lives
+from clinker_spark.spark.session.meanwhile import meanwhile
 
 SETTING = "spark.clinker.smallInputBytes"
 """Inputs up to this size are small; 0: none are."""
@@ -44,41 +41,8 @@ def is_small(spark: SparkSession, size: int) -> bool:
     return size <= int(spark.conf.get(SETTING, str(SMALL)) or 0)
 
 
-_lock = threading.Lock()
-_holders: dict[int, tuple[int, dict[str, str | None]]] = {}
-"""By session: how many runs use these settings, and what they were before the first of them."""
-
-
-@contextmanager
-def settings(spark: SparkSession, size: int) -> Iterator[None]:
-    """Meanwhile the session plans as suits small inputs of so many bytes. Several runs may use it at once: the last one
-    puts back what the first one found."""
-    wanted = {**_ONE_STAGE, **(_INTERPRETED if size <= TINY else {})}
-    java: Any = spark
-    key = java._jsparkSession.hashCode()
-    with _lock:
-        users, before = _holders.get(key, (0, {}))
-        for name, value in wanted.items():
-            before.setdefault(name, spark.conf.get(name, None))
-            spark.conf.set(name, value)
-        rules = before.setdefault(_LEFT_OUT, spark.conf.get(_LEFT_OUT, None))
-        spark.conf.set(_LEFT_OUT, f"{rules},{_MERGING}" if rules else _MERGING)
-        _holders[key] = (users + 1, before)
-    try:
-        yield
-    finally:
-        with _lock:
-            users, before = _holders.pop(key)
-            if users > 1:
-                _holders[key] = (users - 1, before)
-            else:
-                with while_it_lives():  # a JVM that is gone has no settings, and the run says so itself
-                    _put_back(spark, before)
-
-
-def _put_back(spark: SparkSession, before: dict[str, str | None]) -> None:
-    for name, known in before.items():
-        if known is None:
-            spark.conf.unset(name)
-        else:
-            spark.conf.set(name, known)
+def settings(spark: SparkSession, size: int) -> AbstractContextManager[None]:
+    """Meanwhile the session plans as suits small inputs of so many bytes."""
+    rules = [rule for rule in (spark.conf.get(_LEFT_OUT, None) or "").split(",") if rule]
+    left_out = ",".join(dict.fromkeys([*rules, _MERGING]))
+    return meanwhile(spark, {**_ONE_STAGE, **(_INTERPRETED if size <= TINY else {}), _LEFT_OUT: left_out})

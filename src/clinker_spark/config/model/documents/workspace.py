@@ -41,6 +41,8 @@ class Staging(Model):
     """When copies are removed."""
     patterns: tuple[Words, ...] = ()
     """Which files are copied: patterns for their paths or names."""
+    format: Literal["original", "parquet"] = "original"
+    """What a copy holds: the bytes of its original. The parsed form is not supported."""
 
     def check(self) -> Iterator[Finding]:
         if self.enabled and self.dir is None:
