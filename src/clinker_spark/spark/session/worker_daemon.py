@@ -1,8 +1,8 @@
 """The process that Spark forks its Python workers from (`spark.python.daemon.module`).
 
 A worker that reads a source needs PyArrow, Polars and our readers: a second of work, for each worker and each time that
-Spark ends idle ones and starts others. Here they are loaded once, before the first fork. What is there then is kept from the
-garbage collector, which Spark calls after every task: it would look through all of these modules each time.
+Spark ends idle ones and starts others. Here they are loaded once, before the first fork. What is there then is kept
+from the garbage collector, which Spark calls after every task: it would look through all of these modules each time.
 """
 
 from __future__ import annotations
