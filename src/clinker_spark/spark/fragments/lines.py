@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from clinker_spark.core.types import Kind
@@ -15,7 +17,6 @@ from clinker_spark.spark.fragments.task import Cell, LineFormat
 from clinker_spark.spark.render.cell_text import is_plain
 
 _UNFIT = "unfit"
-_CONTROLS = bytes(range(32))
 _JSON_SPECIAL = r'["\\\x00-\x1f]'
 
 
@@ -93,19 +94,42 @@ def _class(character: str) -> str:
 def _json_line(lines: LineFormat, frame: pl.DataFrame, end: str) -> pl.Expr:
     """One text of all keys and values. A member that may be left out in some record brings its comma along; only where
     the first one may, they are put together first."""
-    parts: list[pl.Expr] = []
+    parts: list[pl.Expr | str] = []
     for i, cell in enumerate(lines.cells):
-        value = _json_value(cell)
         key = ("," if i else "{") + json_text(cell.name) + ":"
-        if lines.nulls:
-            value = value.fill_null("null")
-        elif frame[cell.column].null_count():
-            if not i:
-                return _optional_members(lines, end)
-            parts.append(pl.concat_str([pl.lit(key), value]).fill_null(""))
+        if not frame[cell.column].null_count():
+            parts += [key, *_present(cell, frame[cell.column])]
+        elif lines.nulls:
+            parts += [key, _json_value(cell).fill_null("null")]
+        elif i:
+            parts.append(pl.concat_str([pl.lit(key), _json_value(cell)]).fill_null(""))
+        else:
+            return _optional_members(lines, end)
+    return pl.concat_str(_together([*parts, "}" + end]))
+
+
+def _together(parts: Sequence[pl.Expr | str]) -> list[pl.Expr]:
+    """Texts that stand side by side as one: each of them is copied once for each record."""
+    found: list[pl.Expr] = []
+    text = ""
+    for part in parts:
+        if isinstance(part, str):
+            text += part
             continue
-        parts += [pl.lit(key), value]
-    return pl.concat_str([*parts, pl.lit("}" + end)])
+        found += [pl.lit(text), part] if text else [part]
+        text = ""
+    return [*found, pl.lit(text)] if text else found
+
+
+def _present(cell: Cell, values: pl.Series) -> list[pl.Expr | str]:
+    """Values of which none is null. The quotes of plain texts are the same for all records."""
+    styled = bool(cell.style.date or cell.style.datetime)
+    match cell.type.kind:
+        case Kind.STRING | Kind.NULL if not cell.finished and _is_plain(values):
+            return ['"', pl.col(cell.column), '"']
+        case Kind.DATE | Kind.DATETIME | Kind.DECIMAL if not (cell.finished or styled):
+            return ['"', _text(cell), '"']
+    return [_json_value(cell)]
 
 
 def _optional_members(lines: LineFormat, end: str) -> pl.Expr:
@@ -132,9 +156,16 @@ def _json_value(cell: Cell) -> pl.Expr:
 
 def _json_strings(texts: pl.Series) -> pl.Series:
     found: Any = '"' + texts + '"'
-    content = text_bytes(texts)
-    if b'"' not in content and b"\\" not in content and content.translate(None, _CONTROLS) == content:
+    if _is_plain(texts):
         return found
     special = texts.str.contains(_JSON_SPECIAL)
     at = special.fill_null(False).arg_true()
     return found.scatter(at, pl.Series([json_text(text) for text in texts.gather(at).to_list()], dtype=pl.String))
+
+
+def _is_plain(texts: pl.Series) -> bool:
+    """Do all of them stand in JSON as they are?"""
+    content = text_bytes(texts)
+    if b'"' in content or b"\\" in content:
+        return False
+    return not content or int(np.frombuffer(content, dtype=np.uint8).min()) >= ord(" ")

@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Sequence
 from types import TracebackType
 from typing import IO
 
 import polars as pl
 from pyspark import TaskContext
+
+from clinker_spark.cxl.vector.call import text_view
 
 __all__ = ["PartFiles", "folder_of_output", "fresh_folders"]
 
@@ -53,9 +54,9 @@ class PartFiles:
             path = os.path.join(folder_of_output(self._folder, output), f".{self._number}.{os.getpid()}")
             self._files[output] = path, open(path, "wb", buffering=0)  # noqa: SIM115
         file = self._files[output][1]
-        for buffer in _buffers(lines):
-            while buffer:  # what is written to a file without a buffer may be less
-                buffer = buffer[file.write(buffer) :]
+        content = text_view(lines)
+        while content:  # what is written to a file without a buffer may be less
+            content = content[file.write(content) :]
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         for path, file in self._files.values():
@@ -65,10 +66,3 @@ class PartFiles:
             else:
                 with contextlib.suppress(OSError):
                     os.unlink(path)
-
-
-def _buffers(lines: pl.Series) -> Sequence[memoryview]:
-    """The bytes of texts, one after the other."""
-    array = lines.to_arrow(compat_level=pl.CompatLevel.oldest())
-    content = array.buffers()[2]
-    return [] if content is None or not len(array) else [memoryview(content)]

@@ -1,8 +1,8 @@
 """The process that Spark forks its Python workers from (`spark.python.daemon.module`).
 
-A worker that reads a source needs PyArrow and our readers: a second of work, for each worker and each time that Spark
-ends idle ones and starts others. Here they are loaded once, before the first fork. What is there then is kept from the
-garbage collector, which Spark calls after every task: it would look through all of these modules each time.
+A worker that reads a source needs PyArrow, Polars and our readers: a second of work, for each worker and each time that
+Spark ends idle ones and starts others. Here they are loaded once, before the first fork. What is there then is kept
+from the garbage collector, which Spark calls after every task: it would look through all of these modules each time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ __all__ = ["load"]
 
 _OF_SPARK = ("pyarrow", "pandas", "pyspark.sql.pandas.serializers", "pyspark.sql.pandas.types")
 """What Spark itself imports for a function over Arrow batches."""
+_OF_FRAGMENTS = ("clinker_spark.spark.fragments.runner",)
+"""With Polars, which starts its threads only when a worker computes something: they would not survive a fork."""
 
 
 def load() -> None:
     """Import what workers need. It is no matter of the daemon if that fails: the worker that needs it will say so."""
-    for name in (*_OF_SPARK, *(module for module, _ in READERS.values())):
+    for name in (*_OF_SPARK, *_OF_FRAGMENTS, *(module for module, _ in READERS.values())):
         try:
             import_module(name)
         except ImportError:
