@@ -14,10 +14,12 @@ from clinker_spark.core.types import STRING
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.columns.undeclared import Widened
 from clinker_spark.spark.fragments.books import write_down
+from clinker_spark.spark.fragments.joins.fetch import tables_of
 from clinker_spark.spark.fragments.steps import FragmentSteps, Places, undeclared_columns
 from clinker_spark.spark.fragments.task import COUNTS, LINES, OUTPUT, PLACE, FragmentTask
 from clinker_spark.spark.operators.source import source_flow, source_request
@@ -51,6 +53,10 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, 
     have undeclared columns that only Spark can write."""
     sources = [builder.plan.source(name) for name in fragment.sources]
     outputs = [builder.plan.output(name) for name in fragment.outputs]
+    combines = [node for name in fragment.nodes if isinstance(node := builder.plan[name], CombinePlan)]
+    tables = tables_of(builder, combines)
+    if tables is None:
+        return None
     places, scans = Places(), {}
     widened = {} if len(sources) == 1 else {source.name: _undeclared(builder, source) for source in sources}
     for source in sources:
@@ -62,9 +68,9 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, 
             if nested or (names and typed and kinds != {"json"}):
                 raise _Known
             widened[source.name] = names
-            return FragmentSteps(builder, fragment, places, widened, typed=typed).task(source)
+            return FragmentSteps(builder, fragment, places, widened, tables, typed=typed).task(source)
 
-        request = replace(source_request(builder, source), fragment=task)
+        request = replace(source_request(builder, source), fragment=task, arrival=False)
         try:
             scans[source.name] = read(builder.spark, source.config.type, request)
         except _Known:
