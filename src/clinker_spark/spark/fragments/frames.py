@@ -36,6 +36,8 @@ def fragment_of(builder: Builder, node: OutputPlan) -> Fragment | None:
     rejects or shows records is Spark's: then columns are needed that no fragment has."""
     asked, run = builder.asked, builder.run
     fragment = builder.plan.facts.flow.fragments.get(node.name)
+    if fragment is not None and run.small and _combines(builder, fragment):
+        return None  # one task joins without a job for what is looked up
     if fragment is None or not asked.writes or asked.limit is not None or asked.chosen:
         return None
     untouched = asked.retraction.withheld is None and asked.retraction.left_out is None and not asked.retraction.removed
@@ -53,8 +55,7 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, 
     have undeclared columns that only Spark can write."""
     sources = [builder.plan.source(name) for name in fragment.sources]
     outputs = [builder.plan.output(name) for name in fragment.outputs]
-    combines = [node for name in fragment.nodes if isinstance(node := builder.plan[name], CombinePlan)]
-    tables = tables_of(builder, combines)
+    tables = tables_of(builder, _combines(builder, fragment))
     if tables is None:
         return None
     places, scans = Places(), {}
@@ -84,6 +85,10 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> tuple[DataFrame, 
     )
     renderings = {output.name: _rendering(builder.plan, output, widened) for output in outputs}
     return frame.where(F.col(LINES).isNotNull()).select(OUTPUT, PLACE, LINES), renderings
+
+
+def _combines(builder: Builder, fragment: Fragment) -> list[CombinePlan]:
+    return [node for name in fragment.nodes if isinstance(node := builder.plan[name], CombinePlan)]
 
 
 def _undeclared(builder: Builder, source: SourcePlan) -> tuple[str, ...]:

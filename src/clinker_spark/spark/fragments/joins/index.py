@@ -63,6 +63,11 @@ class Index:
             usable &= table[name].is_not_null().to_numpy()
         rows = np.flatnonzero(usable)
         groups = self._grouped(table, rows)
+        self.firsts_from: Numbers | None = None
+        self.groups = np.zeros(table.height, dtype=np.int64)
+        self.groups[rows] = groups
+        keyed = table.select(self.keys)[rows] if self.keys and span is not None else None
+        self.distinct = keyed is None or keyed.n_unique() == len(self.hashes) - 1
         self.lows = self.highs = np.empty(0)
         if span is None:
             order = np.argsort(groups, kind="stable")
@@ -130,18 +135,41 @@ class Index:
         """Candidates, some at a time: positions in `looked` and rows of the table. `ends`: the columns that lie after
         the lower end and before the upper end of what is looked for. All pairs within the span are among them, and
         only such, if each part is exact; of equal keys only the hashes are compared."""
+        for part, first, counts in self._searched(looked, keys, ends):
+            yield from _expanded(part.rows, first, counts)
+
+    @property
+    def has_earliest(self) -> bool:
+        """Is the first match of a record found without its other matches? So it is on one side of an end, where
+        no two keys have one hash."""
+        if self.span is None or (self.span.low is not None and self.span.high is not None):
+            return False
+        return self.distinct
+
+    def earliest(
+        self, looked: pl.DataFrame, keys: Sequence[str], ends: tuple[str | None, str | None]
+    ) -> tuple[Numbers, Numbers]:
+        """For each record that has candidates the first row among them."""
+        assert self.span is not None
+        [(part, first, counts)] = self._searched(looked, keys, ends)
+        found = np.flatnonzero(counts)
+        if self.firsts_from is None:
+            self.firsts_from = _earliest(part, self.groups[part.rows], upwards=self.span.high is None)
+        at = first[found] if self.span.low is None else first[found] + counts[found] - 1
+        return found, self.firsts_from[at]
+
+    def _searched(
+        self, looked: pl.DataFrame, keys: Sequence[str], ends: tuple[str | None, str | None]
+    ) -> Iterator[tuple[_Ordered, Numbers, Numbers]]:
+        """For each part: where the candidates of each record begin, and how many they are."""
         groups, there = self.groups_of(looked, keys)
-        if self.span is None:
-            after = before = None
-        else:
-            after, before = (None if name is None else numbers(looked[name]) for name in ends)
-            for name in ends:
-                if name is not None:
-                    there = there & looked[name].is_not_null().to_numpy()
+        after, before = (None if name is None else numbers(looked[name]) for name in ends)
+        for name in ends:
+            if name is not None:
+                there = there & looked[name].is_not_null().to_numpy()
         for part in self.parts:
             first, last = self._between(part, groups, after, before)
-            counts = np.where(there, np.maximum(last - first, 0), 0)
-            yield from _expanded(part.rows, first, counts)
+            yield part, first, np.where(there, np.maximum(last - first, 0), 0)
 
     def _between(
         self, part: _Ordered, groups: Numbers, after: Numbers | None, before: Numbers | None
@@ -162,6 +190,14 @@ class Index:
             place = np.searchsorted(self.lows, after, "left" if self.span.open_low else "right")
             last = np.searchsorted(part.lows, groups * of_low + place, "left")
         return first, last
+
+
+def _earliest(part: _Ordered, groups: Numbers, *, upwards: bool) -> Numbers:
+    """At each place of a part the first row among those of its group that lie before it, or behind it."""
+    apart = groups * (int(part.rows.max(initial=0)) + 1)
+    if upwards:  # rows of later groups are smaller than all before
+        return np.minimum.accumulate(part.rows - apart) + apart
+    return np.minimum.accumulate((part.rows + apart)[::-1])[::-1] - apart
 
 
 def hashed(keys: pl.DataFrame) -> Numbers:

@@ -73,10 +73,12 @@ def _pairs(
     lookup: Lookup, index: Index, left: pl.DataFrame, rules: Rules, programs: Programs, most: int | None
 ) -> tuple[Numbers, Numbers, Numbers | None]:
     """The matches that count, in the order of both sides, and which of them have failed."""
-    ends = tuple(None if i is None else lookup.left_ranges[i] for i in lookup.span)
+    low, high = (None if i is None else lookup.left_ranges[i] for i in lookup.span)
     found: list[tuple[Numbers, Numbers, Numbers | None]] = []
     size = 0
-    for records, rows in index.pairs(left, lookup.left, (ends[0], ends[1])):
+    alone = rules.first and lookup.residual is None and len(lookup.ops) == 1 and index.has_earliest
+    candidates = index.pairs(left, lookup.left, (low, high))
+    for records, rows in [index.earliest(left, lookup.left, (low, high))] if alone else candidates:
         held, failed = _holds(lookup, index, left, records, rows, programs)
         if held is not None:
             records, rows = records[held], rows[held]
