@@ -72,11 +72,15 @@ def program_reason(program: ir.TypedProgram) -> str | None:
             shown = shown_as(statement.value, statement.slot, program.output[statement.name])
             if not is_vector_type(shown.type):
                 return f"'{statement.name}' is of type {shown.type}"
-    for expression in program.expressions():
-        for part in expression.walk():
-            if (why := _reason(part)) is not None:
-                shown_text = " ".join(text[part.span.start : part.span.end].split()) or part.__class__.__name__
-                return f"'{shown_text}' {why}"
+    return next((why for e in program.expressions() if (why := expression_reason(e, text))), None)
+
+
+def expression_reason(e: ir.TExpr, text: str) -> str | None:
+    """Why an expression has no vector form, with the part of its `text` that stands in the way."""
+    for part in e.walk():
+        if (why := _reason(part)) is not None:
+            shown = " ".join(text[part.span.start : part.span.end].split()) or part.__class__.__name__
+            return f"'{shown}' {why}"
     return None
 
 

@@ -165,7 +165,8 @@ class _CombineBinder:
                 message = f"'match: collect' looks up '{build}' by another input that is itself collected"
                 self._at_where("E305", message, f"compare '{build}' with '{self.driver}', or collect in two combines")
                 return None
-            steps.append(replace(step, strategy=self._strategy(step)))
+            known = step.estimate is not None and step.estimate.bytes <= self._broadcastable()
+            steps.append(replace(step, strategy=self._strategy(step), held=known))
         return tuple(steps)
 
     def _next(self, compared: list[Equality | Range], joined: set[str]) -> str:

@@ -10,6 +10,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
+from clinker_spark.cxl.vector.reasons import expression_reason, program_reason
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.facts import Estimate, Keys, Required
 from clinker_spark.plan.joins.conjuncts import Comparison, Equality, Range, parts
@@ -53,6 +54,8 @@ class CombineStep:
     strategy: str
     """How Spark joins: `broadcast`, `grace_hash`, `sort_merge`, `adaptive`, `range`, `latest` or `nested_loop`."""
     estimate: Estimate | None
+    held: bool = False
+    """Is the input known to be small enough to be held whole by every task?"""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -174,6 +177,23 @@ class CombinePlan(PlanNode):
     def max_output_rows(self) -> int | None:
         found: int | None = self.config.max_output_rows
         return found
+
+    @property
+    def vector_reason(self) -> str | None:
+        if self.program is None:
+            return "'match: collect' makes arrays"
+        if self.match == "latest":
+            return "'match: latest' has no vector form"
+        for step in self.steps:
+            if step.strategy not in ("broadcast", "range") or not step.held:
+                return f"'{step.build}' is not known to be small enough for every task"
+        if ir.has_statement(self.program.typed.statements, (ir.TFilter,)):
+            return "'filter' in a combine has no vector form"
+        text = str(self.config.where)
+        looked = [e for step in self.steps for c in (*step.equalities, *step.ranges) for e in (c.left, c.right)]
+        looked += [step.residual for step in self.steps if step.residual is not None]
+        reasons = [expression_reason(e, text) for e in looked] + [program_reason(self.program.typed)]
+        return next((why for why in reasons if why), None)
 
     def in_order(self, before: Sequence[bool]) -> bool:
         return before[self.probe] and self.order_preserving

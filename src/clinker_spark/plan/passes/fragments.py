@@ -41,6 +41,11 @@ def find_fragments(plan: Plan, facts: Facts) -> Facts:
     return replace(facts, flow=replace(facts.flow, fragments=by_output, unfit=unfit))
 
 
+def _taken(node: PlanNode) -> list[str]:
+    """The nodes whose records go on in this one; those that are only looked up come from Spark."""
+    return [ref.node for i, ref in enumerate(node.inputs) if node.is_probe_side(i)]
+
+
 def _groups(plan: Plan) -> list[list[PlanNode]]:
     """Sources with everything that their records come to, in the order of the plan; those whose records come together
     are in one group."""
@@ -48,7 +53,8 @@ def _groups(plan: Plan) -> list[list[PlanNode]]:
     for source in plan.sources:
         found, todo = {source.name}, [source.name]
         while todo:
-            new = {reader.name for reader in plan.readers(todo.pop())} - found
+            name = todo.pop()
+            new = {node.name for node in plan.readers(name) if name in _taken(node)} - found
             found |= new
             todo += new
         for other in [group for group in groups if group & found]:
@@ -62,6 +68,9 @@ def _reason(plan: Plan, facts: Facts, sources: Sequence[SourcePlan], nodes: Sequ
     if facts.correlation.correlated:
         return sources[0].name, "records that fail take their groups or files along"
     for node in nodes:
+        for reader in plan.readers(node.name):
+            if node.name not in _taken(reader):
+                return reader.name, f"records of '{node.name}' are looked up there"
         if node.vector_reason is not None:
             return node.name, node.vector_reason
         if not all(map(is_vector_name, node.schema)):
@@ -71,7 +80,7 @@ def _reason(plan: Plan, facts: Facts, sources: Sequence[SourcePlan], nodes: Sequ
     outputs = [output for output in plan.outputs if output in nodes]
     for source in sources:
         need = facts.columns.required[source.name]
-        if need.arrival or need.document or need.event or need.members:
+        if need.document or need.event or need.members:
             return source.name, "the place or the file of each record is asked for"
         shows = any(output.config.include_unmapped for output in outputs)
         if len(sources) > 1 and source.widens and source.config.type != "csv" and shows:
@@ -97,7 +106,7 @@ def _source_order(nodes: Sequence[PlanNode]) -> tuple[tuple[str, ...], Reason | 
     came: dict[str, list[str]] = {}
     graph: TopologicalSorter[str] = TopologicalSorter()
     for node in nodes:
-        came[node.name] = [name for ref in node.inputs for name in came[ref.node]] or [node.name]
+        came[node.name] = [name for taken in _taken(node) for name in came[taken]] or [node.name]
         if len(set(came[node.name])) < len(came[node.name]):
             return (), (node.name, "it takes the records of one source in several parts")
         if not node.inputs:

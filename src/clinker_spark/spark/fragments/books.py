@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.ledger import End, Flow, count, total
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
+from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.route import RoutePlan
 from clinker_spark.plan.nodes.transform import TransformPlan
+from clinker_spark.spark.fragments.joins.steps import keys_place, settles_keys
 from clinker_spark.spark.fragments.steps import filter_places, is_counted_anew, settles, taking
+from clinker_spark.spark.joins.flow import matched
 from clinker_spark.spark.operators.route import UNREAD
 
 if TYPE_CHECKING:
@@ -45,8 +48,12 @@ def write_down(builder: Builder, fragment: Fragment, flows: Mapping[str, Flow]) 
     for node in (node for name in fragment.nodes if (node := builder.plan[name]).inputs):
         entry, came = builder.ledger.entry(node.name), {}
         for given in node.inputs:
-            came[given] = streams[given.node, given.port]
-            entry.took[str(given)] = End(came[given].flow, came[given].carried)
+            if (given.node, given.port) in streams:
+                came[given] = streams[given.node, given.port]
+                entry.took[str(given)] = End(came[given].flow, came[given].carried)
+            else:  # looked up: it was built by Spark
+                found = builder.stream(given)
+                entry.took[str(given)] = End(found.flow, found.carried)
         left = _merge(builder, node, came) if node.unites else _BOOKS[type(node)](builder, node, *came.values())
         streams.update({(node.name, port): stream for port, stream in left.items()})
 
@@ -57,11 +64,12 @@ def _marked(builder: Builder, node: PlanNode, stream: Counted) -> Counted:
     return replace(stream, carried=tuple(dict.fromkeys((*stream.carried, node.name))))
 
 
-def _settled(builder: Builder, node: PlanNode, stream: Counted) -> Counted:
-    rows, gone = count(f"{node.name}: rows"), count(f"{node.name}: failed")
+def _settled(builder: Builder, node: PlanNode, stream: Counted, place: str | None = None) -> Counted:
+    name = node.name if place is None else f"{node.name}.{place}"
+    rows, gone = count(f"{name}: rows"), count(f"{name}: failed")
     what = "takes {left} records, and {right} are there where failures are set aside"
-    builder.ledger.law(node.name, what, stream.flow, rows)
-    builder.ledger.entry(node.name).failed[node.name] = gone
+    builder.ledger.law(node.name, what if place is None else f"{what} ({place})", stream.flow, rows)
+    builder.ledger.entry(node.name).failed[name] = gone
     return Counted(rows - gone)
 
 
@@ -123,8 +131,21 @@ def _merge(builder: Builder, node: PlanNode, came: Mapping[StreamRef, Counted]) 
     return {None: made}
 
 
+def _combine(builder: Builder, node: CombinePlan, stream: Counted) -> Streams:
+    for step in node.steps:
+        if settles_keys(node, step):
+            stream = _settled(builder, node, _marked(builder, node, stream), keys_place(step))
+        stream = replace(stream, flow=matched(builder, node, step, stream.flow))
+    stream = _marked(builder, node, stream)
+    if settles(builder, node):
+        stream = _settled(builder, node, stream)
+    builder.ledger.entry(node.name).passed = {None: End(stream.flow, stream.carried)}
+    return {None: stream}
+
+
 _BOOKS: dict[type[PlanNode], Callable[[Builder, Any, Counted], Streams]] = {
     TransformPlan: _transform,
     RoutePlan: _route,
+    CombinePlan: _combine,
     OutputPlan: _output,
 }

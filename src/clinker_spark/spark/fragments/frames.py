@@ -14,10 +14,12 @@ from clinker_spark.core.types import STRING
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.columns.undeclared import Widened
 from clinker_spark.spark.fragments.books import write_down
+from clinker_spark.spark.fragments.joins.fetch import tables_of
 from clinker_spark.spark.fragments.part_files import fresh_folders
 from clinker_spark.spark.fragments.steps import FragmentSteps, Places, undeclared_columns
 from clinker_spark.spark.fragments.task import COUNTS, LINES, OUTPUT, PLACE, FragmentTask
@@ -35,6 +37,8 @@ def fragment_of(builder: Builder, node: OutputPlan) -> Fragment | None:
     rejects or shows records is Spark's: then columns are needed that no fragment has."""
     asked, run = builder.asked, builder.run
     fragment = builder.plan.facts.flow.fragments.get(node.name)
+    if fragment is not None and run.small and _combines(builder, fragment):
+        return None  # one task joins without a job for what is looked up
     if fragment is None or not asked.writes or asked.limit is not None or asked.chosen:
         return None
     untouched = asked.retraction.withheld is None and asked.retraction.left_out is None and not asked.retraction.removed
@@ -62,6 +66,9 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> Lines | None:
     folder = _folder(builder, fragment)
     sources = [builder.plan.source(name) for name in fragment.sources]
     outputs = [builder.plan.output(name) for name in fragment.outputs]
+    tables = tables_of(builder, _combines(builder, fragment))
+    if tables is None:
+        return None
     places, scans = Places(), {}
     widened = {} if len(sources) == 1 else {source.name: _undeclared(builder, source) for source in sources}
     for source in sources:
@@ -73,10 +80,10 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> Lines | None:
             if nested or (names and typed and kinds != {"json"}):
                 raise _Known
             widened[source.name] = names
-            made = FragmentSteps(builder, fragment, places, widened, typed=typed)
+            made = FragmentSteps(builder, fragment, places, widened, tables, typed=typed)
             return replace(made.task(source), parts=folder)
 
-        request = replace(source_request(builder, source), fragment=task)
+        request = replace(source_request(builder, source), fragment=task, arrival=False)
         try:
             scans[source.name] = read(builder.spark, source.reader, request)
         except _Known:
@@ -100,6 +107,10 @@ def _folder(builder: Builder, fragment: Fragment) -> str | None:
     if builder.run.parts is None or builder.run.small or not builder.run.local:
         return None
     return builder.run.parts(fragment.outputs[0])
+
+
+def _combines(builder: Builder, fragment: Fragment) -> list[CombinePlan]:
+    return [node for name in fragment.nodes if isinstance(node := builder.plan[name], CombinePlan)]
 
 
 def _undeclared(builder: Builder, source: SourcePlan) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 
 import polars as pl
@@ -9,9 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clinker_spark.cxl.hidden import ERROR_COLUMN
+from clinker_spark.cxl.ir import TypedProgram
+from clinker_spark.cxl.system import Context
 from clinker_spark.cxl.vector.call import DTYPES
 from clinker_spark.cxl.vector.program import Batch, VectorProgram, lower_program
 from clinker_spark.plan.columns import FAILED_COLUMN, OK_COLUMN, PORT_COLUMN, PORT_PREFIX, WIDENED_COLUMN
+from clinker_spark.spark.fragments.joins.index import TooMany
+from clinker_spark.spark.fragments.joins.lookup import MOST_PAIRS, Rules, joined, with_keys
 from clinker_spark.spark.fragments.lines import lines_of
 from clinker_spark.spark.fragments.part_files import PartFiles
 from clinker_spark.spark.fragments.task import (
@@ -22,6 +27,7 @@ from clinker_spark.spark.fragments.task import (
     PLACE,
     CheckStep,
     FragmentTask,
+    JoinStep,
     MergeStep,
     RouteStep,
     Settle,
@@ -40,6 +46,8 @@ class Runner:
         self.counts = [0] * task.counts
         self.place = 0
         self.files: PartFiles | None = None
+        self.most_rows = sys.maxsize
+        self.most_pairs: int | None = None
         self.programs: dict[int, VectorProgram] = {}
         self.last_reader = {step.takes: i for i, step in enumerate(task.steps)}
         outputs = [step for step in task.steps if isinstance(step, WriteStep)]
@@ -56,8 +64,11 @@ class Runner:
 
     def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in _merged(batches, self.task.together):
-            made = self._batch(batch)
-            if made:
+            for made in filter(None, self._parts(batch)):
+                if self.files is not None:
+                    for number, lines in made:
+                        self.files.write(number, lines)
+                    continue
                 numbers, texts = zip(*made, strict=True)
                 places = range(self.place, self.place + len(made))
                 self.place += len(made)
@@ -73,8 +84,24 @@ class Runner:
                 )
         yield pa.RecordBatch.from_pylist([{OUTPUT: None, PLACE: None, LINES: None, COUNTS: self.counts}], _SCHEMA)
 
+    def _parts(self, batch: pa.RecordBatch) -> Iterator[list[tuple[int, pa.Array]]]:
+        """What becomes of a batch; of one whose records have too many matches, half by half."""
+        todo = [batch]
+        while todo:
+            part = todo.pop()
+            half = part.num_rows // 2
+            if part.num_rows > self.most_rows:
+                todo += [part.slice(half), part.slice(0, half)]
+                continue
+            before, self.most_pairs = list(self.counts), MOST_PAIRS if half else None
+            try:
+                yield self._batch(part)
+            except TooMany:
+                self.counts, self.most_rows = before, half
+                todo.append(part)
+
     def _batch(self, batch: pa.RecordBatch) -> list[tuple[int, pa.Array]]:
-        """For each output that gets lines of the batch, one text with all of them."""
+        """For each output that gets lines of the batch, one text with all of them; or the lines, for a file."""
         self.counts[self.task.given] += batch.num_rows
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         errors, flags = arrays.pop(ERROR_COLUMN, None), arrays.pop(FAILED_COLUMN, None)
@@ -112,6 +139,8 @@ class Runner:
                     streams[step.gives] = self._transform(step, *came)
                 case RouteStep():
                     streams.update(self._route(step, *came))
+                case JoinStep():
+                    streams[step.gives] = self._join(step, *came)
                 case MergeStep():
                     streams[step.gives] = self._merge(step, *came)
                 case WriteStep():
@@ -138,9 +167,12 @@ class Runner:
         return frame, failed
 
     def _program(self, step: TransformStep | RouteStep | CheckStep) -> VectorProgram:
-        if id(step) not in self.programs:
-            self.programs[id(step)] = lower_program(step.program, step.context)
-        return self.programs[id(step)]
+        return self._lowered(step.program, step.context)
+
+    def _lowered(self, program: TypedProgram, context: Context) -> VectorProgram:
+        if id(program) not in self.programs:
+            self.programs[id(program)] = lower_program(program, context)
+        return self.programs[id(program)]
 
     def _route(
         self, step: RouteStep, frame: pl.DataFrame, failed: int
@@ -168,6 +200,23 @@ class Runner:
                     taken = taken & ~match
             yield stream, (rest.filter(taken), 0)
 
+    def _join(self, step: JoinStep, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:
+        rules = Rules(step.first, step.on_miss)
+        frame = frame.rename({name: f"{step.driver}.{name}" for name in frame.columns if name[0] != "$"})
+
+        def lowered(program: TypedProgram) -> VectorProgram:
+            return self._lowered(program, step.context)
+
+        for lookup in step.lookups:
+            frame, failed = self._settled(lookup.settle, *with_keys(lookup, frame, failed, lowered))
+            frame, gone = joined(lookup, frame, rules, lowered, self.most_pairs)
+            failed += gone
+        batch = lowered(step.program).run(frame, failed)
+        kept = [name for name in batch.frame.columns if name[0] == "$" or name in step.columns]
+        if step.pairs is not None:
+            self.counts[step.pairs] += batch.frame.height + batch.failed
+        return self._settled(step.settle, batch.frame.select(kept), batch.failed)
+
     def _merge(self, step: MergeStep, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:
         if step.came is not None:
             self.counts[step.came] += frame.height + failed
@@ -181,8 +230,7 @@ class Runner:
         if not len(lines):
             return []
         if self.files is not None:
-            self.files.write(step.number, lines)
-            return []
+            return [(step.number, lines.to_arrow(compat_level=pl.CompatLevel.oldest()))]
         text = lines.str.join(step.lines.separator)
         if before := step.lines.separator.removesuffix(LINE_END):
             text = text + before

@@ -17,11 +17,13 @@ from clinker_spark.plan.columns import CELLS_PREFIX, WIDENED_COLUMN
 from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
+from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.nodes.merge import MergePlan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.route import RoutePlan
 from clinker_spark.plan.nodes.transform import TransformPlan
 from clinker_spark.spark.columns.undeclared import Widened, names_of
+from clinker_spark.spark.fragments.joins.steps import Tables, join_step
 from clinker_spark.spark.fragments.task import (
     Cell,
     CheckStep,
@@ -63,13 +65,21 @@ class FragmentSteps:
     """Makes the task of a source of a fragment. Undeclared columns come with types or as texts."""
 
     def __init__(
-        self, builder: Builder, fragment: Fragment, places: Places, widened: Widened, *, typed: bool = False
+        self,
+        builder: Builder,
+        fragment: Fragment,
+        places: Places,
+        widened: Widened,
+        tables: Tables | None = None,
+        *,
+        typed: bool = False,
     ) -> None:
         self.builder = builder
         self.plan = builder.plan
         self.fragment = fragment
         self.places = places
         self.widened = widened
+        self.tables = tables or {}
         self.typed = typed
         self.streams: dict[tuple[str, str | None], int] = {}
 
@@ -134,6 +144,10 @@ class FragmentSteps:
         rows = self.places.add(taking(node, came), "rows")[0] if is_counted_anew(came) else None
         return MergeStep(self._taken(node), self._stream(node), types, rows)
 
+    def combine(self, node: CombinePlan) -> Step:
+        streams = self._taken(node), self._stream(node)
+        return join_step(self.builder, node, streams, self.tables, self.places.add, self._settle(node))
+
     def output(self, node: OutputPlan) -> Step:
         ends = Settle(*self.places.add(node.name, "rows", "failed"))
         return WriteStep(self._taken(node), self.fragment.outputs.index(node.name), self._lines(node), ends)
@@ -158,6 +172,7 @@ _STEPS: dict[type[PlanNode], Callable[[FragmentSteps, Any], Step]] = {
     TransformPlan: FragmentSteps.transform,
     RoutePlan: FragmentSteps.route,
     MergePlan: FragmentSteps.merge,
+    CombinePlan: FragmentSteps.combine,
     OutputPlan: FragmentSteps.output,
 }
 

@@ -112,7 +112,57 @@ class MergeStep:
     """Where they are counted, if they are."""
 
 
-Step = WriteStep | TransformStep | RouteStep | MergeStep
+@dataclass(frozen=True)
+class Table:
+    """The records that others are looked up in, in their order: a file that all workers map, or what stands in it."""
+
+    name: str
+    """No other table has it, of whatever run."""
+    path: str | None
+    content: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """How the records of a stream find their matches in a table."""
+
+    build: str
+    table: Table
+    keys: TypedProgram
+    """Makes the columns `left` and `left_ranges` of the stream."""
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    """The columns that must be equal, of the stream and of the table."""
+    left_ranges: tuple[str, ...]
+    right_ranges: tuple[str, ...]
+    ops: tuple[str, ...]
+    span: tuple[int | None, int | None]
+    """Which of the ranges say that a record lies behind a lower end, and before an upper end."""
+    residual: TypedProgram | None
+    """What else must be true of a pair."""
+    settle: Settle | None
+
+
+@dataclass(frozen=True)
+class JoinStep:
+    """Records with what is found for them in tables, one after the other, as a program makes them of it."""
+
+    takes: int
+    gives: int
+    driver: str
+    lookups: tuple[Lookup, ...]
+    first: bool
+    """Does only the first match count?"""
+    on_miss: str
+    program: TypedProgram
+    context: Context
+    columns: tuple[str, ...]
+    pairs: int | None
+    """Where its records are counted, if there must not be too many."""
+    settle: Settle | None
+
+
+Step = WriteStep | TransformStep | RouteStep | MergeStep | JoinStep
 
 
 @dataclass(frozen=True)

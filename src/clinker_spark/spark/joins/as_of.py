@@ -15,7 +15,8 @@ from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import JOIN_PREFIX
-from clinker_spark.spark.joins.sides import BUILD, BUILD_RANGE, HIT, LEFT, LEFT_RANGE, Sides
+from clinker_spark.spark.joins.names import BUILD, BUILD_RANGE, LEFT, LEFT_RANGE
+from clinker_spark.spark.joins.sides import HIT, Sides
 
 _SIDE, _TIME, _SEEN = f"{JOIN_PREFIX}side", f"{JOIN_PREFIX}time", f"{JOIN_PREFIX}seen"
 

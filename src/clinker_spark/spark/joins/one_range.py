@@ -19,7 +19,8 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import JOIN_PREFIX
 from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.spark.joins.axis import BROADCAST_ROWS, axis_of_column, with_hit
-from clinker_spark.spark.joins.sides import BUILD_RANGE, LEFT_RANGE, Sides
+from clinker_spark.spark.joins.names import BUILD_RANGE, LEFT_RANGE
+from clinker_spark.spark.joins.sides import Sides
 
 if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder

@@ -20,8 +20,9 @@ from clinker_spark.plan.joins.bins import POINT, LengthClass, choose_classes
 from clinker_spark.plan.joins.conjuncts import range_pair, same
 from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.spark.joins.axis import BROADCAST_ROWS, axis_of_column, with_hit
+from clinker_spark.spark.joins.names import BUILD_RANGE, LEFT_RANGE
 from clinker_spark.spark.joins.one_range import join_one_range
-from clinker_spark.spark.joins.sides import BUILD_RANGE, LEFT_RANGE, Sides
+from clinker_spark.spark.joins.sides import Sides
 
 if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder

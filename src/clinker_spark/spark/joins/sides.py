@@ -27,6 +27,7 @@ from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.columns.programs import apply, lower, run_steps
 from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.columns.types import read_as
+from clinker_spark.spark.joins.names import BUILD, BUILD_RANGE, LEFT, LEFT_RANGE, OK, place_column
 
 if TYPE_CHECKING:
     from clinker_spark.cxl.program import Program
@@ -36,8 +37,7 @@ if TYPE_CHECKING:
 
 HIT = f"{JOIN_PREFIX}hit"
 """True for a pair, null for a driver's record that has none."""
-LEFT, BUILD, LEFT_RANGE, BUILD_RANGE = (f"{JOIN_PREFIX}{word}" for word in ("l", "b", "rl", "rb"))
-_OK, _ONLY = f"{JOIN_PREFIX}ok", f"{JOIN_PREFIX}only"
+_ONLY = f"{JOIN_PREFIX}only"
 SKETCHED = ("grace_hash", "sort_merge", "adaptive")
 """Where many records, or many of one key, would make a difference to the next plan."""
 _TOKEN = re.compile(r"'[^']*'|`(?:[^`]|``)*`")
@@ -71,7 +71,7 @@ class Sides:
     @property
     def place(self) -> str:
         """Where a record of the build stands among its like."""
-        return place_column(self.step)
+        return place_column(self.step.build)
 
     @property
     def array(self) -> str:
@@ -141,7 +141,7 @@ class Sides:
         assert self.later is not None and self.context is not None
         names = joined.columns
         frame = run_steps(joined, self.later.steps, self.context)
-        value = dict(self.later.outputs)[_OK]
+        value = dict(self.later.outputs)[OK]
         text = f"coalesce({value}, FALSE)"
         if self.later.error is not None:
             text = f"({self.later.error}) IS NOT NULL OR {text}"
@@ -190,21 +190,27 @@ class Sides:
         return F.expr(f"transform({listed}, x -> x.m)")
 
 
-def place_column(step: CombineStep) -> str:
-    return f"{JOIN_PREFIX}place.{step.build}"
-
-
 def array_column(step: CombineStep) -> str:
     return f"{ARRAY_PREFIX}{step.build}"
 
 
 def with_left_keys(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream) -> Stream:
     """The left side with the keys of a step; records whose keys cannot be computed are set aside."""
-    columns = [(f"{LEFT}{i}", e.left) for i, e in enumerate(step.equalities)]
-    columns += [(f"{LEFT_RANGE}{i}", r.left) for i, r in enumerate(step.ranges)]
-    frame = _with(builder, node, left.frame, columns)
+    frame = apply(left_keys(node, step), left.frame, context=builder.context(node))
     settled = builder.settle(node, builder.mark(node, left.over(frame)), f"keys for {step.build}")
     return settled.over(_comparable(settled.frame, step, left=True))
+
+
+def left_keys(node: CombinePlan, step: CombineStep) -> Program:
+    """Makes what the left side is looked up by."""
+    columns = [(f"{LEFT}{i}", e.left) for i, e in enumerate(step.equalities)]
+    columns += [(f"{LEFT_RANGE}{i}", r.left) for i, r in enumerate(step.ranges)]
+    return as_program(_schema(node), columns)
+
+
+def residual_program(node: CombinePlan, residual: ir.TExpr) -> Program:
+    """Says whether a pair is one."""
+    return as_program(_schema(node), [(OK, residual)])
 
 
 def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, build: Stream) -> DataFrame:
@@ -227,7 +233,7 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
         kept += [named(quote(name), f"{MATCHED_PREFIX}{step.build}.{name}") for name in keys]
     if builder.traces and node.match != "collect":
         kept.append(named(quote(ORIGIN_COLUMN), f"{MATCHED_PREFIX}{step.build}.{ORIGIN_COLUMN}"))
-    frame = select_sql(frame, [*kept, named(place, place_column(step))])
+    frame = select_sql(frame, [*kept, named(place, place_column(step.build))])
     frame = _comparable(frame, step, left=False)
     if builder.finds or step.strategy not in SKETCHED:
         return frame
@@ -290,11 +296,10 @@ def with_residual(builder: Builder, node: CombinePlan, sides: Sides) -> Sides:
     residual = sides.step.residual
     if residual is None:
         return sides
-    program = as_program(_schema(node), [(_OK, residual)])
     context = builder.context(node)
-    lowered = lower(program, sides.left.join(sides.build), context)
+    lowered = lower(residual_program(node, residual), sides.left.join(sides.build), context)
     texts = dict(lowered.outputs)
-    inlined = _inlined(lowered, [texts[_OK], lowered.error or ""])
+    inlined = _inlined(lowered, [texts[OK], lowered.error or ""])
     if inlined is None:
         return replace(sides, later=lowered, context=context)
     value, error = inlined

@@ -14,8 +14,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
-from clinker_spark.core.diagnostics.suggest import did_you_mean
-from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import ANY
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
@@ -28,28 +26,17 @@ from clinker_spark.plan.columns import (
     JOIN_PREFIX,
     MATCHED_PREFIX,
     ORIGIN_COLUMN,
-    WIDENED_COLUMN,
 )
-from clinker_spark.plan.ledger import Flow, count
 from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
 from clinker_spark.spark.build.stream import Stream
-from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.joins.as_of import join_latest
+from clinker_spark.spark.joins.build_side import build_side, qualified
+from clinker_spark.spark.joins.flow import matched
+from clinker_spark.spark.joins.names import BUILD, LEFT, place_column
 from clinker_spark.spark.joins.range import join_range
-from clinker_spark.spark.joins.sides import (
-    BUILD,
-    HIT,
-    LEFT,
-    Sides,
-    array_column,
-    place_column,
-    with_build_keys,
-    with_left_keys,
-    with_residual,
-)
-from clinker_spark.spark.operators.output import widened_names
+from clinker_spark.spark.joins.sides import HIT, Sides, array_column, with_left_keys, with_residual
 
 if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
@@ -57,8 +44,6 @@ if TYPE_CHECKING:
 
 PART_BYTES = 16 << 20
 """About how much of a build one task of a grace hash join holds."""
-SKIPPED = "on_miss: skip"
-"""Why a record without a match is left out."""
 MISS = "combine_miss"
 """The kind of error of a record without a match, where that is one."""
 ONE_TASK = "one_task"
@@ -76,11 +61,9 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
     """The driver's records with their matches, as the program makes them."""
     streams = dict(zip(node.qualifiers, builder.inputs(node), strict=True))
     driver = streams[node.driver]
-    left = driver.over(builder.with_file_values(node, _qualified(driver.frame, node.driver)))
+    left = driver.over(builder.with_file_values(node, qualified(driver.frame, node.driver)))
     for step in node.steps:
-        build = streams[step.build]
-        lifted = _with_lifted(builder, node, step, build.frame)
-        left = _join(builder, node, step, left, build.over(_qualified(lifted, step.build)))
+        left = _join(builder, node, step, left, streams[step.build])
     left = left.over(_with_correlation(builder, node, left.frame))
     result = _collected(node, left.frame) if node.program is None else _shaped(builder, node, left.frame)
     stream = Stream(result, driver.in_place and node.order_preserving, driver.route, left.flow, left.carried)
@@ -106,33 +89,10 @@ def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> 
     return select_sql(frame, columns)
 
 
-def _with_lifted(builder: Builder, node: CombinePlan, step: CombineStep, frame: DataFrame) -> DataFrame:
-    """The build side with those of its undeclared columns that the program names. The others end here."""
-    names = node.lifted.get(step.build, ())
-    if not names:
-        return frame
-    ref = node.inputs[node.qualifiers.index(step.build)]
-    known = widened_names(builder, ref.node)
-    for name in names:
-        if name not in known or WIDENED_COLUMN not in frame.columns:
-            message = f"'{step.build}' has no column '{name}': no schema declares it, and no file has it"
-            help_text = did_you_mean(name, known) or f"undeclared columns: {', '.join(known) or 'none'}"
-            raise InputError([node.diagnostic("E714", message, "config", "cxl", help=help_text)])
-    kind = frame.schema[WIDENED_COLUMN].dataType
-    return frame.select("*", *[F.expr(undeclared.value(name, kind)).alias(name) for name in names])
-
-
-def _qualified(frame: DataFrame, qualifier: str) -> DataFrame:
-    """Columns as the programs of a combine call them; hidden ones keep their names."""
-    names = {name: name if name.startswith("$") else f"{qualifier}.{name}" for name in frame.columns}
-    return select_sql(frame, [named(quote(old), new) for old, new in names.items()])
-
-
 def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, build: Stream) -> Stream:
     """One step: the left side with the columns of the build, all null for a miss."""
     left = with_left_keys(builder, node, step, left)
-    build = builder.absorb(node, build, step.build)
-    sides = Sides(left.frame, with_build_keys(builder, node, step, build), step, node.match, node.on_miss)
+    sides = Sides(left.frame, build_side(builder, node, step, build), step, node.match, node.on_miss)
     sides = with_residual(builder, node, sides)
     strategy = _strategy(builder, step)
     if strategy == "latest":
@@ -145,22 +105,9 @@ def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, 
         joined = _fail_misses(joined, node, step)
     elif node.on_miss == "skip" and node.match == "collect":
         joined = joined.where(~_no_matches(step))
-    return replace(left.over(_with_order(joined, node, step)), flow=_matched(builder, node, step, left), pushes=False)
-
-
-def _matched(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream) -> Flow:
-    """How many records a step makes of those of the left side."""
-    ledger = builder.ledger
-    if node.match == "all":  # as many as there are matches
-        return ledger.unknown(f"{node.name}.pairs with {step.build}")
-    if node.on_miss != "skip":
-        return left.flow
-    # An inner join does not say what it leaves out: each record has one match at most, the others are the misses.
-    found = ledger.unknown(f"{node.name}.found in {step.build}")
-    missed = count(f"{node.name}.not found in {step.build}")
-    ledger.law(node.name, f"looks up records in {step.build}", left.flow, found + missed)
-    ledger.entry(node.name).dropped[SKIPPED, node.steps.index(step)] = missed
-    return found
+    return replace(
+        left.over(_with_order(joined, node, step)), flow=matched(builder, node, step, left.flow), pushes=False
+    )
 
 
 def _strategy(builder: Builder, step: CombineStep) -> str:
@@ -245,7 +192,7 @@ def _with_order(frame: DataFrame, node: CombinePlan, step: CombineStep) -> DataF
         if node.match == "all":
             if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
                 arrival = f"array({arrival})"
-            arrival = f"concat({arrival}, coalesce({quote(place_column(step))}, CAST(array() AS ARRAY<BIGINT>)))"
+            arrival = f"concat({arrival}, coalesce({quote(place_column(step.build))}, CAST(array() AS ARRAY<BIGINT>)))"
         columns.append(named(arrival, ARRIVAL_COLUMN))
     return select_sql(frame, columns)
 

@@ -1,0 +1,157 @@
+"""Broadcast combines inside of fragments: the same records, letters and numbers as Spark gives."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clinker_spark.plan.prepare import prepare
+from clinker_spark.spark.fragments.joins import fetch
+from tests.spark.fragments.engines import both_engines, sizes
+
+SOURCES = """
+pipeline: { name: p, engine: ENGINE }
+nodes:
+  - type: source
+    name: orders
+    config:
+      type: csv
+      path: orders.csv
+      schema:
+        - { name: id, type: int }
+        - { name: code, type: "nullable(int)" }
+        - { name: rate, type: "nullable(float)" }
+        - { name: day, type: "nullable(date)" }
+        - { name: city, type: "nullable(string)" }
+  - type: source
+    name: products
+    config:
+      type: csv
+      path: products.csv
+      schema:
+        - { name: code, type: "nullable(int)" }
+        - { name: rate, type: "nullable(float)" }
+        - { name: low, type: "nullable(float)" }
+        - { name: high, type: "nullable(float)" }
+        - { name: since, type: "nullable(date)" }
+        - { name: title, type: "nullable(string)" }
+  - type: source
+    name: cities
+    config: { type: csv, path: cities.csv, schema: { city: string, zone: int } }
+  - type: transform
+    name: fine
+    input: products
+    config: { cxl: "filter title != 'gone'\\nemit tax = 10 / (code ?? 1)" }
+  - { type: transform, name: asked, input: orders, config: { cxl: "emit whole = 100 / (code ?? 7)" } }
+"""
+JOIN = """
+  - type: combine
+    name: NAME
+    input: INPUTS
+    config:
+      where: 'WHERE'
+      match: MATCH
+      on_miss: MISS
+      propagate_ck: driver
+      drive: o
+      cxl: |
+        emit id = o.id
+        emit title = p.title
+        emit left = o.rate
+        emit found = p.rate
+        emit tax = o.whole + p.tax
+        MORE
+  - { type: transform, name: after NAME, input: NAME, config: { cxl: "emit size = 60 / (title ?? '').length()" } }
+  - { type: output, name: out NAME, input: after NAME, config: { type: csv, path: NAME.csv } }
+"""
+END = "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
+KEY = "o.code == p.code"
+RANGE = "o.rate >= p.low and o.rate < p.high"
+CASES = [
+    (f"{KEY} and o.whole / (p.tax - 5) > 0", "first", "skip"),
+    (f"{RANGE} and {KEY}", "all", "null_fields"),
+    (RANGE, "all", "skip"),
+    ("o.day >= p.since", "first", "null_fields"),
+]
+"""What is compared, which matches count, what becomes of misses."""
+MORE = [
+    (KEY, "first", "null_fields"),
+    (KEY, "all", "skip"),
+    (f"{KEY} and o.city == p.title and o.rate != p.rate", "all", "null_fields"),
+    ("o.rate == p.rate", "all", "null_fields"),
+    ("100 / o.whole == p.code and o.day >= p.since", "first", "skip"),
+    ("o.rate > p.low and o.rate <= p.high and o.whole > p.tax", "first", "skip"),
+    (f"o.rate > p.high and {KEY}", "all", "skip"),
+]
+
+
+def _write(folder: Path) -> None:
+    rng = random.Random(8)
+    rates = ["0.0", "-0.0", "0.25", "1.5", "2.5", "7.25", "", "100.0", "1000.5"]
+    days = ["2024-01-01", "2024-02-29", "2023-06-30", ""]
+
+    def file(name: str, header: str, rows: list[list[str]]) -> None:
+        (folder / name).write_text("\n".join([header, *(",".join(row) for row in rows)]) + "\n")
+
+    codes = ["0", "1", "2", "3", "4", "5", "", "77"]
+    orders = [
+        [str(i), rng.choice([*codes, "x"]), rng.choice(rates), rng.choice(days), rng.choice(["Rome", "Köln", "", "a"])]
+        for i in range(180)
+    ]
+    file("orders.csv", "id,code,rate,day,city,more", [[*row, f"m{row[0]}"] for row in orders])
+    products = []
+    for _ in range(60):
+        low = rng.choice(rates)
+        high = low if rng.random() < 0.3 else rng.choice(["3.5", "8.0", "1000.0", ""])
+        title = rng.choice(["Rome", "a", "tool", "", "gone"])
+        products.append([rng.choice([*codes, "y"]), rng.choice(rates), low, high, rng.choice(days), title])
+    file("products.csv", "code,rate,low,high,since,title,note", [[*row, "n"] for row in products])
+    file("cities.csv", "city,zone", [["Rome", "1"], ["Köln", "2"], ["Rome", "3"], ["a", "x"]])
+
+
+def _joins(cases: list[tuple[str, str, str]]) -> str:
+    text = SOURCES
+    for i, (where, match, miss) in enumerate(cases):
+        join = JOIN.replace("NAME", f"j{i}").replace("WHERE", where).replace("MATCH", match).replace("MISS", miss)
+        several = i == 0
+        inputs = "{ o: asked, p: fine, c: cities }" if several else "{ o: asked, p: fine }"
+        join = join.replace("INPUTS", inputs).replace("MORE", "emit zone = c.zone" if several else "")
+        text += join.replace(KEY, f"{KEY} and o.city == c.city") if several else join
+    return text + END
+
+
+def test_engines_find_the_same(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All kinds of conditions in one pipeline: one job of the workers writes all outputs."""
+    with sizes(spark, monkeypatch, small=False):
+        cases = CASES + (MORE if os.environ.get("CLINKER_CASES") == "all" else [])
+        files, letters, *_ = both_engines(spark, tmp_path, _write, _joins(cases))
+    assert all(content.count(b"\n") > 4 for content in files.values()), {n: c.count(b"\n") for n, c in files.items()}
+    assert {letter["_cxl_dlq_stage"] for letter in letters} >= {"j0", "after j1"}, letters[0]
+
+
+def test_a_table_that_is_too_large_is_joined_by_spark(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "MOST_MAPPED", 100)
+    with sizes(spark, monkeypatch, small=False):
+        both_engines(spark, tmp_path, _write, _joins(CASES[:1]))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("match: first", "match: collect", "'match: collect' makes arrays"),
+        ("emit id = o.id", "emit id = o.id.to_decimal()", "of type"),
+        ("propagate_ck: driver", "strategy: grace_hash", "small enough"),
+    ],
+)
+def test_what_only_spark_can_join_says_so(old: str, new: str, why: str, tmp_path: Path) -> None:
+    _write(tmp_path)
+    (tmp_path / "p.yaml").write_text(_joins(CASES[:1]).replace("ENGINE", "auto").replace(old, new))
+    facts = prepare(tmp_path / "p.yaml").facts.flow
+    where, said = facts.unfit["orders"]
+    assert (where, why in said) == ("j0", True), said
