@@ -230,7 +230,7 @@ class Runner:
         if not len(lines):
             return []
         if self.files is not None:
-            return [(step.number, lines.to_arrow(compat_level=pl.CompatLevel.oldest()))]
+            return [(step.number, lines)]
         text = lines.str.join(step.lines.separator)
         if before := step.lines.separator.removesuffix(LINE_END):
             text = text + before
