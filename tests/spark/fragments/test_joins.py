@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.spark.fragments.joins import fetch
+from clinker_spark.spark.fragments.joins.lookup import MOST_PAIRS
 from tests.spark.fragments.engines import both_engines, sizes
 
 SOURCES = """
@@ -155,3 +158,34 @@ def test_what_only_spark_can_join_says_so(old: str, new: str, why: str, tmp_path
     facts = prepare(tmp_path / "p.yaml").facts.flow
     where, said = facts.unfit["orders"]
     assert (where, why in said) == ("j0", True), said
+
+
+def test_a_batch_that_is_joined_in_halves_is_written_once(
+    tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More pairs than are made at once, behind an output of the same batch: its lines must not come again."""
+    rows = 2100
+    (tmp_path / "left.csv").write_text("id,k\n" + "".join(f"{i},1\n" for i in range(rows)))
+    (tmp_path / "right.csv").write_text("n,k\n" + "".join(f"{i},1\n" for i in range(1000)))
+    (tmp_path / "p.yaml").write_text(
+        """
+pipeline: { name: p, engine: vector }
+nodes:
+  - { type: source, name: left, config: { type: csv, path: left.csv, schema: { id: int, k: int } } }
+  - { type: source, name: right, config: { type: csv, path: right.csv, schema: { n: int, k: int } } }
+  - { type: output, name: before, input: left, config: { type: csv, path: before.csv } }
+  - type: combine
+    name: pairs
+    input: { l: left, r: right }
+    config: { where: l.k == r.k, match: all, on_miss: skip, propagate_ck: driver, cxl: "emit id = l.id\\nemit n = r.n" }
+  - { type: transform, name: few, input: pairs, config: { cxl: "filter n == 7\\nemit id = id\\nemit n = n" } }
+  - { type: output, name: after, input: few, config: { type: csv, path: after.csv, include_unmapped: false } }
+"""
+    )
+    assert rows * 1000 > MOST_PAIRS
+    with sizes(spark, monkeypatch, small=False):
+        plan = prepare(tmp_path / "p.yaml")
+        assert plan.facts.flow.fragments, plan.facts.flow.unfit
+        run(plan, spark, Options())
+    assert (tmp_path / "before.csv").read_text() == (tmp_path / "left.csv").read_text()
+    assert (tmp_path / "after.csv").read_text() == "id,n\n" + "".join(f"{i},7\n" for i in range(rows))

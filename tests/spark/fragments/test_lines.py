@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -20,8 +21,10 @@ from clinker_spark.cxl.system import default_context
 from clinker_spark.plan.columns import FAILED_COLUMN, WIDENED_COLUMN
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.spark.build.source_columns import conventions_of
+from clinker_spark.spark.fragments.lines import lines_of
 from clinker_spark.spark.fragments.runner import Runner
 from clinker_spark.spark.fragments.steps import FragmentSteps, Places
+from clinker_spark.spark.fragments.task import LineFormat
 from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import read_split
 from clinker_spark.spark.scan.request import CsvExtras, ReadRequest, SourceFile
@@ -98,3 +101,10 @@ def test_lines(kind: str, tmp_path: Path) -> None:
     assert lines == "\n".join(expected)
     counts = dict(zip(("rows", "failed"), found[-1]["counts"][-2:], strict=True))
     assert counts["rows"] == len(expected) and counts["failed"] > 100
+
+
+def test_each_record_has_a_line_even_without_columns() -> None:
+    frame = pl.DataFrame({"a": [1, 2, 3]})
+    for kind, text in (("csv", ""), ("json", "{}")):
+        for end in ("", "\n"):
+            assert lines_of(frame, LineFormat(kind, ()), end)[0].to_list() == [text + end] * 3

@@ -16,7 +16,7 @@ from clinker_spark.cxl.vector.forms.text import datetime_texts, float_texts, tex
 from clinker_spark.spark.fragments.task import Cell, LineFormat
 from clinker_spark.spark.render.cell_text import is_plain
 
-_UNFIT = "unfit"
+_LINE = "$line"
 _JSON_SPECIAL = r'["\\\x00-\x1f]'
 
 
@@ -25,7 +25,7 @@ def lines_of(frame: pl.DataFrame, lines: LineFormat, end: str = "") -> tuple[pl.
     if not frame.height:
         return pl.Series([], dtype=pl.String), 0
     if lines.kind == "csv":
-        return frame.select(_csv_line(lines, end)).to_series(), 0
+        return _of_each(frame, _csv_line(lines, end)), 0
     floats = [cell.column for cell in lines.cells if cell.type.kind is Kind.FLOAT and not cell.finished]
     unfit = 0
     if floats:
@@ -35,7 +35,12 @@ def lines_of(frame: pl.DataFrame, lines: LineFormat, end: str = "") -> tuple[pl.
         frame = frame.filter(~mask) if unfit else frame
     if not frame.height:
         return pl.Series([], dtype=pl.String), unfit
-    return frame.select(_json_line(lines, frame, end)).to_series(), unfit
+    return _of_each(frame, _json_line(lines, frame, end)), unfit
+
+
+def _of_each(frame: pl.DataFrame, line: pl.Expr) -> pl.Series:
+    """The lines of all records, also where they do not depend on them: an output without columns, with constants."""
+    return frame.with_columns(line.alias(_LINE))[_LINE]
 
 
 def _text(cell: Cell) -> pl.Expr:
@@ -60,7 +65,7 @@ def _csv_line(lines: LineFormat, end: str) -> pl.Expr:
         cells = [pl.when(cells[0] == "").then(pl.lit('""')).otherwise(cells[0])]
     between = pl.lit(lines.delimiter)
     parts = [part for cell in cells for part in (between, cell)][1:]
-    return pl.concat_str([*parts, pl.lit(end)] if end else parts)
+    return pl.concat_str([*parts, pl.lit(end)])
 
 
 def _csv_cell(cell: Cell, delimiter: str) -> pl.Expr:
@@ -105,7 +110,7 @@ def _json_line(lines: LineFormat, frame: pl.DataFrame, end: str) -> pl.Expr:
             parts.append(pl.concat_str([pl.lit(key), _json_value(cell)]).fill_null(""))
         else:
             return _optional_members(lines, end)
-    return pl.concat_str(_together([*parts, "}" + end]))
+    return pl.concat_str(_together([*parts, ("}" if lines.cells else "{}") + end]))
 
 
 def _together(parts: Sequence[pl.Expr | str]) -> list[pl.Expr]:
