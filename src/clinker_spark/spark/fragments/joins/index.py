@@ -98,8 +98,8 @@ class Index:
         self.hashes, groups = np.unique(hashes, return_inverse=True)
         # Hashes are evenly spread: their first bits say nearly where they are.
         self.shift = np.uint64(64 - max(4, int(2 * len(self.hashes)).bit_length()))
-        slots = np.arange((1 << (64 - int(self.shift))) + 1, dtype=np.uint64)
-        self.firsts = np.searchsorted(self.hashes >> self.shift, slots, "left").astype(np.int32)
+        sizes = np.bincount((self.hashes >> self.shift).astype(np.int64), minlength=1 << (64 - int(self.shift)))
+        self.firsts = np.concatenate([[0], np.cumsum(sizes)])
         self.hashes = np.append(self.hashes, np.uint64(2**64 - 1))
         return np.asarray(groups, dtype=np.int64)
 
@@ -117,7 +117,7 @@ class Index:
             return np.zeros(looked.height, dtype=np.int64), np.ones(looked.height, dtype=bool)
         hashes = hashed(looked.select(keys))
         slots = hashes >> self.shift
-        found, last = self.firsts[slots].astype(np.int64), self.firsts[slots + np.uint64(1)]
+        found, last = self.firsts[slots], self.firsts[slots + np.uint64(1)]
         going = np.flatnonzero((found < last) & (self.hashes[found] < hashes))
         while len(going):
             found[going] += 1
