@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime.run import state
 from clinker_spark.spark.fragments.joins import fetch
-from tests.spark.fragments.engines import both_engines, sizes
+from clinker_spark.spark.fragments.task import Table
+from tests.spark.fragments.engines import both_engines, seen_with, sizes
 
 SOURCES = """
 pipeline: { name: p, engine: ENGINE }
@@ -139,6 +141,23 @@ def test_a_table_that_is_too_large_is_joined_by_spark(
     monkeypatch.setattr(fetch, "MOST_MAPPED", 100)
     with sizes(spark, monkeypatch, small=False):
         both_engines(spark, tmp_path, _write, _joins(CASES[:1]))
+
+
+def test_tables_are_sent_where_tasks_run_elsewhere(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written where workers of another machine could not read it."""
+    monkeypatch.setattr(state, "is_local", lambda session: False)
+    made: list[Table | None] = []
+    as_ever = fetch._table
+
+    def noted(*args: Any, **options: Any) -> Table | None:
+        made.append(as_ever(*args, **options))
+        return made[-1]
+
+    monkeypatch.setattr(fetch, "_table", noted)
+    with sizes(spark, monkeypatch, small=False):
+        text = _joins(CASES[1:2])
+        assert seen_with(spark, tmp_path, _write, text, "vector")[0]["j0.csv"].count(b"\n") > 50
+    assert [table is not None and table.path is None and table.content is not None for table in made] == [True, True]
 
 
 @pytest.mark.parametrize(
