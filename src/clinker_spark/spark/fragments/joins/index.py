@@ -87,6 +87,15 @@ class Index:
             return
         for chosen in _classes(low, high):
             self.parts.append(self._part(rows[chosen], begins[chosen], ends[chosen], low_places[chosen]))
+        # Each part is a search more for each record, and its pairs must be put in order: are they worth that?
+        apart = sum(self._candidates(part, groups, low) for part in self.parts)
+        if self._candidates(whole, groups, low) <= 2 * apart:
+            self.parts = [whole]
+
+    def _candidates(self, part: _Ordered, groups: Numbers, at: Numbers) -> int:
+        """How many there are for records where those of the table begin."""
+        first, last = self._between(part, groups, at, at)
+        return int(np.maximum(last - first, 0).sum())
 
     def _grouped(self, table: pl.DataFrame, rows: Numbers) -> Numbers:
         """The number of the group of each row: all with the same hash of their keys, which hardly ever are others."""
