@@ -75,7 +75,7 @@ BETWEEN_NODES = (
             "spark.columns.undeclared",
             "spark.fragments.runner",
             "spark.fragments.steps",
-            "spark.operators.combine",
+            "spark.joins.build_side",
             "spark.operators.merge",
             "spark.operators.output",
         ),

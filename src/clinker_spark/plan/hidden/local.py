@@ -184,6 +184,7 @@ INSIDE_NODES = (
         "keys, places and marks of the two sides of a join, until it is done",
         "any",
         "spark.joins.as_of",
+        "spark.joins.names",
         "spark.joins.one_range",
         "spark.joins.range",
         "spark.joins.sides",

@@ -87,6 +87,15 @@ class Index:
             return
         for chosen in _classes(low, high):
             self.parts.append(self._part(rows[chosen], begins[chosen], ends[chosen], low_places[chosen]))
+        # Each part is a search more for each record, and its pairs must be put in order: are they worth that?
+        apart = sum(self._candidates(part, groups, low) for part in self.parts)
+        if self._candidates(whole, groups, low) <= 2 * apart:
+            self.parts = [whole]
+
+    def _candidates(self, part: _Ordered, groups: Numbers, at: Numbers) -> int:
+        """How many there are for records where those of the table begin."""
+        first, last = self._between(part, groups, at, at)
+        return int(np.maximum(last - first, 0).sum())
 
     def _grouped(self, table: pl.DataFrame, rows: Numbers) -> Numbers:
         """The number of the group of each row: all with the same hash of their keys, which hardly ever are others."""
@@ -98,8 +107,8 @@ class Index:
         self.hashes, groups = np.unique(hashes, return_inverse=True)
         # Hashes are evenly spread: their first bits say nearly where they are.
         self.shift = np.uint64(64 - max(4, int(2 * len(self.hashes)).bit_length()))
-        slots = np.arange((1 << (64 - int(self.shift))) + 1, dtype=np.uint64)
-        self.firsts = np.searchsorted(self.hashes >> self.shift, slots, "left").astype(np.int32)
+        sizes = np.bincount((self.hashes >> self.shift).astype(np.int64), minlength=1 << (64 - int(self.shift)))
+        self.firsts = np.concatenate([[0], np.cumsum(sizes)])
         self.hashes = np.append(self.hashes, np.uint64(2**64 - 1))
         return np.asarray(groups, dtype=np.int64)
 
@@ -117,7 +126,7 @@ class Index:
             return np.zeros(looked.height, dtype=np.int64), np.ones(looked.height, dtype=bool)
         hashes = hashed(looked.select(keys))
         slots = hashes >> self.shift
-        found, last = self.firsts[slots].astype(np.int64), self.firsts[slots + np.uint64(1)]
+        found, last = self.firsts[slots], self.firsts[slots + np.uint64(1)]
         going = np.flatnonzero((found < last) & (self.hashes[found] < hashes))
         while len(going):
             found[going] += 1

@@ -114,7 +114,7 @@ def _holds(
     exact = all(part.exact for part in index.parts)
     checks = [(a, "eq", b) for a, b in zip(lookup.left, lookup.right, strict=True)]
     for i, (a, op, b) in enumerate(zip(lookup.left_ranges, lookup.ops, lookup.right_ranges, strict=True)):
-        if not exact or i not in lookup.span:
+        if i not in lookup.span or (not exact and i == lookup.span[1]):  # what begins too late is no candidate
             checks.append((a, _COMPARED[op], b))
     held: Numbers | None = None
     for a, name, b in checks:
