@@ -7,7 +7,10 @@ not understand, Python does. `on_unmapped: drop` needs no pass.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +22,7 @@ from clinker_spark.spark.scan.json.lines import lines_of, parse_lines
 from clinker_spark.spark.scan.json.values import undeclared
 from clinker_spark.spark.scan.record_plan import BOM, RecordFile, RecordSplit, line_pieces
 
-_PIECE = 8 << 20
+_PIECE = 4 << 20
 
 
 class Names:
@@ -53,12 +56,26 @@ class Names:
 
 def names_of_lines(file: RecordFile, names: Names) -> None:
     """The names of an ndjson file."""
-    for data in line_pieces(file, RecordSplit(0), b"\n", _PIECE):
-        data = data.removeprefix(BOM)
-        layout = layout_of(first_line(data)) if is_text(data) else None
-        if layout is not None and not layout.nulls and read_alike(data, layout, ()) is not None:
-            names.add(dict.fromkeys(layout.slots, True))
-            continue
+    pieces = (data.removeprefix(BOM) for data in line_pieces(file, RecordSplit(0), b"\n", _PIECE))
+    at_once = min(4, os.cpu_count() or 1)
+    with ThreadPoolExecutor(at_once) as pool:
+        while some := list(islice(pieces, at_once)):
+            for data, alike in zip(some, pool.map(_names_if_alike, some), strict=True):
+                _add_names(data, alike, names)
+
+
+def _names_if_alike(data: bytes) -> dict[str, Any] | None:
+    """The names of a piece whose lines differ only in their values, and all have some."""
+    layout = layout_of(first_line(data)) if is_text(data) else None
+    if layout is None or layout.nulls or read_alike(data, layout, ()) is None:
+        return None
+    return dict.fromkeys(layout.slots, True)
+
+
+def _add_names(data: bytes, alike: dict[str, Any] | None, names: Names) -> None:
+    if alike is not None:
+        names.add(alike)
+    else:
         try:
             names.add_fields(pajson.read_json(pa.BufferReader(data)).schema)
         except (pa.ArrowException, UnicodeDecodeError):
