@@ -295,8 +295,8 @@ def test_a_line_that_a_worker_loses_stops_the_run(bench: Any, monkeypatch: pytes
     bench.file("in.csv", "id,q\n1,2\n2,1\n4,4\n5,9\n6,2\n")
     lines_of = runner.lines_of
 
-    def losing(frame: Any, lines: Any) -> Any:
-        made, unfit = lines_of(frame, lines)
+    def losing(frame: Any, lines: Any, end: str) -> Any:
+        made, unfit = lines_of(frame, lines, end)
         return made.head(len(made) - 1), unfit
 
     monkeypatch.setattr(runner, "lines_of", losing)

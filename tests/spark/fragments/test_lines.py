@@ -15,9 +15,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from clinker_spark.core.types import DATE
 from clinker_spark.cxl.builtins.text import datetime_text, float_text, json_text, to_text
 from clinker_spark.cxl.errors import EvalError
 from clinker_spark.cxl.system import default_context
+from clinker_spark.cxl.vector.forms.text import text_of
 from clinker_spark.plan.columns import FAILED_COLUMN, WIDENED_COLUMN
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.spark.build.source_columns import conventions_of
@@ -108,3 +110,13 @@ def test_each_record_has_a_line_even_without_columns() -> None:
     for kind, text in (("csv", ""), ("json", "{}")):
         for end in ("", "\n"):
             assert lines_of(frame, LineFormat(kind, ()), end)[0].to_list() == [text + end] * 3
+
+
+def test_dates_close_together_and_far_apart() -> None:
+    """A few days are looked up in a table, others become texts one by one."""
+    near = [dt.date(2023, 12, 30) + dt.timedelta(days=i * 7 % 5) for i in range(40)]
+    far = [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(1969, 12, 31)]
+    for dates in (near, far, [None, *near, None], [None, *far], [None], []):
+        frame = pl.DataFrame({"d": pl.Series(dates, dtype=pl.Date)})
+        found = frame.select(text_of(pl.col("d"), DATE))["d"].to_list()
+        assert found == [None if date is None else to_text(date) for date in dates]

@@ -172,3 +172,18 @@ def test_names_of_lines_that_are_alike(tmp_path: Path) -> None:
         for record in parse_lines(lines_of(text.encode()), decoder(exact=False))[0]:
             slowly.add(record)
         assert names.found == slowly.found != ()
+
+
+def test_one_bad_line_slows_down_its_neighbours_only() -> None:
+    columns = [JsonColumn("i", INT), JsonColumn("s", STRING)]
+    lines = [f'{{"i":{i},"s":"{"x" * 20}"}}' for i in range(5_000)]
+    for bad in (0, 2_500, 4_999):
+        data = "\n".join([*lines[:bad], '{"i":"seven"}', *lines[bad:]]).encode() + b"\n"
+        parts = list(WholeLines(columns, ["i", "s"]).parts(data))
+        assert b"".join(part for part, _ in parts) == data
+        [slow] = [part for part, found in parts if found is None]
+        assert b"seven" in slow and slow.count(b"\n") < 400
+        read = [value for _, found in parts if found is not None for value in found[1]["i"].to_pylist()]
+        assert sorted(read) == read and len(read) + slow.count(b"\n") == 5_001
+    few = b'{"i":1,"s":"a"}\n{"i":"seven"}\n'
+    assert list(WholeLines(columns, ["i", "s"]).parts(few)) == [(few, None)]

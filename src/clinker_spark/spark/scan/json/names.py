@@ -7,7 +7,10 @@ not understand, Python does. `on_unmapped: drop` needs no pass.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +23,7 @@ from clinker_spark.spark.scan.json.values import undeclared
 from clinker_spark.spark.scan.record_plan import BOM, RecordFile, RecordSplit, line_pieces
 from clinker_spark.spark.scan.text.rows_of_values import ValueRows, json_rows
 
-_PIECE = 8 << 20
+_PIECE = 4 << 20
 
 
 class Names:
@@ -54,21 +57,41 @@ class Names:
 
 def names_of_lines(file: RecordFile, names: Names, splits: Sequence[ValueRows] = ()) -> None:
     """The names of an ndjson file; with `splits`, of what its records become."""
-    for data in line_pieces(file, RecordSplit(0), b"\n", _PIECE):
-        data = data.removeprefix(BOM)
-        layout = layout_of(first_line(data)) if is_text(data) else None
-        if layout is not None and not layout.nulls and read_alike(data, layout, ()) is not None:
-            names.add(dict.fromkeys(layout.slots, True))
-            continue
-        try:
-            if splits:
-                raise pa.ArrowInvalid("records are looked at one by one")
-            names.add_fields(pajson.read_json(pa.BufferReader(data)).schema)
-        except (pa.ArrowException, UnicodeDecodeError):
-            # A line that is not JSON, a field of two types, a field twice: nothing that ends a run.
-            for record in parse_lines(lines_of(data), decoder(exact=False))[0]:
-                for row in json_rows(record, splits):
-                    names.add(row)
+    pieces = (data.removeprefix(BOM) for data in line_pieces(file, RecordSplit(0), b"\n", _PIECE))
+    if splits:
+        for data in pieces:
+            _add_names_one_by_one(data, names, splits)
+        return
+    at_once = min(4, os.cpu_count() or 1)
+    with ThreadPoolExecutor(at_once) as pool:
+        while some := list(islice(pieces, at_once)):
+            for data, alike in zip(some, pool.map(_names_if_alike, some), strict=True):
+                _add_names(data, alike, names)
+
+
+def _names_if_alike(data: bytes) -> dict[str, Any] | None:
+    """The names of a piece whose lines differ only in their values, and all have some."""
+    layout = layout_of(first_line(data)) if is_text(data) else None
+    if layout is None or layout.nulls or read_alike(data, layout, ()) is None:
+        return None
+    return dict.fromkeys(layout.slots, True)
+
+
+def _add_names(data: bytes, alike: dict[str, Any] | None, names: Names) -> None:
+    if alike is not None:
+        names.add(alike)
+        return
+    try:
+        names.add_fields(pajson.read_json(pa.BufferReader(data)).schema)
+    except (pa.ArrowException, UnicodeDecodeError):
+        # A line that is not JSON, a field of two types, a field twice: nothing that ends a run.
+        _add_names_one_by_one(data, names, ())
+
+
+def _add_names_one_by_one(data: bytes, names: Names, splits: Sequence[ValueRows]) -> None:
+    for record in parse_lines(lines_of(data), decoder(exact=False))[0]:
+        for row in json_rows(record, splits):
+            names.add(row)
 
 
 def names_of_document(

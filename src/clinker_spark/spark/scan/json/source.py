@@ -73,12 +73,13 @@ class JsonReader:
             first = not split.start
             for data in line_pieces(file, split, b"\n", self.piece):
                 data, first = (data.removeprefix(BOM) if first else data), False
-                if whole is not None and (made := whole.read(data)) is not None:
-                    wanted = {name for name, _ in plan.fields}
-                    yield Rows(made[0], {name: values for name, values in made[1].items() if name in wanted})
-                    continue
-                found, errors = parse_lines(lines_of(data), parser)
-                yield self._split_rows(plan, found, errors, byte_lines(data) if plan.record else [])
+                for part, made in [(data, None)] if whole is None else whole.parts(data):
+                    if made is not None:
+                        wanted = {name for name, _ in plan.fields}
+                        yield Rows(made[0], {name: values for name, values in made[1].items() if name in wanted})
+                        continue
+                    found, errors = parse_lines(lines_of(part), parser)
+                    yield self._split_rows(plan, found, errors, byte_lines(part) if plan.record else [])
             return
         values: list[Any] = []
         texts: list[str] = []

@@ -7,7 +7,7 @@ values of another type, missing ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,8 @@ _TYPES = {
 _FROM_TEXT = {Kind.INT: as_ints, Kind.FLOAT: as_floats, Kind.BOOL: as_bools}
 _ENOUGH = 3
 """So many pieces with lines that are not alike, and it is no longer tried."""
+_PARTS, _LEAST = 16, 4096
+"""Parts of a piece that was not read as a whole, and bytes that a part is worth being tried for."""
 
 
 class WholeLines:
@@ -41,6 +43,19 @@ class WholeLines:
         self.usable = bool(columns) and plain and named
         self.unlike = 0
         """How many pieces one after the other had lines that differ in more than their values."""
+
+    def parts(self, data: bytes) -> Iterator[tuple[bytes, tuple[int, dict[str, pa.Array]] | None]]:
+        """The piece, or the parts of it, and what was read of each: one bad line is no reason to read thousands of good
+        ones slowly."""
+        found = self.read(data)
+        if found is not None or not self.usable or len(data) < _PARTS * _LEAST:
+            yield data, found
+            return
+        start = 0
+        while start < len(data):
+            end = data.find(b"\n", start + len(data) // _PARTS) + 1 or len(data)
+            yield data[start:end], self.read(data[start:end])
+            start = end
 
     def read(self, data: bytes) -> tuple[int, dict[str, pa.Array]] | None:
         """The number of records, and their columns; None when Python has to look at the piece."""
