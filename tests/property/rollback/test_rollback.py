@@ -18,7 +18,7 @@ from clinker_spark.spark.scan.csv import source as csv_source
 from clinker_spark.spark.session.small_inputs import SETTING
 from tests.property.rollback.check import compare, execute, report
 from tests.property.rollback.graph import Graph
-from tests.property.rollback.graphs import WIDE, generated
+from tests.property.rollback.graphs import MORE, WIDE, generated
 from tests.property.rollback.metamorphic import (
     can_do_without_letters,
     can_replay,
@@ -119,11 +119,12 @@ def test_the_model_is_its_own_inverse_where_the_rules_allow() -> None:
     assert asked > 10
 
 
-PLAIN = (26, 36, 79, 86, 118, 130, 136, 145, 322)
-"""Together they have every shape, key and level; the last one has a combine that several nodes read."""
+PLAIN = (26, 36, 79, 86, 118, 130, 136, 145, 322, 2298)
+"""Together they have every shape, key and level; 322 has a combine that several nodes read, and the last one JSON,
+Parquet, several files, `emit each` and a combine of three inputs."""
 
 
-@pytest.mark.parametrize("seed", [*range(GRAPHS), *WIDE[:80]] if EVERYTHING else PLAIN)
+@pytest.mark.parametrize("seed", [*range(GRAPHS), *WIDE[:80], *MORE[:80]] if EVERYTHING else PLAIN)
 def test_a_run_gives_what_the_model_says(spark: Any, tmp_path: Path, seed: int) -> None:
     compared = compare(generated(seed), tmp_path, spark)
     if compared.result.doubtful:
