@@ -43,4 +43,4 @@ def memory_chart(samples: Sequence[Sample], limit: int | None) -> Html:
         drawn.append(element("text", f"limit {size(limit)}", x=WIDTH - 12, y=f"{y - 5:.1f}", class_="tick end"))
     legend = [element("span", element("i", class_=f"key {name}"), text, class_="entry") for name, text in PARTS]
     picture = element("svg", *drawn, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", class_="chart")
-    return element("figure", picture, element("figcaption", *legend))
+    return element("figure", element("div", picture, class_="wide"), element("figcaption", *legend))
