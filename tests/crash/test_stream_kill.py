@@ -118,6 +118,7 @@ def batches(folder: Path, what: str) -> int:
         return 0
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.skipif(not EVERYTHING, reason="three processes of their own; CLINKER_CASES=all")
 def test_a_killed_stream_goes_on(tmp_path: Path) -> None:
     rng = random.Random(os.environ.get("CLINKER_SEED", "1"))

@@ -38,6 +38,12 @@ def problems(folder: Path, text: str) -> list[tuple[str, str]]:
     return []
 
 
+def totals_text(window: str = "tumbling: { size: 5s }", emit: str = "n = count(*)", join: str = "", a: str = "") -> str:
+    """Totals behind the join."""
+    config = f"{{ group_by: [left_k], time_window: {{ {window} }}, cxl: 'emit {emit}' }}"
+    return plan_text(f"{{ type: aggregate, name: g, input: j, config: {config} }}", out="g", join=join, a=a)
+
+
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
@@ -66,6 +72,31 @@ def problems(folder: Path, text: str) -> list[tuple[str, str]]:
             ),
             "E503",
             "'g' cannot be part of a stream",
+        ),
+        (totals_text(emit="n = collect(left_n)"), "E503", "'collect'"),
+        (totals_text(emit="n = sum(1 / left_n)"), "E503", "may fail at 'g'"),
+        (totals_text("tumbling: { size: 5s }, late: dead_letter"), "E503", "late: dead_letter"),
+        (totals_text("hopping: { size: 5s, slide: 7s }"), "E503", "leave out time"),
+        (totals_text(join=", kind: full"), "E156", "'j' makes records"),
+        (
+            plan_text(
+                "{ type: aggregate, name: g, input: a, "
+                "config: { group_by: [k], time_window: { session: { gap: 5s } }, documents: separate, "
+                "cxl: emit n = count(*) } }",
+                out="g",
+            ),
+            "E503",
+            "for each file",
+        ),
+        (
+            plan_text(
+                "{ type: merge, name: m, inputs: [a, b] }",
+                "{ type: aggregate, name: g, input: m, "
+                "config: { group_by: [k], time_window: { tumbling: { size: 5s } }, cxl: emit n = count(*) } }",
+                out="g",
+            ).replace("delay: 1s", "delay: 2s", 1),
+            "E503",
+            "different delays",
         ),
         (
             plan_text(

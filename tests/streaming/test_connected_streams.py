@@ -127,6 +127,7 @@ def test_from_topics_to_a_table_and_a_topic(
     assert error.value.diagnostics[0].code == "E522"
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.skipif(not ALL, reason="processes of their own for minutes; CLINKER_CASES=all")
 def test_kills_lose_nothing_and_write_nothing_twice(tmp_path: Path, kafka: Kafka, postgres: Postgres) -> None:
     """kill -9 of all processes of a stream at random moments; each time one side comes first, and the other one when

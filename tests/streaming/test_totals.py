@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from clinker_spark.streaming.run import StreamOptions, run_stream
 from tests.streaming.model import arrivals, events, write_files
 from tests.streaming.test_join_algebra import EDGES
 
+further = pytest.mark.skipif(os.environ.get("CLINKER_CASES") != "all", reason="half a minute; CLINKER_CASES=all")
 DELAY = dt.timedelta(seconds=4)
 SOURCE = """\
   - type: source
@@ -67,10 +69,12 @@ def pipeline(place: str, kind: str) -> str:
 
 
 def lines(paths: list[Path]) -> Counter[str]:
-    return Counter(json.dumps(json.loads(line), sort_keys=True) for path in paths for line in path.read_text().split("\n") if line)
+    """Objects without the order of their keys."""
+    found = [line for path in paths for line in path.read_text().splitlines()]
+    return Counter(json.dumps(json.loads(line), sort_keys=True) for line in found)
 
 
-@pytest.mark.parametrize(("seed", "kind"), [(1, "left"), (2, "right"), (3, "inner")][:2])
+@pytest.mark.parametrize(("seed", "kind"), [(2, "right"), pytest.param(1, "left", marks=further)])
 def test_run_and_stream_have_the_same_totals(tmp_path: Path, started: SparkSession, seed: int, kind: str) -> None:
     left, right = events(seed, 40, EDGES)
     write_files(tmp_path / "l", arrivals(seed, left, DELAY), 2)

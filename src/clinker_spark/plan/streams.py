@@ -23,7 +23,7 @@ from clinker_spark.plan.nodes.source import SourcePlan
 
 INSTEAD = {
     "combine": "join streams with 'type: stream_join'; look-ups in files belong into a run over files",
-    "aggregate": "a stream has totals only of windows of time: add 'time_window', or total what it writes with clinker run",
+    "aggregate": "a stream has totals of windows of time: add 'time_window', or total what it writes with clinker run",
     "query": "a query needs all of its records: write what the stream puts out to files, and query these",
     "transform": "windows, look-ups and shared variables need all records: leave them to a run over the results",
     "merge": "write mode: concat; taking turns needs all records",

@@ -19,6 +19,11 @@ from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.errors import IoError
 
 VERSION = 1
+_ABOUT = {"version": int, "id": str, "partitions": int, "shape": dict}
+_OWN = ("lock", ".clinker-draft-")
+"""How the names begin of what may be in the folder of a checkpoint that was not begun."""
+_NAME_ANOTHER = "name a folder of its own: stream: { checkpoint: state/ }, or --checkpoint DIR"
+_DAMAGED = "bring back a copy of the checkpoint, or use a new one (--checkpoint DIR), which reads everything again"
 
 
 def checkpoint_folder(plan: Plan, base: Path, given: str | None = None) -> Path:
@@ -38,11 +43,51 @@ class Checkpoint:
         return self.folder / "clinker.json"
 
     def load(self) -> dict[str, Any] | None:
+        """What is known about the stream; None if there is no checkpoint yet. Raises `IoError` where none can be."""
         try:
-            found: dict[str, Any] = json.loads(self.about.read_text())
+            found = json.loads(self.about.read_text())
         except FileNotFoundError:
+            if any(not path.name.startswith(_OWN) for path in self.folder.glob("*")):
+                raise self._unusable(f"'{self.folder}' holds other files, and is no checkpoint of a stream") from None
             return None
+        except NotADirectoryError:
+            raise self._unusable(f"'{self.folder}' is no folder") from None
+        except OSError as error:
+            raise self._unusable(f"'{self.about}' cannot be read: {(error.strerror or str(error)).lower()}") from None
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or not all(isinstance(found.get(key), kind) for key, kind in _ABOUT.items()):
+            raise self._unusable(f"'{self.about}' is damaged", _DAMAGED)
         return found
+
+    def _unusable(self, message: str, help: str = _NAME_ANOTHER) -> IoError:
+        return IoError([Diagnostic("E512", message, help=help)])
+
+    def check(self, query: StreamQuery) -> None:
+        """Are the files of a query there, and can they be read? Raises `IoError`."""
+        place = self.spark(query)
+        last = max((int(path.name) for path in (place / "offsets").glob("[0-9]*") if path.name.isdigit()), default=-1)
+        if last < 0:
+            return
+        if not (place / "metadata").exists():
+            raise self._unusable(f"'{place / 'metadata'}' is missing", _DAMAGED)
+        for batch in (last, last - 1):
+            try:
+                known = self.offsets(query, batch)
+                damaged = batch >= 0 and (known is None or not known)
+            except (ValueError, KeyError, TypeError):
+                damaged = True
+            if damaged and (batch == last or (place / "offsets" / str(batch)).exists()):
+                raise self._unusable(f"'{place / 'offsets' / str(batch)}' is damaged", _DAMAGED)
+        for name, offset in (self.offsets(query, last) or {}).items():
+            log = self.source(query, name) / "files"
+            node = next((node for node in query.sources if node.name == name), None)
+            if node is None or node.config.stream_only or not offset["at"]:
+                continue
+            taken = log.read_bytes().count(b"\n") if log.exists() else 0
+            if taken < offset["at"]:
+                message = f"'{log}' names {taken} file(s), and {offset['at']} were read"
+                raise self._unusable(message, _DAMAGED)
 
     def begin(self, made: dict[str, Any]) -> dict[str, Any]:
         """What is known about the stream: as the first run said it."""

@@ -25,10 +25,12 @@ _FILE_SINK = "clinker_spark.streaming.file_sink:FileSink"
 SOURCES: dict[str, str] = {
     **dict.fromkeys(("csv", "json", "xml", "fixed_width", "parquet"), _FILES),
     "kafka": "clinker_spark.streaming.connectors.topics:TopicSource",
+    "rate": "clinker_spark.streaming.connectors.demo:MadeUp",
 }
 SINKS: dict[str, str] = {
     **dict.fromkeys(("csv", "json", "xml", "fixed_width", "parquet"), _FILE_SINK),
     "kafka": "clinker_spark.streaming.connectors.topics:TopicOutput",
+    "console": "clinker_spark.streaming.connectors.demo:Console",
     "postgres": "clinker_spark.streaming.connectors.tables:TableOutput",
 }
 

@@ -117,7 +117,7 @@ class BatchLetters:
         """The last batch whose failures were looked for; -1 for none."""
         try:
             return int(json.loads(self._log(query).read_text())["batch"])
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):  # looked at again; what was written is not written twice
             return -1
 
     def check(self, query: StreamQuery, batch: int) -> None:

@@ -99,6 +99,8 @@ class StreamRun:
     def run(self) -> StreamReport:
         """All of it, from the lock to the last letter. Raises `ClinkerError`."""
         with explained(self.plan), self.checkpoint.locked(), self._stoppable():
+            for query in self.queries:
+                self.checkpoint.check(query)
             for sink in self.sinks.values():
                 sink.check(self.about["id"])
             check_letters(self.plan)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import ONE_OR_MORE, STRING, Also, Finding, Gone, Model, without_effect
+from clinker_spark.config.model.connectors.demo import ConsoleWrite
 from clinker_spark.config.model.connectors.kafka import TopicWrite
 from clinker_spark.config.model.connectors.postgres import TableWrite
 from clinker_spark.config.model.documents.pipeline import FanoutPolicy
@@ -333,7 +334,24 @@ class PostgresOutput(TableWrite, OutputConfig):
         yield from self.check_table()
 
 
-AnyOutput = CsvOutput | JsonOutput | XmlOutput | FixedWidthOutput | ParquetOutput | KafkaOutput | PostgresOutput
+class ConsoleOutput(ConsoleWrite, OutputConfig):
+    """The first records of each batch, on the screen; only `clinker stream` can write it."""
+
+    type: Literal["console"]
+    """The kind of output."""
+    path: Literal[""] = ""
+    """The screen has none."""
+
+    stream_only: ClassVar[bool] = True
+
+    def check(self) -> Iterator[Finding]:
+        yield from self._check_mapping()
+        yield from without_effect(self, (*_OF_FILES, "preserve_nulls"), "the screen is no file")
+
+
+AnyOutput = (
+    CsvOutput | JsonOutput | XmlOutput | FixedWidthOutput | ParquetOutput | KafkaOutput | PostgresOutput | ConsoleOutput
+)
 
 
 class OutputNode(InputNode):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import ONE_OR_MORE, Also, Finding, Gone, Model, not_yet, without_effect
+from clinker_spark.config.model.connectors.demo import RateRead
 from clinker_spark.config.model.connectors.kafka import TopicRead
 from clinker_spark.config.model.envelope import Envelope, check_envelope
 from clinker_spark.config.model.node import NodeModel
@@ -137,6 +138,11 @@ class SourceConfig(Model):
     def adjusted(self, columns: tuple[Column, ...]) -> tuple[Column, ...]:
         """The columns with what `schema_overrides` and `format_schema` say about them."""
         return patched(columns, self.schema_overrides, getattr(self, "format_schema", None))
+
+    def _check_no_file(self, why: str) -> Iterator[Finding]:
+        for key in _OF_FILES:
+            if key in self.model_fields_set:
+                yield Finding("E007", f"{why}, and has no '{key}'", (key,), "remove it", on_key=True)
 
     def _check_places(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
         """Keys of columns that are about other formats. A schema file may well be shared with one of these."""
@@ -358,9 +364,7 @@ class KafkaSource(TopicRead, SourceConfig):
     later: ClassVar[dict[str, str]] = {**SourceConfig.later, "connector": "another client than confluent-kafka"}
 
     def check(self) -> Iterator[Finding]:
-        for key in _OF_FILES:
-            if key in self.model_fields_set:
-                yield Finding("E007", f"a topic is no file, and has no '{key}'", (key,), "remove it", on_key=True)
+        yield from self._check_no_file("a topic is no file")
         if isinstance(self.schema_, RecordKinds):
             yield from self.check_kinds(self.schema_)
         elif not isinstance(self.schema_, str):
@@ -373,7 +377,32 @@ class KafkaSource(TopicRead, SourceConfig):
         yield from self.check_messages(columns)
 
 
-AnySource = CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource | DatasetSource | KafkaSource
+class RateSource(RateRead, SourceConfig):
+    """Records that are made up, to try a stream. Only `clinker stream` can read it."""
+
+    type: Literal["rate"]
+    """The kind of source."""
+
+    stream_only: ClassVar[bool] = True
+
+    @property
+    def options(self) -> RateRead:
+        """What the reader is asked for stands beside the other keys."""
+        return self
+
+    def check(self) -> Iterator[Finding]:
+        yield from self._check_no_file("what is made up is no file")
+        if not isinstance(self.schema_, str):
+            yield from self.check_schema(self.schema_)
+
+    def check_schema(self, columns: tuple[Column, ...]) -> Iterator[Finding]:
+        yield from super().check_schema(columns)
+        yield from self.check_made(columns)
+
+
+AnySource = (
+    CsvSource | JsonSource | XmlSource | FixedWidthSource | ParquetSource | DatasetSource | KafkaSource | RateSource
+)
 
 
 class SourceNode(NodeModel):

@@ -57,13 +57,23 @@ BETWEEN_NODES = (
         "in streams: the time of a record, with the watermark of its source",
         "TIMESTAMP_LTZ",
         ("spark.streaming.watermark", "spark.operators.stream_join"),
-        ("spark.streaming.watermark", "spark.streaming.waiting", "spark.operators.stream_join", "spark.operators.time_windows"),
+        (
+            "spark.streaming.watermark",
+            "spark.streaming.waiting",
+            "spark.operators.stream_join",
+            "spark.operators.time_windows",
+        ),
     ),
     HiddenColumn(
         BEAT_COLUMN,
         "in streams: the time of what is no record, but says that nothing older comes; null for records",
         "TIMESTAMP_LTZ",
-        ("spark.streaming.reader", "spark.streaming.files", "spark.connectors.kafka.source"),
+        (
+            "spark.streaming.reader",
+            "spark.streaming.files",
+            "spark.connectors.kafka.source",
+            "spark.connectors.made_up",
+        ),
         ("spark.streaming.watermark",),
     ),
     HiddenColumn(

@@ -100,9 +100,11 @@ class AggregatePlan(PlanNode):
 
     @property
     def reach(self) -> dt.timedelta:
-        return dt.timedelta(0) if self.window is None else getattr(self.window, "gap", None) or self.window.size
+        if self.window is None:
+            return dt.timedelta(0)
+        return self.window.gap if isinstance(self.window, Session) else self.window.size
 
-    def state_details(self) -> dict[str, Any]:
+    def state_details(self) -> dict[str, object]:
         return {**self.details(), "program": self.program.typed.source.text}
 
     def not_in_streams(self) -> Iterator[Diagnostic]:
@@ -119,7 +121,9 @@ class AggregatePlan(PlanNode):
             help_text = "write a slide that is not above the size"
             yield self.diagnostic("E503", message, "config", "time_window", help=help_text)
         if len(set(self.delays)) > 1:
-            message = f"the records of '{self.name}' come from sources with different delays, by which windows are shifted"
+            message = (
+                f"the records of '{self.name}' come from sources with different delays, by which windows are shifted"
+            )
             yield self.diagnostic("E503", message, "config", "time_window", help="give these sources the same delay")
         calls = (part for e in self.expressions() for part in e.walk())
         if ordered := sorted({c.function for c in calls if isinstance(c, ir.AggregateCall) and c.function in ORDERED}):

@@ -264,7 +264,7 @@ class PlanNode(ShownNode):
         """The inputs whose records give its own their time."""
         return self.carried_from
 
-    def state_details(self) -> dict[str, Any]:
+    def state_details(self) -> dict[str, object]:
         """In streams: what the records that it holds depend on, besides the columns of its inputs."""
         return self.details()
 

@@ -73,7 +73,7 @@ class SourcePlan(PlanNode):
     @property
     def several_files(self) -> bool:
         """May it read more than one file? Then every file is a document of its own."""
-        return self.config.path is None and not self.unfed
+        return self.config.path is None and not self.unfed and not self.config.stream_only
 
     @property
     def only_new(self) -> bool:

@@ -12,7 +12,7 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.conditions import Condition
 from clinker_spark.plan.facts import Required
 from clinker_spark.plan.memory import SORT_MERGE, Holder
-from clinker_spark.plan.nodes.base import PlanNode, Schema
+from clinker_spark.plan.nodes.base import PlanNode, Schema, StreamRef
 from clinker_spark.plan.nodes.fields import fields_of
 
 MILLISECOND = dt.timedelta(milliseconds=1)

@@ -197,7 +197,8 @@ def totals(program: Program, df: DataFrame, context: Context, window: Column, co
     # The records of a stream have no order: of keys that look different, any is shown.
     df = run_steps(df, lowered.before, context, counter).withColumn(ARRIVAL_COLUMN, F.lit(0))
     keys = [F.expr(text).alias(name) for name, text in lowered.keys]
-    partials = [F.expr(text).alias(name) for name, text in lowered.partials] or [F.min(quote(ARRIVAL_COLUMN)).alias(FIRST_COLUMN)]
+    partials = [F.expr(text).alias(name) for name, text in lowered.partials]
+    partials = partials or [F.min(quote(ARRIVAL_COLUMN)).alias(FIRST_COLUMN)]  # only keys come out
     groups = df.withColumn(WINDOW_COLUMN, window).groupBy(F.col(quote(WINDOW_COLUMN)), *keys).agg(*partials)
     return groups.drop(quote(WINDOW_COLUMN))
 

@@ -33,7 +33,7 @@ class Shape:
 
 def shape_of(node: OutputPlan) -> Shape:
     """The shape of an output that is no file."""
-    shapes = {"kafka": _messages, "postgres": _rows}
+    shapes = {"kafka": _messages, "postgres": _rows, "console": _lines}
     make = shapes.get(node.config.type)
     if make is not None:
         return make(node)
@@ -66,6 +66,13 @@ def _messages(node: OutputPlan) -> Shape:
     if config.headers is not None:
         found.append((HEADERS, quote(sources[config.headers])))
     return Shape(tuple(found), error)
+
+
+def _lines(node: OutputPlan) -> Shape:
+    """Each record as a text of JSON."""
+    columns = tuple(OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns)
+    rendering = render(JsonOutput(type="json", path="-", options=_JSON_LINE, preserve_nulls=True), columns, None)
+    return Shape(((VALUE, rendering.line),), rendering.error)
 
 
 def _rows(node: OutputPlan) -> Shape:

@@ -41,8 +41,8 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     [stream] = builder.inputs(node)
     if stream.frame.isStreaming:
         stream = builder.absorb(node, stream, "all")
-        window, tap = stream_window(node), Tap(builder, node, stream)
-        held = totals(node.program, stream.frame, builder.context(node), window, tap)
+        tap = Tap(builder, node, stream)
+        held = totals(node.program, stream.frame, builder.context(node), stream_window(node), tap)
         return Stream(held, in_place=False, flow=builder.ledger.unknown(f"{node.name}.held"))
     if node.name in builder.plan.facts.correlation.relaxed:
         stream = without_left_out(builder, node, stream)

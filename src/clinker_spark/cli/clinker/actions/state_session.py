@@ -51,8 +51,8 @@ def show_state(folder: str, top: int, *, as_json: bool) -> int:
         click.echo(f"\n{query['name']}: {query['batches']} batches finished, {query['bytes']:,} bytes on disk")
         for side in query["sides"]:
             what = "totals of open windows" if side["side"] is None else "records wait"
-            place = f"{side['side']} of {side['node']}" if side["side"] else side["node"]
-            click.echo(f"  {place}: {side['records']:,} {what}")
+            of = f"{side['side']} of {side['node']}" if side["side"] else side["node"]
+            click.echo(f"  {of}: {side['records']:,} {what}")
             for key, count in side["top"]:
                 click.echo(f"    {count:>10,}  {', '.join(key)}")
     return 0

@@ -79,7 +79,7 @@ class TopicReader(SourceReader):
         found = first_position(self.feed)
         if found is None:
             found = self.topic.position(self.feed.start)
-            _keep(self.feed.first, found)
+            keep_position(self.feed.first, found)
         return found
 
     def latest(self, start: Position) -> Position:
@@ -99,15 +99,21 @@ class TopicReader(SourceReader):
 
 def first_position(feed: Feed) -> Position | None:
     """Where the stream began; None if it did not yet."""
+    found: Position | None = kept_position(feed.first)
+    return found
+
+
+def kept_position(path: str) -> Any:
+    """What was kept in a file; None if nothing was yet."""
     try:
-        with open(feed.first) as file:
-            found: Position = json.load(file)
-            return found
+        with open(path) as file:
+            return json.load(file)
     except FileNotFoundError:
         return None
 
 
-def _keep(path: str, position: Position) -> None:
+def keep_position(path: str, position: Any) -> None:
+    """Durably, and whole or not at all."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path + ".new", "w") as file:
         json.dump(position, file)

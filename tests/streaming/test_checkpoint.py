@@ -1,0 +1,69 @@
+"""What is no checkpoint is not made one, and a damaged one is not gone on from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clinker_spark.runtime.errors import IoError
+from clinker_spark.streaming.checkpoint import Checkpoint
+from tests.streaming.test_beats import query
+
+MADE = {"partitions": 1, "shape": {}}
+OFFSETS = "v1\n{}\n" + "".join(json.dumps({"source": name, "at": 2, "beat": None}) + "\n" for name in "ab")
+
+
+def refusal(call: Callable[[], object]) -> str:
+    with pytest.raises(IoError) as caught:
+        call()
+    [found] = caught.value.diagnostics
+    assert found.code == "E512" and found.help
+    return found.message
+
+
+def test_a_checkpoint_is_made_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    assert "is no folder" in refusal(lambda: Checkpoint(tmp_path / "file").begin(MADE))
+    assert "holds other files" in refusal(lambda: Checkpoint(tmp_path).begin(MADE))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "lock").touch()
+    made = Checkpoint(tmp_path / "empty").begin(MADE)
+    assert Checkpoint(tmp_path / "empty").begin({"partitions": 2, "shape": {}}) == made
+
+
+@pytest.mark.parametrize("text", ["", '{"vers', "[]", "{}", '{"version": 1, "id": 5, "partitions": 1, "shape": {}}'])
+def test_what_is_known_about_the_stream_is_damaged(tmp_path: Path, text: str) -> None:
+    (tmp_path / "clinker.json").write_text(text)
+    assert "clinker.json' is damaged" in refusal(lambda: Checkpoint(tmp_path).begin(MADE))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("spark/metadata", None, "metadata' is missing"),
+        ("spark/offsets/1", "v1\ngarbage", "offsets/1' is damaged"),
+        ("spark/offsets/1", "", "offsets/1' is damaged"),
+        ("spark/offsets/0", "v1\n{}\n{}\n", "offsets/0' is damaged"),
+        ("sources/a/files", None, "names 0 file(s), and 2 were read"),
+        ("sources/b/files", "[]\n", "names 1 file(s), and 2 were read"),
+    ],
+)
+def test_a_damaged_checkpoint(tmp_path: Path, name: str, text: str | None, words: str) -> None:
+    found, checkpoint = query(tmp_path), Checkpoint(tmp_path / "state")
+    files = {"spark/metadata": "{}", "spark/offsets/0": OFFSETS, "spark/offsets/1": OFFSETS}
+    files |= {f"sources/{source}/files": "[]\n[]\n" for source in "ab"}
+    for place, content in files.items():
+        path = checkpoint.query(found) / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    checkpoint.check(found)
+    path = checkpoint.query(found) / name
+    if text is None:
+        path.unlink()
+    else:
+        path.write_text(text)
+    assert words in refusal(lambda: checkpoint.check(found))
