@@ -63,7 +63,9 @@ class Desk:
             files, _ = listed_files(plan, chosen, chosen.base or self.folder)
             return [(d.code, d.message, 0) for d in check_paths(plan, chosen, files)]
         except ClinkerError as error:
-            assert all(d.help and ("beside" in options or d.span is not None) for d in error.diagnostics)
+            assert all(
+                d.help and ({"beside", "spool"} & options.keys() or d.span is not None) for d in error.diagnostics
+            )
             return [(d.code, d.message, error.exit_code) for d in error.diagnostics]
 
 
@@ -560,3 +562,13 @@ def test_what_is_written_about_a_file_is_not_replaced_either(desk: Desk) -> None
     plan = prepare(desk.pipeline("o.csv", more=", write_meta: true, if_exists: unique_suffix"))
     found, _ = places(plan, Options(), desk.folder, {})
     assert [place.path.name for place in found] == ["o-1.csv", "o-1.csv.meta.json"]
+
+
+def test_the_file_with_the_numbers_of_a_run_is_a_place_like_others(desk: Desk) -> None:
+    spool = {"spool": desk.folder / "out"}
+    assert desk.check("out/", options=spool) == ["E322"]
+    assert desk.check("out/o.csv", options=spool) == []
+    given = desk.pipeline("out/")
+    given.write_text(given.read_text().replace("{ name: test }", "{ name: test, metrics: { spool_dir: out/x } }"))
+    [(code, message, _)] = desk.findings(given)
+    assert code == "E322" and "metrics.spool_dir" in message
