@@ -398,3 +398,16 @@ def test_a_full_disk_has_a_code(tmp_path: Path) -> None:
         with pytest.raises(ClinkerError, match="no space left") as caught:
             write_result(query(dataset, asked), layout_of(dataset, asked).schema, "/dev/full", form)
         assert caught.value.diagnostics[0].code == "E405"
+
+
+def test_only_our_own_files_are_cleaned_away(tmp_path: Path) -> None:
+    ours = {"packs/0123456789abcdef.pack", f"manifests/{'0a' * 16}.json"}
+    theirs = {"packs/luggage.pack", "packs/notes.txt", "packs/0123456789abcdef.pack.bak", "manifests/cargo.json"}
+    for name in ours | theirs:
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).write_text("x")
+    imported(tmp_path, written(tmp_path, EVENTS))
+    compact(str(tmp_path / "data"), Unsynced())
+    compact(str(tmp_path / "data"), Unsynced())
+    there = {str(path.relative_to(tmp_path / "data")) for path in (tmp_path / "data").rglob("*") if path.is_file()}
+    assert theirs <= there and not ours & there

@@ -18,6 +18,7 @@ from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.streams import StreamQuery, queries
 from clinker_spark.runtime.errors import DataError
+from clinker_spark.runtime.paths.checks import check_not_read
 from clinker_spark.runtime.run.engine_failures import explained
 from clinker_spark.runtime.run.options import Listener, Options, contexts
 from clinker_spark.spark.build.metrics import STREAMED
@@ -33,6 +34,7 @@ from clinker_spark.streaming.beats import Idleness, beat_file, flush_beat, newes
 from clinker_spark.streaming.checkpoint import Checkpoint, checkpoint_folder
 from clinker_spark.streaming.connectors.letters import check_letters
 from clinker_spark.streaming.ends import SourceOptions, StreamSink, StreamSource, sink_of, source_of
+from clinker_spark.streaming.file_sink import FileSink
 from clinker_spark.streaming.hot_keys import HotKeys
 from clinker_spark.streaming.letters import BatchLetters, Files, Found, failed_in
 from clinker_spark.streaming.progress import StreamReport, note_batch
@@ -75,6 +77,9 @@ class StreamRun:
         self.tell = tell
         self.base = options.base or plan.file.folder
         self.queries = queries(plan)
+        self.sinks: dict[str, StreamSink] = {o.name: sink_of(o, self.base) for o in plan.outputs}
+        written = {name: sink.place(0) for name, sink in self.sinks.items() if isinstance(sink, FileSink)}
+        check_not_read(plan, self.base, written)
         settings = plan.file.stream
         self.checkpoint = Checkpoint(checkpoint_folder(plan, self.base, options.checkpoint))
         partitions = settings.partitions or os.cpu_count() or 1
@@ -87,7 +92,6 @@ class StreamRun:
         self.contexts = contexts(plan, given)
         self.strict = plan.file.error_handling.strategy == "fail_fast"
         self.letters = BatchLetters(plan, self.base, self.checkpoint, given.now, len(self.queries) > 1)
-        self.sinks: dict[str, StreamSink] = {o.name: sink_of(o, self.base) for o in plan.outputs}
         self.sources: dict[tuple[str, str], StreamSource] = {}
         self.idle = {query.name: Idleness(query) for query in self.queries if query.stateful}
         self.running: list[RunningQuery] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clinker_spark.core.errors import InputError
+from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.measure.spool import collect, keep, run_record
 from clinker_spark.runtime.run.options import Options
@@ -75,3 +75,21 @@ def test_a_folder_that_is_none_and_a_file_in_the_way(tmp_path: Path) -> None:
     with pytest.raises(IoError, match="cannot write"):
         collect(tmp_path / "spool", tmp_path / "file" / "out", delete=True, dry_run=False)
     assert len(list((tmp_path / "spool").iterdir())) == 1
+
+
+def test_what_is_collected_is_not_lost_with_the_files_of_the_runs(tmp_path: Path) -> None:
+    spool = tmp_path / "spool"
+    names = runs(spool)
+    (tmp_path / "link").symlink_to("spool")
+    for output, code in (
+        (next(spool.glob("*.json")), "E430"),
+        (tmp_path / "link" / "all.json", "E430"),
+        (spool, "E401"),
+        (Path("/dev/full"), "E401"),
+    ):
+        with pytest.raises(ClinkerError) as caught:
+            collect(spool, output, delete=True, dry_run=False)
+        assert [d.code for d in caught.value.diagnostics] == [code]
+        assert len(list(spool.iterdir())) == len(names)
+    found = collect(spool, Path("/dev/null"), delete=False, dry_run=False)
+    assert found.runs == sorted(names)

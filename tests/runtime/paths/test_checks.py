@@ -16,11 +16,13 @@ from clinker_spark.cli.clinker.main import clinker
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.discover.file_identity import Identities, Identity, ignores_capitals
-from clinker_spark.runtime.paths.checks import _may_meet, check_paths, listed_files
+from clinker_spark.runtime.errors import PathError
+from clinker_spark.runtime.paths.checks import _may_meet, check_not_read, check_paths, listed_files
 from clinker_spark.runtime.paths.outputs import PartNames
 from clinker_spark.runtime.paths.places import places
 from clinker_spark.runtime.reject.replay import replay_plan
 from clinker_spark.runtime.run.options import Options
+from clinker_spark.streaming.file_sink import FileSink
 
 SOURCE = "  - {{ type: source, name: s, config: {{ type: csv, {files}, schema: {{ id: int, name: string }} }} }}\n"
 OUTPUT = "  - {{ type: output, name: {name}, input: {reads}, config: {{ type: {kind}, path: {path} {more} }} }}\n"
@@ -63,7 +65,9 @@ class Desk:
             files, _ = listed_files(plan, chosen, chosen.base or self.folder)
             return [(d.code, d.message, 0) for d in check_paths(plan, chosen, files)]
         except ClinkerError as error:
-            assert all(d.help and ("beside" in options or d.span is not None) for d in error.diagnostics)
+            assert all(
+                d.help and ({"beside", "spool"} & options.keys() or d.span is not None) for d in error.diagnostics
+            )
             return [(d.code, d.message, error.exit_code) for d in error.diagnostics]
 
 
@@ -560,3 +564,31 @@ def test_what_is_written_about_a_file_is_not_replaced_either(desk: Desk) -> None
     plan = prepare(desk.pipeline("o.csv", more=", write_meta: true, if_exists: unique_suffix"))
     found, _ = places(plan, Options(), desk.folder, {})
     assert [place.path.name for place in found] == ["o-1.csv", "o-1.csv.meta.json"]
+
+
+def test_the_file_with_the_numbers_of_a_run_is_a_place_like_others(desk: Desk) -> None:
+    spool = {"spool": desk.folder / "out"}
+    assert desk.check("out/", options=spool) == ["E322"]
+    assert desk.check("out/o.csv", options=spool) == []
+    given = desk.pipeline("out/")
+    given.write_text(given.read_text().replace("{ name: test }", "{ name: test, metrics: { spool_dir: out/x } }"))
+    [(code, message, _)] = desk.findings(given)
+    assert code == "E322" and "metrics.spool_dir" in message
+
+
+def test_a_stream_does_not_read_what_it_writes(desk: Desk) -> None:
+    for path, files, code in (
+        ("in/", "glob: in/*.csv", "E446"),
+        ("in/x.csv", 'glob: "./in/**/*.csv"', "E446"),
+        ("in/", 'glob: "in/*.csv", exclude: ["o0-*.csv"]', None),
+        ("out/", "glob: in/*.csv", None),
+        ("in/", "regex: in/.*", "E446"),
+    ):
+        plan = prepare(desk.pipeline(path, files=files))
+        written = {node.name: FileSink(node, desk.folder).place(0) for node in plan.outputs}
+        try:
+            check_not_read(plan, desk.folder, written)
+            found = None
+        except PathError as error:
+            [found] = [d.code for d in error.diagnostics]
+        assert found == code, path

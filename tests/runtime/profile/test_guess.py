@@ -211,3 +211,11 @@ def test_odd_and_damaged_files_give_a_pipeline_or_a_diagnostic(tmp_path: Path) -
             continue
         (tmp_path / "p.yaml").write_text(text)
         prepare(tmp_path / "p.yaml")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    for path in (tmp_path / "pipe.csv", Path("/dev/zero")):
+        with pytest.raises(ClinkerError) as caught:
+            propose([path])
+        assert [d.code for d in caught.value.diagnostics] == ["E435"]

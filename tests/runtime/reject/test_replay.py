@@ -277,3 +277,33 @@ def test_a_combine_finds_its_build_side(bench: Any, tmp_path: Path) -> None:
     assert [w.code for w in report.warnings] == ["W455"]
     [left] = bench.letters("dead-replay.csv")
     assert left["_cxl_dlq_source_line"] == "c,oops"
+
+
+def test_a_run_does_not_replace_letters_that_somebody_works_on(bench: Any, tmp_path: Path) -> None:
+    prepared(bench)
+    pipeline = bench.text("pipeline.yaml")
+    saved_again = bench.text("dead.csv").replace("\n", "\r\n")
+    bench.file("dead.csv", saved_again)
+    bench.run(pipeline)
+    edit(bench, "dead.csv", "oops", "12")
+    edited, out = bench.text("dead.csv"), bench.text("out.csv")
+    for data in (bench.text("orders.csv"), "id,amount,qty\n1,10,2\n"):  # records fail again, or none does
+        bench.file("orders.csv", data)
+        with pytest.raises(ClinkerError) as caught:
+            bench.run(pipeline)
+        assert [d.code for d in caught.value.diagnostics] == ["E445"]
+        assert bench.text("dead.csv") == edited and bench.text("out.csv") == out and bench.left_over() == []
+    replay(bench, "beside", tmp_path / "1")
+    bench.run(pipeline)
+    assert not (bench.folder / "dead.csv").exists()
+
+
+@pytest.mark.parametrize("how", ["append", "force"])
+def test_edited_letters_may_go_once_they_were_fed_or_with_force(bench: Any, tmp_path: Path, how: str) -> None:
+    prepared(bench)
+    pipeline = bench.text("pipeline.yaml")
+    edit(bench, "dead.csv", "oops", "still wrong")  # fails again: its letter is that of the replay now
+    if how == "append":
+        replay(bench, "append", tmp_path / "1")
+    bench.run(pipeline, force=how == "force")
+    assert "still wrong" not in bench.text("dead.csv")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -45,6 +46,8 @@ PACK_BYTES = 32 << 20
 BUFFER_ROWS = 1 << 21
 BUFFER_BYTES = 256 << 20
 """Rows of all entities that wait to become chunks, and their bytes."""
+_OURS = re.compile(rf"{PACKS}/[0-9a-f]{{16}}\.pack|{MANIFESTS}/[0-9a-f]{{32}}\.json")
+"""How packs and manifests are called."""
 
 
 @contextlib.contextmanager
@@ -268,7 +271,7 @@ def _fitted(block: Rows, name: str, kind: pa.DataType) -> pa.Array:
 
 
 def strays(folder: Path, catalogue: Catalogue | None, files: Files = SYSTEM) -> list[Path]:
-    """Files that an import which did not end has left."""
+    """Files that an import which did not end has left. Only those with names like ours: others are somebody else's."""
     named: set[str] = set()
     store = FolderStore(str(folder))
     for segment in (catalogue or Catalogue()).segments.values():
@@ -277,5 +280,6 @@ def strays(folder: Path, catalogue: Catalogue | None, files: Files = SYSTEM) -> 
     found = []
     for kind in (PACKS, MANIFESTS):
         if files.stat(folder / kind) is not None:
-            found += [folder / kind / name for name in files.names(folder / kind) if f"{kind}/{name}" not in named]
+            names = [name for name in files.names(folder / kind) if _OURS.fullmatch(f"{kind}/{name}")]
+            found += [folder / kind / name for name in names if f"{kind}/{name}" not in named]
     return found

@@ -19,8 +19,9 @@ from clinker_spark.core.diagnostics import Diagnostic, Severity
 from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.commit.small_files import replace_file
-from clinker_spark.runtime.errors import IoError
+from clinker_spark.runtime.errors import IoError, PathError
 from clinker_spark.runtime.measure.used import Used
+from clinker_spark.runtime.run.options import spool_folder
 from clinker_spark.runtime.run.report import RunIdentity, RunReport
 
 if TYPE_CHECKING:
@@ -79,12 +80,6 @@ def _counts(report: RunReport) -> dict[str, Any]:
     }
 
 
-def spool_folder(plan: Plan, options: Options) -> Path | None:
-    """Where the file of a run goes, if anywhere: the options win, and a path in the pipeline starts from its folder."""
-    written = plan.file.settings.metrics.spool_dir
-    return options.spool or (None if written is None else plan.file.folder / written)
-
-
 @contextmanager
 def spooled(plan: Plan, options: Options) -> Iterator[Callable[[RunReport], None]]:
     """Around a run, which gives its report to the function: afterwards the file is there, also when the run failed.
@@ -133,6 +128,11 @@ def collect(folder: Path, output: Path, *, delete: bool, dry_run: bool) -> Colle
     is not added again, so a collection that was interrupted can be repeated."""
     if not folder.is_dir():
         raise InputError([Diagnostic("E224", f"'{folder}' is no folder", help="name the spool folder of the runs")])
+    if output.is_dir():
+        raise IoError([Diagnostic("E401", f"'{output}' is a folder", help="name a file in it")])
+    if output.suffix == ".json" and os.path.realpath(output.parent) == os.path.realpath(folder):
+        message = f"'{output}' would be one of the files that are collected, and removed with them"
+        raise PathError([Diagnostic("E430", message, help="write it to another folder, or give it another ending")])
     there = set(_known(output))
     found = Collected()
     lines: list[bytes] = []
@@ -159,12 +159,14 @@ def _append(output: Path, lines: list[bytes]) -> None:
         return
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
-        with open(output, "a+b") as file:
-            if file.tell() and not _ends_with_line(file):
+        is_file = output.is_file() or not output.exists()
+        with open(output, "a+b") if is_file else open(output, "wb", buffering=0) as file:
+            if is_file and file.tell() and not _ends_with_line(file):
                 file.write(b"\n")  # what a crash left of a line
             file.writelines(lines)
             file.flush()
-            os.fsync(file.fileno())
+            if is_file:
+                os.fsync(file.fileno())
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise IoError([Diagnostic("E401", f"cannot write '{output}': {reason}", help="check the path")]) from None
@@ -176,7 +178,7 @@ def _ends_with_line(file: Any) -> bool:
 
 
 def _known(output: Path) -> Iterator[str]:
-    if not output.exists():
+    if not output.is_file():  # a device may have no end
         return
     with open(output, "rb") as file:
         for line in file:

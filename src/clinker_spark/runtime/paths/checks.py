@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from clinker_spark.config.workspace import find_workspace
@@ -245,6 +245,21 @@ class _Checks:
                     )
                     help_text = "write it to another folder, or leave it out with 'exclude'"
                     yield place.diagnostic("W430", message, help_text)
+
+
+def check_not_read(plan: Plan, base: Path, written: Mapping[str, Path]) -> None:
+    """Raises `PathError` when a stream would read the files that it writes itself, batch after batch. `written` has a
+    file of each output that writes some."""
+    for source in plan.sources:
+        if source.config.stream_only:  # no files
+            continue
+        would_read = _reader(source, base)
+        for name, path in written.items():
+            node = plan.output(name)
+            if would_read(Place(path, f"output '{name}'", node.file, None)):
+                message = f"output '{name}' would be where '{source.name}' looks for files: the stream would never end"
+                help_text = "write it to another folder, or leave it out with 'exclude'"
+                raise PathError([node.diagnostic("E446", message, "config", "path", help=help_text)])
 
 
 def _reader(node: SourcePlan, base: Path) -> Callable[[Place], bool]:

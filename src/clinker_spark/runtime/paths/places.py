@@ -29,7 +29,7 @@ from clinker_spark.runtime.paths.outputs import (
 )
 from clinker_spark.runtime.paths.place import Place
 from clinker_spark.runtime.reject.replay import appendable, replay_path
-from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.options import Options, spool_folder
 from clinker_spark.spark.scan.files import SourceFile
 
 Files = Mapping[str, tuple[SourceFile, ...]]
@@ -113,6 +113,12 @@ def places(plan: Plan, options: Options, base: Path, files: Files) -> tuple[list
             found.append(each)
         except ClinkerError as error:
             problems += error.diagnostics
+    spool = spool_folder(plan, options)
+    if spool is not None:  # one that cannot be written is only a warning, after the run
+        at: KeyPath | None = None if options.spool else ("pipeline", "metrics", "spool_dir")
+        written = "'--metrics-spool-dir'" if at is None else "'metrics.spool_dir'"
+        name = f"{options.execution_id}.json"
+        found.append(Place(settled(spool / name), f"the file with the numbers, by {written},", plan.file, at))
     return found, problems
 
 

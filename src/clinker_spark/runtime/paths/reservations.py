@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
+from clinker_spark.plan.bind.increments import incremental_outputs
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.runtime.commit.attempt import Attempt
@@ -20,6 +21,7 @@ from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.paths.outputs import Target, letter_paths, output_folders, static_folder
 from clinker_spark.runtime.paths.places import Files, letter_path, targets
+from clinker_spark.runtime.reject.edited_letters import check_edited
 from clinker_spark.runtime.reject.replay import replay_path
 from clinker_spark.runtime.reject.replay_rounds import check_round
 from clinker_spark.runtime.run.options import Options
@@ -55,12 +57,13 @@ class Review:
 
 
 def review(plan: Plan, options: Options, files: Files) -> None:
-    """Would a run be refused its outputs: folders and dead-letter files that are somebody else's? For a dry run; raises
-    `IoError`."""
+    """Would a run be refused its outputs: folders and dead-letter files that are somebody else's, or that somebody
+    works on? For a dry run; raises `IoError`."""
     asking = Review(plan, options, options.base or plan.file.folder, dict(files))
     attempt = Attempt(options.execution_id, pipeline=plan.file.settings.name, force=options.force)
     with located(asking):
         attempt.review(_claims(asking, targets(plan, options, asking.base, files)), _protected(asking))
+    _check_letters(asking)
 
 
 def _claims(state: Asking, places: Mapping[str, Target]) -> list[Claim]:
@@ -72,7 +75,17 @@ def reserve(state: Running, places: Mapping[str, Target]) -> None:
     state.attempt.provenance.inputs = _inputs(state)
     with located(state):
         state.attempt.claim(_claims(state, places), _protected(state))
+    _check_letters(state)
     check_round(state.plan, state.options, state.base)
+
+
+def _check_letters(state: Asking) -> None:
+    """Letters that a run would replace. A replay never does, and a run over new files keeps them."""
+    options = state.options
+    if options.force or options.replay is not None or (options.adds and incremental_outputs(state.plan)):
+        return
+    if state.plan.file.error_handling.strategy == "continue":
+        check_edited(state.plan, state.base, letter_places(state).items())
 
 
 def output_claim(state: Asking, node: OutputPlan, place: Target) -> Claim:

@@ -47,6 +47,9 @@ def propose(paths: Sequence[Path]) -> list[Proposal]:
         if path.is_dir():
             message = f"'{path}' is a folder"
             raise InputError([Diagnostic("E444", message, help=f"name files, as in {path}/*.csv")])
+        if path.exists() and not path.is_file():  # nobody may ever write to a pipe
+            message = f"'{path}' is a pipe or a device: it cannot be read more than once"
+            raise InputError([Diagnostic("E435", message, help="write what comes from it to a file, and name that")])
         try:
             file = record_file(path)
         except OSError as error:

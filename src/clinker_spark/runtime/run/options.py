@@ -77,6 +77,13 @@ def contexts(plan: Plan, options: Options) -> dict[str, Context]:
     return {node.name: context for node in plan.nodes}
 
 
+def spool_folder(plan: Plan, options: Options) -> Path | None:
+    """Where the file with the numbers of a run goes, if anywhere: the options win, and a path in the pipeline starts
+    from its folder."""
+    written = plan.file.settings.metrics.spool_dir
+    return options.spool or (None if written is None else plan.file.folder / written)
+
+
 def uuid7() -> uuid.UUID:
     """An identifier that sorts by the time it was made."""
     stamp = int(time.time() * 1000)

@@ -23,13 +23,13 @@ from clinker_spark.runtime.discover.remote_copies import remote_files, with_copi
 from clinker_spark.runtime.discover.source_order import settle_order
 from clinker_spark.runtime.discover.sources import discover
 from clinker_spark.runtime.measure.memory import MemorySampler
-from clinker_spark.runtime.measure.spool import spool_folder, spooled
+from clinker_spark.runtime.measure.spool import spooled
 from clinker_spark.runtime.measure.used import Used, measured
 from clinker_spark.runtime.paths.checks import check_paths
 from clinker_spark.runtime.reject.dead_letters import DeadLetters
 from clinker_spark.runtime.run.accounting import Accounts
 from clinker_spark.runtime.run.engine_failures import explained
-from clinker_spark.runtime.run.options import Listener, Options
+from clinker_spark.runtime.run.options import Listener, Options, spool_folder
 from clinker_spark.runtime.run.outputs import Outputs
 from clinker_spark.runtime.run.progress import progress_folder
 from clinker_spark.runtime.run.report import RunReport, SourceReport
