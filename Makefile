@@ -27,7 +27,8 @@ types: env-dev ## Check types.
 unit: env-dev ## Run the tests in two processes; choose some with ARGS="-k name".
 	@scripts/ensure_chromium.sh
 	@{ scripts/ensure_postgres.sh; scripts/ensure_kafka.sh; } >/dev/null 2>&1 & # fetched while the first tests run
-	@$(WITH_JAVA) $(PY) -m pytest -n 2 --dist worksteal $(ARGS)
+	@# Containers often forbid Python to keep what it compiled: two dozen processes would compile everything anew.
+	@unset PYTHONDONTWRITEBYTECODE; $(WITH_JAVA) $(PY) -m pytest -n 2 --dist worksteal $(ARGS)
 
 fmt: env-dev ## Format the code and apply the safe fixes.
 	@$(PY) -m ruff check --fix --quiet . || true

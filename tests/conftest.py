@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
 LONGEST = (
     "test_engines_agree",
+    "test_partitions_change_no_byte",
     "test_every_overload_agrees",
+    "test_joins_can_be_chained",
+    "test_a_stream_goes_on_where_it_was",
+    "test_an_output_that_fails_is_written_once",
     "test_spark",
+    "test_the_stream_gives_what_the_run_gives",
+    "test_what_fails_is_a_letter_wherever_it_fails",
     "test_the_next_run_after_a_lost_jvm_starts_a_new_one",
-    "test_a_thousand_terms_arms_lets_and_conditions",
-    "test_hundreds_of_transforms_in_a_row",
-    "test_what_reached_every_output_of_records_is_no_letter",
-    "test_values_keep_their_types",
-    "test_kills_lose_nothing_and_write_nothing_twice",
+    "test_from_topics_to_a_table_and_a_topic",
+    "test_queries_agree_with_duckdb",
 )
 """What takes longer than twenty seconds, the longest first."""
 
@@ -48,8 +51,10 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing that a run remembers comes from, or gets into, the cache of whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        # Two or three JVMs of their own start in the tests: making an archive would take longer than it saves.
+        # About ten JVMs of their own start in the tests. None lives long enough for the optimising compiler, and making
+        # an archive would take longer than it saves. Commands can be given such options by the environment only.
         patch.setenv("CLINKER_CLASS_ARCHIVE", "off")
+        patch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
         yield
 
 

@@ -73,7 +73,7 @@ class Letters:
     strategy: str
     paths: tuple[str, ...]
     groups: bool = False
-    """Records that belong to a failure are held back, and the outputs are written again without them."""
+    """Records that belong to a failure are withheld, and the outputs are written again without them."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def _dirty_lines(plan: Plan) -> list[str]:
     kept = [f"'{name}'" for name in plan.facts.order.materialized]
     rule = "what a shuffle made for several outputs is kept, in memory or on disk; the rest is made again"
     return [
-        "with failures: find them, make everything again without them, find what is held back",
+        "with failures: find them, make everything again without them, find what is withheld",
         f"  kept while outputs are written again: {', '.join(kept) or 'nothing'} ({rule})",
         "  what was found lies in files beside the outputs",
         f"  up to {FEW:,} dirty groups or records are broadcast, more are joined by a shuffle and sorted again",

@@ -121,7 +121,7 @@ def test_a_text_with_a_line_end_keeps_the_dead_letters(quick: SparkSession, tmp_
         f"where o.s != {_written(odd)} select {{id: o.id, s: o.s, d: 1}}"
     )
     (tmp_path / "p.yaml").write_text(PIPELINE.format(query=json.dumps(query)))
-    clinker_spark.load(tmp_path / "p.yaml").run()
+    clinker_spark.load(tmp_path / "p.yaml").run(quick)
     assert json.loads((tmp_path / "out.json").read_text()) == [
         {"id": 2, "s": odd + "b", "d": 1},
         {"id": 5, "s": odd + "c", "d": 1},

@@ -65,7 +65,7 @@ def test_csv_records_hold_back_their_groups(bench: Any) -> None:
     assert warning.code == "W453"
     assert (
         warning.message
-        == "1 record of 'orders' failed before the key 'order' could be read: no group is held back for it"
+        == "1 record of 'orders' failed before the key 'order' could be read: no group is withheld for it"
     )
     with pytest.raises(DataError) as caught:
         bench.run(pipeline("csv", "orders.csv", handling=", unreadable_key: stop"))

@@ -12,7 +12,7 @@ import pytest
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
 from clinker_spark.spark.scan.csv import source as csv_source
-from clinker_spark.spark.session.small_inputs import SETTING
+from tests.support.sessions import quick
 
 EPOCH = dt.datetime(1970, 1, 1)
 HOUR = dt.timedelta(hours=1)
@@ -130,10 +130,8 @@ def test_what_is_late_is_what_the_model_says(
         ]
         bench.file(f"{name}.csv", "id,user,at,v\n" + "".join(lines))
     if pieces > 1:
-        bench.spark = bench.spark.newSession()
+        bench.spark = quick(bench.spark)
         bench.spark.conf.set("spark.sql.shuffle.partitions", str(pieces))
-        bench.spark.conf.set("spark.sql.adaptive.enabled", "false")
-        bench.spark.conf.set(SETTING, "0")
         defaults: Any = csv_source.read_csv.__kwdefaults__
         monkeypatch.setitem(defaults, "smallest", 1)
         monkeypatch.setitem(defaults, "target", 300)

@@ -119,7 +119,7 @@ def test_a_record_that_fails_in_a_query_is_a_dead_letter(quick: SparkSession, tm
     (tmp_path / "orders.csv").write_text("id,city,total\n1,7,1\n2,x,1\n3,8,1\n4,0,1\n9223372036854775807,9,1\n")
     query = "from o in orders where 10 / (o.id - 3) < 99 sort by -(o.id + 1)\nselect {id: o.id, n: o.city as int}"
     (tmp_path / "p.yaml").write_text(PIPELINE.format(query=query.replace("\n", "\n        ")) + LETTERS)
-    clinker_spark.load(tmp_path / "p.yaml").run()
+    clinker_spark.load(tmp_path / "p.yaml").run(quick)
     assert (tmp_path / "out.csv").read_text() == "id,n\n4,0\n1,7\n"
     letters = csv.DictReader((tmp_path / "dlq.csv").open())
     assert [(row["id"], row["_cxl_dlq_stage"], row["_cxl_dlq_error_detail"]) for row in letters] == [
@@ -152,7 +152,7 @@ def test_where_nothing_can_fail_nothing_is_found(
     text = PIPELINE.format(query="from o in orders select {id: o.id}") + LETTERS
     text = text.replace("type: csv, path: orders.csv, ", f"type: parquet, path: orders.parquet, {key}")
     (tmp_path / "p.yaml").write_text(text)
-    report = clinker_spark.load(tmp_path / "p.yaml").run()
+    report = clinker_spark.load(tmp_path / "p.yaml").run(quick)
     assert report.exit_code == 0 and (tmp_path / "out.csv").read_text() == "id\n1\n2\n"
 
 
@@ -161,7 +161,7 @@ def test_a_group_that_fails_ends_the_run(quick: SparkSession, tmp_path: Path) ->
     query = "from o in orders group by o.city into g\nselect {city: g.key, part: 10 / (count(g) - 1)}"
     (tmp_path / "p.yaml").write_text(PIPELINE.format(query=query.replace("\n", "\n        ")))
     with pytest.raises(ClinkerError, match="query 'totals': division by zero") as error:
-        clinker_spark.load(tmp_path / "p.yaml").run()
+        clinker_spark.load(tmp_path / "p.yaml").run(quick)
     found = error.value.diagnostics[0]
     assert found.code == "E705" and found.source is not None and found.span is not None
     assert found.source.text[found.span.start : found.span.end] == "10 / (count(g) - 1)"

@@ -51,7 +51,7 @@ def test_values_keep_their_types(spark: SparkSession, tmp_path: Path) -> None:
     table = {"id": [4], "n": [6], "f": [0.5], "whole": [7.0], "yes": [False], "s": ["z"], "list": [[1, 2]]}
     pq.write_table(pa.table(table), tmp_path / "in.parquet")
     (tmp_path / "p.yaml").write_text(SOURCES)
-    clinker_spark.load(tmp_path / "p.yaml").run()
+    clinker_spark.load(tmp_path / "p.yaml").run(spark)
     first, second = json.loads((tmp_path / "j.json").read_text())
     assert first == {name: value for name, value in VALUES.items() if name != "none"}
     assert second == {"id": 2, "n": "seven"}
@@ -138,7 +138,7 @@ def test_the_undeclared_columns_of_a_build_end_at_the_combine_unless_lifted(spar
         for i, (build, where, match, strategy) in enumerate(WAYS)
     ]
     (folder / "p.yaml").write_text(COMBINE.format(nodes="".join(nodes) + COLLECT.format(i=len(WAYS))))
-    clinker_spark.load(folder / "p.yaml").run()
+    clinker_spark.load(folder / "p.yaml").run(spark)
     found = [json.loads((folder / f"out{i}.json").read_text()) for i in range(len(WAYS) + 1)]
     one = {"id": 1, "lifted": 5, "up": "z", "note": "mine"}
     other = {"id": 1, "lifted": [1], "up": "none", "note": "mine"}
@@ -157,7 +157,7 @@ def test_names_that_no_file_has(spark: SparkSession, folder: Path) -> None:
         (folder / "p.yaml").write_text(COMBINE.format(nodes=node.replace("r.region", program)))
         with pytest.raises(ClinkerError) as error:
             prepare(folder / "p.yaml")
-            clinker_spark.load(folder / "p.yaml").run()
+            clinker_spark.load(folder / "p.yaml").run(spark)
         return error.value.diagnostics[0].code, error.value.diagnostics[0].message
 
     assert told("r.ratee")[0] == "E308"  # nearly a declared name

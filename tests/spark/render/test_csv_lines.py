@@ -78,13 +78,13 @@ OTHERS = {
 }
 
 
-def test_values_of_every_kind(spark: SparkSession) -> None:
+def test_values_of_every_kind(started: SparkSession) -> None:
     kinds = {"float": FLOATS, "string": TEXTS, "date_time": MOMENTS, "any": ANYS, **OTHERS}
     longest = max(map(len, kinds.values()))
     types = {f"c{i}": t for i, t in enumerate(kinds)}
     cells = [list(values.items()) for values in kinds.values()]
     rows = [[column[i % len(column)] for column in cells] for i in range(longest)]
-    found = write(spark, output("csv"), types, [[sql for sql, _ in row] for row in rows])
+    found = write(started, output("csv"), types, [[sql for sql, _ in row] for row in rows])
     assert found.errors == [None] * longest
     assert found.lines == [",".join(text for _, text in row) for row in rows]
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def test_places_and_padding(spark: SparkSession) -> None:
+def test_places_and_padding(started: SparkSession) -> None:
     schema = [
         {"name": "text", "type": "string", "start": 12, "width": 6},
         {"name": "n", "type": "int", "start": 0, "width": 5},
@@ -34,7 +34,7 @@ def test_places_and_padding(spark: SparkSession) -> None:
         ["NULL"] * 10,
         ["-1234", "12345", "'abcdef'", day, moment, "''", "1e3D", "-12.35", day, "1"],
     ]
-    found = write(spark, output("fixed_width", schema=schema), types, rows)
+    found = write(started, output("fixed_width", schema=schema), types, rows)
     assert found.errors == [None] * 3
     assert found.lines == [
         "   12 -0007 é😀2024030520240305060708  **ä1.5     1.205.03. ",

@@ -70,17 +70,17 @@ KINDS = {
 }
 
 
-def test_values_of_every_kind(spark: SparkSession) -> None:
+def test_values_of_every_kind(started: SparkSession) -> None:
     longest = max(map(len, KINDS.values()))
     types = {f"c{i}": t for i, t in enumerate(KINDS)}
     cells = [list(values.items()) for values in KINDS.values()]
     rows = [[column[i % len(column)] for column in cells] for i in range(longest)]
     literals = [[sql for sql, _ in row] for row in rows]
-    found = write(spark, output("json"), types, literals)
+    found = write(started, output("json"), types, literals)
     assert found.errors == [None] * longest
     want = [[f'"{name}":{text}' for name, (_, text) in zip(types, row, strict=True)] for row in rows]
     assert found.lines == ["{" + ",".join(members) + "}" for members in want]
-    pretty = write(spark, output("json", options={"pretty": True}), types, literals)
+    pretty = write(started, output("json", options={"pretty": True}), types, literals)
     assert [json.loads(str(line)) for line in pretty.lines] == [json.loads(str(line)) for line in found.lines]
 
 

@@ -43,12 +43,12 @@ KINDS = {
 }
 
 
-def test_values_of_every_kind(spark: SparkSession) -> None:
+def test_values_of_every_kind(started: SparkSession) -> None:
     longest = max(map(len, KINDS.values()))
     types = {f"c{i}": t for i, t in enumerate(KINDS)}
     cells = [list(values.items()) for values in KINDS.values()]
     rows = [[column[i % len(column)] for column in cells] for i in range(longest)]
-    found = write(spark, output("xml"), types, [[sql for sql, _ in row] for row in rows])
+    found = write(started, output("xml"), types, [[sql for sql, _ in row] for row in rows])
     assert found.errors == [None] * longest
     want = ["".join(f"<{n}>{text}</{n}>" for n, (_, text) in zip(types, row, strict=True)) for row in rows]
     assert found.lines == [f"<Record>{inner}</Record>" for inner in want]

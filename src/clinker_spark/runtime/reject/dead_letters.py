@@ -40,7 +40,7 @@ class DeadLetters:
     def settle(self) -> None:
         """Find and write them, after the outputs were written."""
         if self.state.holds_groups:
-            self._hold_back()
+            self._withhold()
         else:
             self._collect()
 
@@ -84,8 +84,8 @@ class DeadLetters:
         note_files(self.state)
         write_letters(self.state, stored, counts)
 
-    def _hold_back(self) -> None:
-        """Groups with a failure are held back, and totals are made without what failed."""
+    def _withhold(self) -> None:
+        """Groups with a failure are withheld, and totals are made without what failed."""
         kept_bad = kept_by_readers(self.state)
         for report in self.state.report.sources:
             report.records = self.state.source_records(report.name)

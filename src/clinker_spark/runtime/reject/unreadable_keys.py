@@ -23,7 +23,7 @@ def check_keys(state: RunState, letters: Saved) -> None:
             continue
         keys = ", ".join(f"'{name}'" for name in node.config.correlation_key)
         records = "1 record" if count == 1 else f"{count:,} records"
-        message = f"{records} of '{node.name}' failed before the key {keys} could be read: no group is held back for it"
+        message = f"{records} of '{node.name}' failed before the key {keys} could be read: no group is withheld for it"
         help_text = "look at the dead letters; error_handling: { unreadable_key: stop } publishes nothing then"
         if stops:
             help_text = "correct the lines, or write error_handling: { unreadable_key: warn }"

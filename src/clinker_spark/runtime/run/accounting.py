@@ -173,7 +173,7 @@ class Accounts:
     def _balance(self, component: Component, values: Mapping[str, int]) -> Balance | None:
         """Where the records of some sources went, if each of them went to one place and all numbers are known.
 
-        With correlation keys, what is held back are dead letters. Where its groups were never read again, what would
+        With correlation keys, what is withheld are dead letters. Where its groups were never read again, what would
         have been left out of them was counted by the first pass."""
         if not component.conserves or not component.sources:
             return None
@@ -239,7 +239,7 @@ class Accounts:
                 self.state.tell("balanced", balance.as_dict())
 
     def _failed(self, values: Mapping[str, int]) -> dict[str, int]:
-        """By node: the records that failed there. Where groups are held back, those that were set aside there."""
+        """By node: the records that failed there. Where groups are withheld, those that were diverted there."""
         found: Counter[str] = Counter()
         if self.state.holds_groups:
             for name, entry in self.state.builder.ledger.entries.items():

@@ -120,7 +120,7 @@ class RunState:
 
     @property
     def holds_groups(self) -> bool:
-        """Are groups with a failure held back? A run that stops at the first failure does not."""
+        """Are groups with a failure withheld? A run that stops at the first failure does not."""
         return self.plan.facts.correlation.correlated and self.handling.strategy == "continue"
 
     @cached_property

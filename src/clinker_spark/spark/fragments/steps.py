@@ -41,8 +41,6 @@ from clinker_spark.spark.render.cell_text import CellStyle, declared
 if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
 
-GIVEN = "given"
-
 
 @dataclass
 class Places:

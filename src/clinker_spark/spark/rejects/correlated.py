@@ -167,7 +167,7 @@ def document_letters(builder: Builder, files: Iterable[tuple[int, int]]) -> Data
 
 
 def held_records(builder: Builder) -> DataFrame | None:
-    """What is held back at outputs, or left out of totals, as the source records it was made of."""
+    """What is withheld at outputs, or left out of totals, as the source records it was made of."""
     found: list[DataFrame] = []
     groups: list[DataFrame] = []
     names: set[str] = set()
@@ -200,7 +200,7 @@ def _left_out(builder: Builder) -> DataFrame:
 
 
 def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
-    """The records behind totals that are held back, without those that were written everywhere else: a record of a
+    """The records behind totals that are withheld, without those that were written everywhere else: a record of a
     source that did not fail is no dead letter when it reached every output that writes records themselves."""
     plan = builder.plan
     if builder.asked.retraction.withheld is None or len(plan.sources) < 2:

@@ -5,7 +5,7 @@ A column without a value is blank, whatever its padding: a null amount must not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from clinker_spark.config.model.output import FixedWidthOutput
 from clinker_spark.config.model.schema import Column, layout
@@ -29,7 +29,7 @@ def fixed_rendering(
     given = {column.name: column for column in columns}
     end = _ENDS[config.options.line_separator]
     pieces: list[str] = []
-    failures: list[tuple[Failing, str | None]] = []
+    errors: list[str] = []
     at = 0
     for (start, stop), declared in sorted(zip(layout(schema), schema, strict=True), key=lambda pair: pair[0]):
         if start > at:
@@ -42,10 +42,15 @@ def fixed_rendering(
         check_style(column.name, column.type, declared)
         field = _Field(column, declared, stop - start)
         pieces.append(field.padded())
-        failures += field.failures(line_ends=bool(end))
-    failures += widened_failure(widened, _FILE)
-    error = first_error(failures) if failures else None
+        errors += field.errors(line_ends=bool(end))
+    errors += _case(widened_failure(widened, _FILE))
+    error = f"coalesce({', '.join(errors)})" if errors else None
     return Rendering(f"concat({', '.join(pieces)})", error, b"", end, end, b"", repeat_prefix=True)
+
+
+def _case(failures: Iterable[tuple[Failing, str | None]]) -> list[str]:
+    found = list(failures)
+    return [first_error(found)] if found else []
 
 
 class _Field:
@@ -100,16 +105,22 @@ class _Field:
             f"THEN CAST(substring({data}, 1, {length}) AS STRING) ELSE {text} END"
         )
 
-    def failures(self, *, line_ends: bool) -> Iterator[tuple[Failing, str | None]]:
+    def errors(self, *, line_ends: bool) -> Iterator[str]:
+        """Why the cell cannot be written, as SQL. The text of a value of any type is long: it stands there once."""
+        yield from _case(flat_failures(self.column, _FILE))
+        breaks = line_ends and not self.ascii
+        if breaks or not self.cut:
+            yield bound(self.text, "out_t", lambda text: first_error(list(self._failures(text, breaks))))
+
+    def _failures(self, text: str, breaks: bool) -> Iterator[tuple[Failing, str | None]]:
         name = self.column.name
-        yield from flat_failures(self.column, _FILE)
         if not self.cut:
             kind = "number" if self.is_number else "text"
             message = f"the {kind} is longer than the {self.width} bytes of its column"
-            yield unwritable(f"octet_length({self.text}) > {self.width}", self.text, message), name
-        if line_ends and not self.ascii:
-            broken = bound(self.text, "out_p", lambda t: f"(contains({t}, '\n') OR contains({t}, '\r'))")
-            yield unwritable(broken, self.text, "a line break in a text would end the line early"), name
+            yield unwritable(f"octet_length({text}) > {self.width}", text, message), name
+        if breaks:
+            broken = f"(contains({text}, '\n') OR contains({text}, '\r'))"
+            yield unwritable(broken, text, "a line break in a text would end the line early"), name
 
 
 def _is_number(t: Type) -> bool:

@@ -1,6 +1,6 @@
 """Some records of a source, by their place or their group: the reader gives only these, or all others.
 
-When groups are held back, their records are a small part of a file. A reader that knows them hands on nothing else,
+When groups are withheld, their records are a small part of a file. A reader that knows them hands on nothing else,
 so that a pass over them costs little more than parsing. What is chosen lies in a folder that every task can read.
 """
 

@@ -9,7 +9,6 @@ null in each of them.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -129,9 +128,3 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _offset(self, at: Any, beat: int | None) -> dict[str, Any]:
         return {"source": self.source, "at": at, "beat": beat}
-
-
-def offsets_of(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Offsets as Spark keeps them, by source."""
-    found = [json.loads(text) for text in texts]
-    return {offset["source"]: offset for offset in found}

@@ -1,0 +1,15 @@
+"""Lines of a few records: Spark compiles nothing. One test of each format asks for `started`, where it does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(quick: SparkSession) -> SparkSession:
+    return quick
