@@ -27,6 +27,8 @@ class HotKeys:
         self.looked = time.monotonic()
         self.rows: dict[str, int] = {}
         """By query: how many records waited after its last batch."""
+        self.told: set[tuple[object, ...]] = set()
+        """The keys that were warned about: once each, however often they are found."""
 
     def due(self) -> bool:
         """Is it time to look again, while the stream goes on?"""
@@ -45,7 +47,9 @@ class HotKeys:
                 continue
             for side in (side for side in held(spark, self.checkpoint.spark(query)) if side.side):
                 for key, count in side.top(SHOWN, min(widths)):
-                    if count > self.most:
+                    place = query.name, side.operator, side.side, key
+                    if count > self.most and place not in self.told:
+                        self.told.add(place)
                         message = f"{count} records with the key {', '.join(key)} wait on the {side.side} side"
                         help_text = "is it a real key? stream: { hot_key: N } sets the limit"
                         found.append(query.root.diagnostic("W500", message, "config", help=help_text))
