@@ -72,6 +72,7 @@ class Kept:
 @pytest.fixture
 def kept(spark: SparkSession) -> Iterator[Kept]:
     """In the order in which Spark would move them: what nobody asks for, then the smaller result, then the larger."""
+    Steering(spark).collect_garbage()  # what other tests left is cleaned up meanwhile, and not while results are moved
     frames = {}
     for node, rows in (("", 4_000), ("cities", 8_000), ("days", 16_000)):
         texts = spark.range(0, rows, 1, 8).selectExpr("id", "md5(cast(id AS string)) AS text")
