@@ -34,14 +34,16 @@ from clinker_spark.config.model import (
     route,
     schema,
     source,
+    source_config,
     source_formats,
+    source_keys,
     split_rows,
     split_values,
     stream_join,
     transform,
 )
 from clinker_spark.config.model.base import Model
-from clinker_spark.config.model.connectors import kafka, postgres, settings
+from clinker_spark.config.model.connectors import demo, kafka, postgres, settings
 from clinker_spark.config.model.documents import files as nodes
 from clinker_spark.config.model.documents import pipeline, stream, workspace
 from clinker_spark.config.model.node import InputNode, NodeModel
@@ -120,6 +122,10 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     output.KafkaOutput: (),
     output.PostgresOutput: (),
     source.KafkaSource: (),
+    source.RateSource: (),
+    output.ConsoleOutput: (),
+    demo.RateRead: ("streaming/connectors/demo.py: *: config",),
+    demo.ConsoleWrite: ("streaming/connectors/demo.py: *: *config",),
     output.Mapped: ("plan/output_columns.py: *: item",),
     output.Split: ("spark/operators/output.py: *: *split", "runtime/*.py: *: *split"),
     output.CsvWrite: ("spark/render/csv_lines.py: *: config.options",),
@@ -151,13 +157,13 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     ),
     pipeline.VarDecl: ("config/variables.py: *: decl*", "config/model/documents/pipeline.py: value: self"),
     pipeline.Concurrency: ("runtime/run/memory.py: *: *.concurrency",),
-    pipeline.Metrics: ("runtime/measure/spool.py: *: *.metrics",),
+    pipeline.Metrics: ("runtime/run/options.py: spool_folder: *.metrics",),
     pipeline.Settings: (
         "plan/passes/fragments.py: *: *.settings",
         "config/model/documents/pipeline.py: declared_batch_size: self",
         "plan/prepare.py: prepare: file.settings",
         "runtime/run/memory.py: *: *.settings",
-        "runtime/measure/spool.py: *: *.settings",
+        "runtime/run/options.py: spool_folder: *.settings",
         "runtime/run/options.py: contexts: *.settings",
         "spark/operators/source.py: *: *.settings",
     ),
@@ -181,13 +187,13 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "spark/scan/*.py: *: column",
         "spark/render/cell_text.py: *: column",
     ),
-    source.Files: (
+    source_keys.Files: (
         "runtime/discover/sources.py: _ordered: spec",
         "runtime/discover/*.py: *: config.files",
         "plan/nodes/source.py: only_new: self.config.files",
     ),
-    source.OnUnmapped: ("spark/operators/source.py: *: *.on_unmapped",),
-    source.Watermark: (
+    source_keys.OnUnmapped: ("spark/operators/source.py: *: *.on_unmapped",),
+    source_keys.Watermark: (
         "spark/operators/time_windows.py: *: watermark",
         "streaming/beats.py: *: mark",
         "plan/streams.py: *: mark",
@@ -205,7 +211,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "config/model/stream_join.py: event_side: self",
     ),
     stream_join.StreamJoinNode: ("plan/bind/stream_join.py: *: node",),
-    source.SourceConfig: (
+    source_config.SourceConfig: (
         "runtime/discover/sources.py: *: *config",
         "runtime/discover/source_order.py: *: node.config",
         "spark/operators/source*.py: *: node.config",
@@ -214,12 +220,12 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "runtime/discover/envelopes.py: *: source.config",
         "spark/build/source_columns.py: conventions_of: config",
         "config/model/source.py: source_name: self.config",
-        "config/model/source.py: adjusted: self",
+        "config/model/source_config.py: adjusted: self",
         "config/load.py: schema_of: 'key'",
     ),
     **dict.fromkeys(
         (source.CsvSource, source.JsonSource, source.XmlSource, source.FixedWidthSource, source.ParquetSource),
-        ("spark/operators/source.py: *: node.config", "config/model/source.py: adjusted: 'key'"),
+        ("spark/operators/source.py: *: node.config", "config/model/source_config.py: adjusted: 'key'"),
     ),
     source.DatasetSource: ("spark/scan/dataset/source.py: *: options", "spark/operators/source.py: *: node.config"),
     source.SourceNode: ("plan/bind/source.py: bind_source: node",),

@@ -12,6 +12,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.types import Type
 from clinker_spark.plan.facts import Estimate, Facts
 from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.run_statistics import RunStatistics
@@ -89,6 +90,10 @@ class Plan:
     @cached_property
     def outputs(self) -> Sequence[OutputPlan]:
         return [node for node in self.nodes if isinstance(node, OutputPlan)]
+
+    @cached_property
+    def combines(self) -> Sequence[CombinePlan]:
+        return [node for node in self.nodes if isinstance(node, CombinePlan)]
 
     def source(self, name: str) -> SourcePlan:
         return next(node for node in self.sources if node.name == name)

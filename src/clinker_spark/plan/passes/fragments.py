@@ -28,7 +28,7 @@ def find_fragments(plan: Plan, facts: Facts) -> Facts:
     by_output: dict[str, Fragment] = {}
     unfit: dict[str, Reason] = {}
     for nodes in _groups(plan) if plan.file.settings.engine != "spark" else ():
-        sources = [node for node in nodes if isinstance(node, SourcePlan)]
+        sources = [source for source in plan.sources if source in nodes]
         reason = _reason(plan, facts, sources, nodes)
         order, out_of_order = _source_order(nodes) if reason is None else ((), reason)
         if out_of_order is not None:

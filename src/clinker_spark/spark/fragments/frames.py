@@ -110,7 +110,7 @@ def _folder(builder: Builder, fragment: Fragment) -> str | None:
 
 
 def _combines(builder: Builder, fragment: Fragment) -> list[CombinePlan]:
-    return [node for name in fragment.nodes if isinstance(node := builder.plan[name], CombinePlan)]
+    return [node for node in builder.plan.combines if node.name in fragment.nodes]
 
 
 def _undeclared(builder: Builder, source: SourcePlan) -> tuple[str, ...]:

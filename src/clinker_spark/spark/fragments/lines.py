@@ -16,7 +16,7 @@ from clinker_spark.cxl.vector.forms.text import datetime_texts, float_texts, tex
 from clinker_spark.spark.fragments.task import Cell, LineFormat
 from clinker_spark.spark.render.cell_text import is_plain
 
-_LINE = "$line"
+_LINE = "line"
 _JSON_SPECIAL = r'["\\\x00-\x1f]'
 
 
