@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,10 @@ def kept(spark: SparkSession) -> Iterator[Kept]:
     found = Kept(frames, {})
     try:
         found.expected = found.answers()
+        until = time.monotonic() + 20
+        while not Steering(spark).idle():  # nobody can move what is read just now
+            assert time.monotonic() < until, "something is read although no job runs"
+            time.sleep(0.05)
         yield found
     finally:
         for frame in frames.values():

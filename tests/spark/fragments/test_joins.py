@@ -207,3 +207,13 @@ nodes:
         run(plan, spark, Options())
     assert (tmp_path / "before.csv").read_text() == (tmp_path / "left.csv").read_text()
     assert (tmp_path / "after.csv").read_text() == "id,n\n" + "".join(f"{i},7\n" for i in range(rows))
+
+
+def test_an_output_that_no_record_reaches_is_counted(
+    tmp_path: Path, started: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark sees while it runs that nothing is left, and leaves out what would have counted."""
+    text = _joins(CASES[:1]).replace("60 / (id % 4)", "60 / (title ?? '').length()")
+    with sizes(started, monkeypatch, small=False):
+        files, letters, *_ = both_engines(started, tmp_path, _write, text)
+    assert files["j0.csv"].count(b"\n") == 1 and letters

@@ -149,6 +149,9 @@ class Outputs:
         folder = self._folder(node, place)
         report = OutputReport(node.output_name)
         counts = builder.metrics.counted(node.name, patience=120)
+        if "rows" not in counts:  # Spark saw while it ran that there are no records, and left the counting out
+            builder.metrics.recount((node.name,))
+            counts = builder.metrics.counted(node.name)
         if "rows" not in counts:  # without them nobody knows whether records failed
             raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
         builder.metrics.heard(node)

@@ -51,7 +51,9 @@ class PartFiles:
     def write(self, output: int, lines: pl.Series) -> None:
         """The next lines of an output, with what ends them."""
         if output not in self._files:
-            path = os.path.join(folder_of_output(self._folder, output), f".{self._number}.{os.getpid()}")
+            folder = folder_of_output(self._folder, output)
+            os.makedirs(folder, exist_ok=True)  # a job that only counts again may find its parts taken away
+            path = os.path.join(folder, f".{self._number}.{os.getpid()}")
             self._files[output] = path, open(path, "wb", buffering=0)  # noqa: SIM115
         file = self._files[output][1]
         content = text_view(lines)

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from clinker_spark.spark.kept_results import node_of
 from clinker_spark.spark.session.jvm import while_it_lives
 
-_BLOCK = re.compile(r"^\(((?:rdd|broadcast)_\w+),", re.MULTILINE)
+_BLOCK = re.compile(r"^\(([^,()]+),", re.MULTILINE)
 _NOBODY = -1
 """Spark's number of the task that writes a block, where none does."""
 _PART = re.compile(r"rdd_(\d+)_")
@@ -74,8 +74,9 @@ class Steering:
             own: list[Any] = []
             others: list[Any] = []
             for name in _BLOCK.findall(known.entries().mkString("\n")):
-                part = _PART.match(name)
-                block = self._static("org.apache.spark.storage.BlockId").apply(name)
+                part, block = _PART.match(name), self._block(name)
+                if block is None:
+                    continue
                 (own if part is not None and int(part[1]) in results else others).append(block)
             there = sum(_used(store, block) for block in own if _is_idle(known, block))
             for block in others:
@@ -85,6 +86,20 @@ class Steering:
             nobody = self._static("scala.Option").empty()
             return int(store.evictBlocksToFreeSpace(nobody, wanted, heap)) if wanted > 0 else 0
         return 0
+
+    def _block(self, name: str) -> Any:
+        try:
+            return self._static("org.apache.spark.storage.BlockId").apply(name)
+        except Py4JJavaError:  # a kind that is known by its class alone
+            return None
+
+    def idle(self) -> bool:
+        """Does nobody read or write anything of what is kept? Tasks let go of it a moment after their job has ended."""
+        with while_it_lives():
+            known = self._blocks().blockInfoManager()
+            names = [name for name in _BLOCK.findall(known.entries().mkString("\n")) if _PART.match(name)]
+            return all(_is_idle(known, self._block(name)) for name in names)
+        return True
 
     def collect_garbage(self) -> None:
         """Now. With it, Spark forgets files of shuffles that nobody refers to any more."""
