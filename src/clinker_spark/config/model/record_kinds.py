@@ -10,7 +10,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from clinker_spark.config.model.base import Finding, Model
 from clinker_spark.config.model.envelope import Envelope
-from clinker_spark.config.model.schema import SCHEMA_FORMS, Column, Columns, SchemaSpec, check_columns
+from clinker_spark.config.model.schema import SCHEMA_FORMS, Column, Columns, SchemaSpec, check_columns, column_list
 from clinker_spark.config.values import Count, FlagText, Natural, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind
@@ -19,6 +19,20 @@ KEYS = ("discriminator", "records", "structure")
 RECORD_TYPE = "record_type"
 """The column that says of which kind a record is."""
 FORMATS = ("csv", "fixed_width")
+
+
+class _ColumnsInAnyForm:
+    """A list of columns, or a mapping of names to types, as in other schemas."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(column_list, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        body = {"anyOf": [{"type": "string"}, {"type": "object"}]}
+        return {"anyOf": [handler(schema), {"type": "object", "additionalProperties": body, "minProperties": 1}]}
+
+
+_COLUMNS = _ColumnsInAnyForm()
 
 
 class Discriminator(Model):
@@ -39,8 +53,8 @@ class RecordKind(Model):
     """What the column record_type says for these records."""
     tag: FlagText
     """What stands at the place of the discriminator."""
-    columns: Annotated[tuple[Column, ...], Field(min_length=1)]
-    """Its columns; in delimited text all of them, in their order."""
+    columns: Annotated[Columns, _COLUMNS, Field(min_length=1)]
+    """Its columns, as a list or a mapping of names to types; in delimited text all of them, in their order."""
 
 
 class Trailer(Model):
