@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import accumulators
 from pyspark.errors import PySparkException
 
 from clinker_spark.core.errors import ClinkerError
@@ -94,6 +95,23 @@ def test_the_next_run_after_a_lost_jvm_starts_a_new_one(folder: Path) -> None:
     assert killed == "IoError 4 E410: the JVM of Spark was killed (SIGKILL); nothing was published"
     assert also_left == "[]"
     assert third == "done 0" and outputs == "['.clinker-manifest-test-9f86d081.json', 'out.csv']"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"), [(EOFError(), False), (ConnectionResetError(), False), (ValueError("odd"), True)]
+)
+def test_what_tasks_have_counted_ends_with_the_jvm(
+    error: Exception, told: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """PySpark would print a traceback when the JVM is gone: what is true is said once, by the run."""
+    jvm.quiet()
+    for kind in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
+        server = kind.__new__(kind)
+        try:
+            raise error
+        except Exception:
+            server.handle_error(None, ("here", 1))
+        assert ("odd" in capsys.readouterr().err) == told
 
 
 def few_files() -> None:

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import signal
+import socketserver
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkContext, accumulators
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -261,6 +262,14 @@ def quiet() -> None:
     of, and some of it does not even say who it is."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_not_of_py4j)
+    for server in (accumulators.AccumulatorTCPServer, accumulators.AccumulatorUnixServer):
+        server.handle_error = _unless_it_ended  # type: ignore[assignment, method-assign]
+
+
+def _unless_it_ended(server: Any, request: Any, address: Any) -> None:
+    """PySpark listens to what tasks count, and would print a traceback when the JVM is gone."""
+    if not isinstance(sys.exc_info()[1], (EOFError, ConnectionError)):
+        socketserver.BaseServer.handle_error(server, request, address)
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
