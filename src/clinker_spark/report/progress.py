@@ -137,9 +137,9 @@ def progress_line(details: dict[str, Any]) -> str:
     parts.append(f"pass {details['pass_number']}/{details['passes']}: {details['pass']}")
     if details["bytes_per_second"]:
         parts.append(f"{size(details['bytes_per_second'])}/s")
-    if details["bytes_read"] >= details["bytes_total"] > 0:
-        parts.append("all is read, the rest is computed and written")
     left = details["seconds_left"]
+    if left is None and details["percent"] >= 99:
+        parts.append("all is read, the rest is computed and written")
     if left is not None:
         minutes, seconds = divmod(round(left), 60)
         parts.append(f"{minutes} min {seconds} s left" if minutes else f"{seconds} s left")

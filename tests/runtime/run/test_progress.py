@@ -123,4 +123,6 @@ def test_nothing_is_said_of_the_time_left_once_all_is_read() -> None:
     passes = Passes({"one": 100}, clock=iter(range(9)).__next__)
     passes.begin("one", 100)
     assert passes.share(50).seconds_left == 1.0
+    assert passes.share(98).seconds_left is not None
+    assert passes.share(99).seconds_left is None  # readers need not look at the last bytes
     assert passes.share(100).seconds_left is None and passes.share(100).bytes_per_second == 0

@@ -105,8 +105,10 @@ class Passes:
         total = self._done + current + sum(self._expected.values())
         done = self._done + min(read, current)
         seconds = max(self._clock() - self._began, 0.001)
-        rate = done / seconds if done < total else 0.0
-        self._told = max(self._told, min(100.0 * done / total if total else 0.0, _ALMOST))
+        percent = 100.0 * done / total if total else 0.0
+        # Readers need not look at the last bytes. What goes on then is computed and written: nobody knows how long.
+        rate = done / seconds if percent < _ALMOST and done < total else 0.0
+        self._told = max(self._told, min(percent, _ALMOST))
         left = (total - done) / rate if rate else None
         return Share(self._told, done, total, rate, left)
 
