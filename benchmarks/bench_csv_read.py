@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source_formats import CsvRead
+from clinker_spark.config.model.sources.formats import CsvRead
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.source import read_csv

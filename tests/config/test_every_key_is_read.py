@@ -24,21 +24,14 @@ from clinker_spark.config.model import (
     aggregate,
     combine,
     composition,
-    envelope,
     groups,
     merge,
     order,
     output,
     query,
-    record_kinds,
     route,
     schema,
     source,
-    source_config,
-    source_formats,
-    source_keys,
-    split_rows,
-    split_values,
     stream_join,
     transform,
 )
@@ -47,6 +40,10 @@ from clinker_spark.config.model.connectors import demo, kafka, postgres, setting
 from clinker_spark.config.model.documents import files as nodes
 from clinker_spark.config.model.documents import pipeline, stream, workspace
 from clinker_spark.config.model.node import InputNode, NodeModel
+from clinker_spark.config.model.sources import config as source_config
+from clinker_spark.config.model.sources import envelope, record_kinds, split_rows, split_values
+from clinker_spark.config.model.sources import formats as source_formats
+from clinker_spark.config.model.sources import keys as source_keys
 from clinker_spark.config.refused import FOR_PEOPLE, REFUSED, default_of, refused_keys
 from clinker_spark.core.span import Source
 from tests.config.golden_cases import findings as findings_in
@@ -93,9 +90,9 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     groups.ReshapeNode: ("plan/bind/reshape.py: bind_reshape: node",),
     groups.ReshapeRule: ("plan/bind/reshape.py: _rule: rule", "plan/bind/reshape.py: bind_reshape: 'key'"),
     groups.Synthesize: ("plan/bind/reshape.py: _rule: made",),
-    envelope.Envelope: ("config/model/envelope.py: types: self", "runtime/discover/envelopes.py: *: envelope"),
-    envelope.Extract: ("config/model/envelope.py: path: self",),
-    envelope.Section: ("config/model/envelope.py: types: found", "runtime/discover/envelopes.py: *: spec"),
+    envelope.Envelope: ("config/model/sources/envelope.py: types: self", "runtime/discover/envelopes.py: *: envelope"),
+    envelope.Extract: ("config/model/sources/envelope.py: path: self",),
+    envelope.Section: ("config/model/sources/envelope.py: types: found", "runtime/discover/envelopes.py: *: spec"),
     record_kinds.Discriminator: ("spark/scan/kinds/lines.py: _place: found",),
     record_kinds.RecordKind: ("spark/scan/kinds/lines.py: *: kind",),
     record_kinds.RecordKinds: ("spark/scan/kinds/lines.py: *: *.spec", "spark/scan/kinds/lines.py: *: spec"),
@@ -220,12 +217,12 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "runtime/discover/envelopes.py: *: source.config",
         "spark/build/source_columns.py: conventions_of: config",
         "config/model/source.py: source_name: self.config",
-        "config/model/source_config.py: adjusted: self",
+        "config/model/sources/config.py: adjusted: self",
         "config/load.py: schema_of: 'key'",
     ),
     **dict.fromkeys(
         (source.CsvSource, source.JsonSource, source.XmlSource, source.FixedWidthSource, source.ParquetSource),
-        ("spark/operators/source.py: *: node.config", "config/model/source_config.py: adjusted: 'key'"),
+        ("spark/operators/source.py: *: node.config", "config/model/sources/config.py: adjusted: 'key'"),
     ),
     source.DatasetSource: ("spark/scan/dataset/source.py: *: options", "spark/operators/source.py: *: node.config"),
     source.SourceNode: ("plan/bind/source.py: bind_source: node",),

@@ -11,8 +11,8 @@ from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.files import Unreadable, read_text
 from clinker_spark.config.findings.translate import finding_at, validate, value_span
 from clinker_spark.config.model.base import Finding
-from clinker_spark.config.model.record_kinds import RecordKinds, is_kinds
 from clinker_spark.config.model.schema import Column, Columns, column_list
+from clinker_spark.config.model.sources.record_kinds import RecordKinds, is_kinds
 from clinker_spark.config.tree.yaml import Document, KeyPath, Mapping, parse_yaml
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.span import Source

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar, Literal
 
 from clinker_spark.config.model.base import Finding, Model
-from clinker_spark.config.model.source_formats import Character
+from clinker_spark.config.model.sources.formats import Character
 from clinker_spark.config.values import Bool, Text, Words
 
 

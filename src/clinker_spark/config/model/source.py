@@ -11,13 +11,12 @@ from clinker_spark.config.model.base import ONE_OR_MORE, Finding, Gone, without_
 from clinker_spark.config.model.connectors.demo import RateRead
 from clinker_spark.config.model.connectors.kafka import TopicRead
 from clinker_spark.config.model.node import NodeModel
-from clinker_spark.config.model.record_kinds import RecordKinds
 from clinker_spark.config.model.schema import (
     Column,
     FieldPlaces,
 )
-from clinker_spark.config.model.source_config import TEXT_KEYS, SourceConfig
-from clinker_spark.config.model.source_formats import (
+from clinker_spark.config.model.sources.config import TEXT_KEYS, SourceConfig
+from clinker_spark.config.model.sources.formats import (
     CsvRead,
     FixedWidthRead,
     JsonRead,
@@ -26,6 +25,7 @@ from clinker_spark.config.model.source_formats import (
     check_json_path,
     check_xml_path,
 )
+from clinker_spark.config.model.sources.record_kinds import RecordKinds
 from clinker_spark.config.values import Bool, FlagText, Words
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from clinker_spark.config.model.source import SourceNode
-from clinker_spark.config.model.source_config import SourceConfig
+from clinker_spark.config.model.sources.config import SourceConfig
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.bind.split_values import as_texts, bind_splits
 from clinker_spark.plan.facts import EXEC_SKETCH, FILE_METADATA, Estimate

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.split_values import SplitValues
+from clinker_spark.config.model.sources.split_values import SplitValues
 from clinker_spark.core.types import STRING, Kind
 from clinker_spark.cxl.program import compile
 from clinker_spark.plan.bind.node import Bound, NodeBinder, Streams

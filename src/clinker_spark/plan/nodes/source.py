@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from clinker_spark.config.model.record_kinds import RecordKinds
 from clinker_spark.config.model.schema import Column
+from clinker_spark.config.model.sources.record_kinds import RecordKinds
 from clinker_spark.core.types import Kind
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.facts import Keys, Required, Sorting

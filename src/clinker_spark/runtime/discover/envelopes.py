@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from clinker_spark.config.model.envelope import Section
+from clinker_spark.config.model.sources.envelope import Section
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import Kind, Type

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from clinker_spark.config.model.record_kinds import RECORD_TYPE
 from clinker_spark.config.model.schema import layout
+from clinker_spark.config.model.sources.record_kinds import RECORD_TYPE
 from clinker_spark.core.types import STRING, Kind, Type
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.reject.letter_files import Letter

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType
 
 from clinker_spark.config.model.aggregate import Hopping, Session, Tumbling
-from clinker_spark.config.model.source_keys import Watermark
+from clinker_spark.config.model.sources.keys import Watermark
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN

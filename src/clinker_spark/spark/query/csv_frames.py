@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source_formats import CsvRead
+from clinker_spark.config.model.sources.formats import CsvRead
 from clinker_spark.core.types import STRING, Kind, Type
 from clinker_spark.cxl.hidden import ERROR_COLUMN
 from clinker_spark.query.files.formats import BROKEN, FileSource

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source_formats import CsvRead
+from clinker_spark.config.model.sources.formats import CsvRead
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import read_split

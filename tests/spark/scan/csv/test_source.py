@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source_formats import CsvRead
+from clinker_spark.config.model.sources.formats import CsvRead
 from clinker_spark.core.errors import InputError
 from tests.support.read_requests import read_request
 

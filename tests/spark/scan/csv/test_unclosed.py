@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source_formats import CsvRead
+from clinker_spark.config.model.sources.formats import CsvRead
 from clinker_spark.core.errors import ClinkerError, InputError
 from clinker_spark.spark.scan.csv import pieces as csv_pieces
 from clinker_spark.spark.scan.csv import splits as csv_splits

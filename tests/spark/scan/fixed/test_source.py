@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source_formats import FixedWidthRead
+from clinker_spark.config.model.sources.formats import FixedWidthRead
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.scan.fixed.source import fixed_plan
 from clinker_spark.spark.scan.record_batches import read_batches

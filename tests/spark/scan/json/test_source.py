@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source_formats import JsonRead
+from clinker_spark.config.model.sources.formats import JsonRead
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.scan.json.documents import records
 from clinker_spark.spark.scan.json.source import json_plan

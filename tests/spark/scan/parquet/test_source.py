@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import types as st
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source_formats import ParquetRead
+from clinker_spark.config.model.sources.formats import ParquetRead
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.scan.parquet.columns import column_problem, resolve
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile

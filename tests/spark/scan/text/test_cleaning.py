@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source_formats import CsvRead, FixedWidthRead, XmlRead
+from clinker_spark.config.model.sources.formats import CsvRead, FixedWidthRead, XmlRead
 from clinker_spark.spark.scan.json.values import JsonColumn
 from clinker_spark.spark.scan.text.cleaning import Cleaning
 from clinker_spark.spark.scan.text.values import TextColumn

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source_formats import XmlRead
+from clinker_spark.config.model.sources.formats import XmlRead
 from clinker_spark.core.errors import InputError
 from clinker_spark.spark.scan.record_batches import read_batches
 from clinker_spark.spark.scan.request import ReadRequest, SourceFile

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from clinker_spark.config.model.base import Finding, Model, without_effect
 from clinker_spark.config.model.connectors.settings import Settings, check_settings
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.source_formats import Character
+from clinker_spark.config.model.sources.formats import Character
 from clinker_spark.config.values import Count, Words, problem, read_int, shown
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind, Type

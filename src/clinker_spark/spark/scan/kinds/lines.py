@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clinker_spark.config.model.record_kinds import RECORD_TYPE, RecordKind
 from clinker_spark.config.model.schema import Column
+from clinker_spark.config.model.sources.record_kinds import RECORD_TYPE, RecordKind
 from clinker_spark.plan.nodes.source import PlannedKinds
 from clinker_spark.spark.scan.csv.dialect import CsvDialect
 from clinker_spark.spark.scan.fixed.rows import FixedReader

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.split_rows import RowSplit
+from clinker_spark.config.model.sources.split_rows import RowSplit
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from clinker_spark.config.model.base import Finding, Model
-from clinker_spark.config.model.envelope import Envelope
 from clinker_spark.config.model.schema import SCHEMA_FORMS, Column, Columns, SchemaSpec, check_columns, column_list
+from clinker_spark.config.model.sources.envelope import Envelope
 from clinker_spark.config.values import Count, FlagText, Natural, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind

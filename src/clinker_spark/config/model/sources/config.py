@@ -8,9 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from clinker_spark.config.model.base import ONE_OR_MORE, Also, Finding, Gone, Model, not_yet, without_effect
-from clinker_spark.config.model.envelope import Envelope, check_envelope
 from clinker_spark.config.model.order import SortOrder
-from clinker_spark.config.model.record_kinds import RecordKinds, SourceSchema, check_sections
 from clinker_spark.config.model.schema import (
     LAYOUT_KEYS,
     Column,
@@ -19,12 +17,14 @@ from clinker_spark.config.model.schema import (
     check_patches,
     patched,
 )
-from clinker_spark.config.model.source_formats import (
+from clinker_spark.config.model.sources.envelope import Envelope, check_envelope
+from clinker_spark.config.model.sources.formats import (
     check_line_options,
 )
-from clinker_spark.config.model.source_keys import MODES, Files, OnUnmapped, Watermark, read_mode
-from clinker_spark.config.model.split_rows import NO_ROW_SPLITS, RowSplitList, check_row_splits
-from clinker_spark.config.model.split_values import NO_SPLITS, SplitList, check_splits
+from clinker_spark.config.model.sources.keys import MODES, Files, OnUnmapped, Watermark, read_mode
+from clinker_spark.config.model.sources.record_kinds import RecordKinds, SourceSchema, check_sections
+from clinker_spark.config.model.sources.split_rows import NO_ROW_SPLITS, RowSplitList, check_row_splits
+from clinker_spark.config.model.sources.split_values import NO_SPLITS, SplitList, check_splits
 from clinker_spark.config.paths.patterns import glob_problem, regex_problem
 from clinker_spark.config.values import Bool, FlagText, Moment, Size, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
