@@ -187,6 +187,26 @@ def test_a_folder_is_no_heap_of_files() -> None:
     assert not wrong, f"too many files, find their subjects: {wrong}"
 
 
+LOOKED_AT_LATER = ("streaming/", "spark/streaming/", "spark/fragments/")
+"""Folders in which functions still import without a word why."""
+
+
+def test_a_function_that_imports_says_why() -> None:
+    """Imports stand at the top of a module. Inside of a function they save start-up time, or a cycle, or need what may
+    not be there: a comment says which, at the import or above it."""
+    silent = []
+    for _, path in modules():
+        name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for function in ast.walk(ast.parse(text)):
+            if isinstance(function, ast.FunctionDef):
+                found = [node for node in function.body if isinstance(node, ast.Import | ast.ImportFrom)]
+                if found and "#" not in "".join(lines[function.lineno - 1 : found[0].end_lineno]):
+                    silent.append(f"{name}:{found[0].lineno}")
+    wrong = [place for place in silent if not place.startswith(LOOKED_AT_LATER)]
+    assert not wrong, "say why: " + ", ".join(wrong)
+
+
 def test_a_module_is_one_room() -> None:
     lines = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8").count("\n") for _, path in modules()}
     assert not (long := {name: n for name, n in lines.items() if n > LINES_OF_A_MODULE}), f"too long: {long}"

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -27,9 +28,7 @@ def load(path: str, **variables: Any) -> Any:
 
     `variables` are values for `$vars`.
     """
-    import importlib
-
-    return importlib.import_module("clinker_spark.runtime.api").Pipeline.load(path, variables)
+    return import_module("clinker_spark.runtime.api").Pipeline.load(path, variables)
 
 
 class CallableQueries(ModuleType):
@@ -41,9 +40,7 @@ class CallableQueries(ModuleType):
         `sources` are its names: DataFrames, lists of records, tables (`Table("sales")`) or plain values. Rows come
         back as a DataFrame, a single value as itself.
         """
-        import importlib
-
-        return importlib.import_module("clinker_spark.runtime.query.api").query(text, sources)
+        return import_module("clinker_spark.runtime.query.api").query(text, sources)
 
 
 class CallableDatasets(ModuleType):
@@ -51,14 +48,10 @@ class CallableDatasets(ModuleType):
 
     def __call__(self, place: str) -> Any:
         """A dataset, a recording of many entities over time; see `clinker_spark.spark.dataset.reader`."""
-        import importlib
-
-        return importlib.import_module("clinker_spark.spark.dataset.reader").dataset(place)
+        return import_module("clinker_spark.spark.dataset.reader").dataset(place)
 
 
 def __getattr__(name: str) -> Any:
     if name in ("query", "dataset"):  # loaded when it is first asked for
-        import importlib
-
-        return importlib.import_module(f"clinker_spark.{name}")
+        return import_module(f"clinker_spark.{name}")
     raise AttributeError(f"module 'clinker_spark' has no attribute '{name}'")

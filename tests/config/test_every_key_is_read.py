@@ -171,9 +171,9 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     query.QueryNode: ("plan/query/node.py: *: *node", "plan/query/node.py: *: 'key'"),
     route.RouteConfig: ("plan/bind/route.py: bind_route: config",),
     route.RouteNode: ("plan/bind/route.py: bind_route: node",),
-    schema.ColumnPatch: ("config/model/schema.py: patched: patch", "config/model/schema.py: changes: self"),
+    schema.ColumnPatch: ("config/model/schema.py: patched: patch", "config/model/schema.py: : 'key'"),
     schema.FieldPlaces: ("config/model/schema.py: patched: places",),
-    schema.FieldPlace: ("config/model/schema.py: patched: place", "config/model/schema.py: place: self"),
+    schema.FieldPlace: ("config/model/schema.py: patched: place", "config/model/schema.py: : 'key'"),
     split_rows.RowSplit: ("spark/scan/text/rows_of_values.py: value_rows: s",),
     split_values.SplitValues: ("plan/bind/split_values.py: *: split",),
     schema.Column: (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def picture(plan: Plan, report: RunReport | None = None) -> Tree:
     """The tree; with a report, the numbers of a run stand beside the nodes."""
-    from rich.text import Text
+    from rich.text import Text  # rich is for terminals; a run without one starts without it
     from rich.tree import Tree
 
     letters = _letters(report)
@@ -31,7 +31,7 @@ def picture(plan: Plan, report: RunReport | None = None) -> Tree:
 def _grow(
     tree: Tree, plan: Plan, node: PlanNode, port: str | None, report: RunReport | None, letters: dict[str, int]
 ) -> None:
-    from rich.text import Text
+    from rich.text import Text  # rich is for terminals; a run without one starts without it
 
     label = Text()
     if port is not None:
@@ -61,7 +61,7 @@ def _reader(
     report: RunReport | None,
     letters: dict[str, int],
 ) -> None:
-    from rich.text import Text
+    from rich.text import Text  # rich is for terminals; a run without one starts without it
 
     if position == 0:
         _grow(branch, plan, reader, ref.port, report, letters)

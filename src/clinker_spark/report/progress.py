@@ -37,7 +37,7 @@ def reporter(pipeline: str, options: Any, *, machine: str | None, quiet: bool) -
 
 @contextmanager
 def _terminal() -> Iterator[Listener]:
-    from rich.console import Console
+    from rich.console import Console  # rich is for terminals; a run without one starts without it
     from rich.text import Text
 
     console = Console(stderr=True, highlight=False)
@@ -153,7 +153,7 @@ def since_start() -> float:
 
 def command_began() -> float:
     """When the command was started, which is before any of this code was loaded."""
-    import psutil
+    import psutil  # takes a while to load, and few ask
 
     return began or psutil.Process().create_time()
 

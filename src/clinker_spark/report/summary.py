@@ -17,7 +17,7 @@ def print_summary(report: RunReport, console: Console, seconds: float) -> None:
 
     Names and paths are shown as they are: brackets in them are no markup, and no part of them is left out or broken in
     a way that somebody who copies them would notice too late."""
-    from rich.table import Table
+    from rich.table import Table  # rich is for terminals; a run without one starts without it
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_header=True, header_style="bold")

@@ -41,7 +41,7 @@ def read_parts(spark: SparkSession, folder: str, schema: pa.Schema) -> DataFrame
 def without_checksum_files(context: Any) -> None:
     """From now on, Hadoop writes no file of checksums beside each local file: parts are read once, by us, a moment
     later. What has one already is still compared with it."""
-    from py4j.java_gateway import JavaClass
+    from py4j.java_gateway import JavaClass  # Spark Connect has no gateway to Java
 
     # By its whole name: asked for `jvm.org.apache...`, Py4J would look through all jars once for each dot.
     systems: Any = JavaClass("org.apache.hadoop.fs.FileSystem", context._gateway._gateway_client)

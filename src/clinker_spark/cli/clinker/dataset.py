@@ -30,7 +30,7 @@ def import_(dataset: str, files: tuple[str, ...], indexes: tuple[str, ...], form
     An event has a `segment` (the recording), an `entity` (a path such as /arm/left), values of indexes, and other
     fields, its components. Recordings of Rerun (.rrd) bring their timelines as indexes. All events are added, or none.
     """
-    from clinker_spark.core.diagnostics.render import render_all
+    from clinker_spark.core.diagnostics.render import render_all  # other commands start without it
     from clinker_spark.runtime.dataset.imports import import_events  # pyarrow: not for --help
 
     done = import_events(dataset, files, indexes, form)
@@ -49,7 +49,7 @@ def import_(dataset: str, files: tuple[str, ...], indexes: tuple[str, ...], form
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def info(dataset: str, as_json: bool) -> int:
     """Show segments, entities, components, ranges of indexes and bytes."""
-    from clinker_spark.dataset.either import type_text
+    from clinker_spark.dataset.either import type_text  # other commands start without it
     from clinker_spark.dataset.files.manifest import Dataset
     from clinker_spark.dataset.indexes import shown
 
@@ -91,7 +91,7 @@ def info(dataset: str, as_json: bool) -> int:
 @click.argument("dataset")
 def verify(dataset: str) -> int:
     """Read everything, and compare it with the checksums and manifests."""
-    from clinker_spark.dataset.errors import DatasetDamaged
+    from clinker_spark.dataset.errors import DatasetDamaged  # other commands start without it
     from clinker_spark.dataset.files.manifest import Dataset
     from clinker_spark.runtime.dataset.verify import verify as problems
 
@@ -111,7 +111,7 @@ def verify(dataset: str) -> int:
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 def compact(dataset: str, quiet: bool) -> int:
     """Write the chunks again, full and in order: after many small imports, queries are faster."""
-    from clinker_spark.runtime.dataset.imports import compact as compact_chunks
+    from clinker_spark.runtime.dataset.imports import compact as compact_chunks  # other commands start without it
 
     before, after = compact_chunks(dataset)
     if not quiet:
@@ -142,7 +142,7 @@ def query(dataset: str, output: str, form: str | None, force: bool, **options: A
     clinker dataset query robots/ --index frame --fill-latest-at --output table.jsonl
     clinker dataset query robots/ --index frame --entities "/arm/**" --segments run1 --range 30:50 --values 30,35,40
     """
-    from clinker_spark.core.diagnostics.render import render_all
+    from clinker_spark.core.diagnostics.render import render_all  # other commands start without it
     from clinker_spark.dataset.files.manifest import Dataset
     from clinker_spark.dataset.query import query as rows_of
     from clinker_spark.dataset.selection import layout_of
@@ -160,7 +160,7 @@ def query(dataset: str, output: str, form: str | None, force: bool, **options: A
 
 
 def _query(opened: Any, options: dict[str, Any]) -> Any:
-    from clinker_spark.dataset.errors import DatasetError
+    from clinker_spark.dataset.errors import DatasetError  # other commands start without it
     from clinker_spark.dataset.selection import Query
 
     index = options["index"]
@@ -187,7 +187,7 @@ def _query(opened: Any, options: dict[str, Any]) -> Any:
 
 def _span(text: str, opened: Any, index: str | None) -> tuple[str | None, str | None]:
     """FIRST:LAST. Times have colons, too: the one that parts two values, or a value and nothing, is meant."""
-    from clinker_spark.dataset.errors import DatasetError
+    from clinker_spark.dataset.errors import DatasetError  # other commands start without it
     from clinker_spark.dataset.indexes import number_of
 
     def is_value(part: str) -> bool:

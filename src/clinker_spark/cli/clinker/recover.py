@@ -55,14 +55,14 @@ def _plan(place: str) -> Plan:
 
 def _folders(plan: Plan, base_dir: str | None) -> list[Path]:
     """Where the outputs and dead letters of a pipeline lie, as far as that is the same in every run."""
-    from clinker_spark.runtime.paths.outputs import output_folders
+    from clinker_spark.runtime.paths.outputs import output_folders  # other commands start without it
 
     return output_folders(plan, Path(base_dir) if base_dir else plan.file.folder)
 
 
 def _purge_staging(plan: Plan) -> bool:
     """Remove what crashed runs left in the staging folder. Was there anything?"""
-    from clinker_spark.runtime.staging.purge import GRACE, purge
+    from clinker_spark.runtime.staging.purge import GRACE, purge  # other commands start without it
     from clinker_spark.runtime.staging.settings import settings_of
 
     settings = settings_of(plan)

@@ -82,7 +82,7 @@ def _work(connection: socket.socket, messages: Messages, request: dict[str, Any]
 
 
 def _run(request: dict[str, Any], spark: Any) -> int:
-    from clinker_spark.cli.app import run
+    from clinker_spark.cli.app import run  # by the fork that runs a command: what waits for one needs none of it
     from clinker_spark.cli.clinker.main import clinker
     from clinker_spark.report import progress
     from clinker_spark.runtime.measure import processes

@@ -20,8 +20,6 @@ from clinker_spark.cxl.dates.formats import check_format
 
 _DECIMAL_DIGITS = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*[0-9]+\s*\)", re.ASCII)
 MAX_PRECISION = 38
-LAYOUT_KEYS = ("start", "width", "end", "justify", "pad", "trim", "truncation")
-"""Keys of columns that only fixed-width files have a use for."""
 _WARN = {"warn": "a warning about texts that were cut is"}
 
 
@@ -43,25 +41,33 @@ def _short_form(value: Any) -> Any:
 TypeText = Annotated[Text, AfterValidator(_type_text), BeforeValidator(_short_form)]
 
 
-class Column(Model):
-    """A column that a file has."""
+class _Named(Model):
+    """What is said about one column."""
 
     name: Words
-    """The name that programs use."""
-    type: TypeText
+    """The name of the column in programs."""
+    type: TypeText | None = None
     """string, int, float, decimal, decimal(scale), bool, date, date_time, array(T), map(T), any or nullable(T)."""
+
+
+class _Described(_Named):
+    """What the values of a column are."""
+
     source_name: Words | None = None
     """The name in the file, if it is another one."""
-    nullable: Bool = False
+    nullable: Bool | None = None
     """May the value be empty? The same as type nullable(T)."""
-    multiple: Bool = False
-    """Are there several values, each of the type? The same as type array(T)."""
     format: Words | None = None
     """The format of a date or date_time, such as %d/%m/%Y. No other is tried then."""
     precision: Annotated[Count, Field(le=MAX_PRECISION)] | None = None
     """The most digits a decimal may have."""
     scale: Annotated[Natural, Field(le=MAX_SCALE)] | None = None
     """The digits of a decimal after the point."""
+
+
+class _Placed(Model):
+    """Where a column stands in a fixed-width line."""
+
     start: Natural | None = None
     """Fixed width: the first byte, counted from 0."""
     width: Count | None = None
@@ -74,6 +80,17 @@ class Column(Model):
     """Fixed width: the character that fills the field, a blank if not given."""
     trim: Bool | None = None
     """Fixed width: remove the padding on reading."""
+
+
+class Column(_Placed, _Described):
+    """A column that a file has."""
+
+    type: TypeText
+    """string, int, float, decimal, decimal(scale), bool, date, date_time, array(T), map(T), any or nullable(T)."""
+    nullable: Bool = False
+    """May the value be empty? The same as type nullable(T)."""
+    multiple: Bool = False
+    """Are there several values, each of the type? The same as type array(T)."""
     truncation: Annotated[Literal["error", "silent"] | None, not_yet(_WARN)] = None
     """Fixed width: what happens to a text that is too long for its field."""
     long_unique: Bool = False
@@ -177,31 +194,11 @@ def _with_type_word(field: Any) -> Any:
     return {**field, "type": words[field["type"]]}
 
 
-class FieldPlace(Model):
+class FieldPlace(_Placed, _Named):
     """The bytes of a field of a fixed-width line."""
 
-    name: Words
-    """The column of the schema."""
     type: Text | None = None
     """What it is in the file. The type of the column is that of the schema."""
-    start: Natural | None = None
-    """The first byte, counted from 0."""
-    width: Count | None = None
-    """The number of bytes."""
-    end: Count | None = None
-    """The byte after the last one."""
-    justify: Literal["left", "right"] | None = None
-    """The side of the field on which the text stands."""
-    pad: FlagText | None = None
-    """The character that fills the field."""
-    trim: Bool | None = None
-    """Remove the padding on reading."""
-
-    def place(self) -> dict[str, Any]:
-        """The keys that are given, but for the type."""
-        found = {"start": self.start, "width": self.width, "end": self.end}
-        found |= {"justify": self.justify, "pad": self.pad, "trim": self.trim}  # type: ignore[dict-item]
-        return {name: value for name, value in found.items() if value is not None}
 
 
 class FieldPlaces(Model):
@@ -211,55 +208,22 @@ class FieldPlaces(Model):
     """Each with its name and place."""
 
 
-class ColumnPatch(Model):
-    """What is different about a column of a schema, or one more column."""
+class ColumnPatch(_Placed, _Described):
+    """What is different about a column of a schema, or one more column, which needs a type."""
 
-    name: Words
-    """The column of the schema; a new one needs a type."""
     drop: Bool = False
     """Leave the column out."""
-    type: TypeText | None = None
-    """Another type."""
-    source_name: Words | None = None
-    """Another name in the file."""
-    nullable: Bool | None = None
-    """May the value be empty?"""
-    format: Words | None = None
-    """The format of a date or date_time."""
-    precision: Annotated[Count, Field(le=MAX_PRECISION)] | None = None
-    """The most digits a decimal may have."""
-    scale: Annotated[Natural, Field(le=MAX_SCALE)] | None = None
-    """The digits of a decimal after the point."""
-    start: Natural | None = None
-    """The first byte, counted from 0."""
-    width: Count | None = None
-    """The number of bytes."""
-    end: Count | None = None
-    """The byte after the last one."""
-    justify: Literal["left", "right"] | None = None
-    """The side of the field on which the text stands."""
-    pad: FlagText | None = None
-    """The character that fills the field."""
-    trim: Bool | None = None
-    """Remove the padding on reading."""
 
-    def changes(self) -> dict[str, Any]:
-        """The keys that are given."""
-        found = {
-            "type": self.type,
-            "source_name": self.source_name,
-            "nullable": self.nullable,
-            "format": self.format,
-            "precision": self.precision,
-            "scale": self.scale,
-            "start": self.start,
-            "width": self.width,
-            "end": self.end,
-            "justify": self.justify,
-            "pad": self.pad,
-            "trim": self.trim,
-        }
-        return {name: value for name, value in found.items() if value is not None}
+
+_PLACE = ("start", "width", "end", "justify", "pad", "trim")
+_CHANGES = ("type", "source_name", "nullable", "format", "precision", "scale", *_PLACE)
+LAYOUT_KEYS = (*_PLACE, "truncation")
+"""Keys of columns that only fixed-width files have a use for."""
+
+
+def given(model: Model, keys: Sequence[str]) -> dict[str, Any]:
+    """Those of the keys that have a value."""
+    return {key: value for key in keys if (value := getattr(model, key)) is not None}
 
 
 def patched(columns: Columns, patches: Sequence[ColumnPatch], places: FieldPlaces | None = None) -> Columns:
@@ -269,14 +233,14 @@ def patched(columns: Columns, patches: Sequence[ColumnPatch], places: FieldPlace
     found = {column.name: column for column in columns}
     for place in places.fields if places is not None else ():
         if place.name in found:
-            found[place.name] = found[place.name].model_copy(update=place.place())
+            found[place.name] = found[place.name].model_copy(update=given(place, _PLACE))
     for patch in patches:
         if patch.drop:
             found.pop(patch.name, None)
         elif patch.name in found:
-            found[patch.name] = found[patch.name].model_copy(update=patch.changes())
+            found[patch.name] = found[patch.name].model_copy(update=given(patch, _CHANGES))
         elif patch.type is not None:
-            found[patch.name] = Column(name=patch.name, **patch.changes())
+            found[patch.name] = Column(name=patch.name, **given(patch, _CHANGES))
     return tuple(found.values())
 
 

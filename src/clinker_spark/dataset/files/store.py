@@ -155,7 +155,7 @@ class ArrowStore:
 
 
 def _file_system(address: str) -> Any:
-    from pyarrow import ArrowException, fs
+    from pyarrow import ArrowException, fs  # loaded where a dataset is on such a file system
 
     try:
         return fs.FileSystem.from_uri(address)

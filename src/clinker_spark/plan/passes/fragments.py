@@ -11,6 +11,7 @@ from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.vector.reasons import is_vector_name
 from clinker_spark.plan.facts import Facts, Fragment
@@ -27,7 +28,8 @@ _TOGETHER = {Kind.NULL, Kind.INT, Kind.FLOAT}
 def find_fragments(plan: Plan, facts: Facts) -> Facts:
     by_output: dict[str, Fragment] = {}
     unfit: dict[str, Reason] = {}
-    for nodes in _groups(plan) if plan.file.settings.engine != "spark" else ():
+    vector = plan.file.settings.engine != "spark" and taken("fragments")
+    for nodes in _groups(plan) if vector else ():
         sources = [source for source in plan.sources if source in nodes]
         reason = _reason(plan, facts, sources, nodes)
         order, out_of_order = _source_order(nodes) if reason is None else ((), reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.plan.facts import Facts
 from clinker_spark.plan.graph import Plan
 
@@ -12,7 +13,7 @@ from clinker_spark.plan.graph import Plan
 def find_materialized(plan: Plan, facts: Facts) -> Facts:
     """The nodes whose records are kept until their last reader is done: those that several outputs read, and that a
     shuffle made. All others are made again for each output: to keep a record costs about as much as to read it."""
-    if len(plan.outputs) < 2 or not facts.order.exchanges:
+    if len(plan.outputs) < 2 or not facts.order.exchanges or not taken("kept_results"):
         return facts
     outputs = Counter(node.name for output in plan.outputs for node in plan.upstream(output.name))
     shared = {name for name in facts.order.exchanges if outputs[name] > 1}

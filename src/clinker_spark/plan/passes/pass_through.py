@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from clinker_spark.config.model.schema import Column
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.core.types import Kind
 from clinker_spark.plan.facts import CellRun, Cells, Facts, PassThrough
 from clinker_spark.plan.graph import Plan
@@ -30,7 +31,7 @@ def find_cells(plan: Plan, facts: Facts) -> Facts:
     ways = {output.name: _way(plan, output) for output in plan.outputs}
     runs = {output.name: _runs(output, *ways[output.name]) for output in plan.outputs}
     reached: dict[str, list[OutputPlan]] = {source.name: [] for source in plan.sources}
-    if any(runs.values()):
+    if any(runs.values()) and taken("finished_cells"):
         for output in plan.outputs:
             for source in plan.sources_of(output.name):
                 reached[source.name].append(output)

@@ -75,7 +75,7 @@ def csv_row(
                 help_text = "declare it as string"
                 raise Failed(f"'{name}' is declared as {t:?}, which a CSV file cannot hold", help_text, code="E711")
         return RecordType(tuple((n, (declared.field(n) or STRING).as_nullable()) for n in names)), ()
-    import pyarrow as pa
+    import pyarrow as pa  # Arrow is loaded by queries that read such files
 
     whole = sum(os.path.getsize(p) for p in paths) <= WHOLE
     columns: dict[str, list[Any]] = {name: [] for name in names}
@@ -96,7 +96,7 @@ def csv_row(
 
 def _table(path: str, names: list[str], delimiter: str, header: bool, whole: bool) -> Any:
     """The texts of a file, or of its beginning; None when there are none."""
-    import pyarrow as pa
+    import pyarrow as pa  # Arrow is loaded by queries that read such files
     from pyarrow import csv as pa_csv
 
     broken: list[Any] = []

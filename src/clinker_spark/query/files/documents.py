@@ -58,7 +58,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 def _fits_its_beginning(path: str) -> bool:
     """Have all records of a long file the fields and the types of those at its beginning?"""
-    import pyarrow as pa
+    import pyarrow as pa  # Arrow is loaded by queries that read such files
     from pyarrow import json as pa_json
 
     try:
@@ -69,7 +69,7 @@ def _fits_its_beginning(path: str) -> bool:
 
 
 def yaml_rows(paths: tuple[str, ...]) -> tuple[Any, ...]:
-    import yaml
+    import yaml  # few queries read YAML
 
     rows: list[Any] = []
     for path in paths:

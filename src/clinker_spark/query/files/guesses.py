@@ -28,7 +28,7 @@ def guessed(texts: Any) -> QType:
     >>> [f"{guessed(pa.array(texts)):?}" for texts in columns]
     ['Int', 'Int?', 'Float', 'String', 'String']
     """
-    import pyarrow as pa
+    import pyarrow as pa  # Arrow is loaded by queries that read such files
     import pyarrow.compute as pc
 
     present = texts.filter(pc.not_equal(texts, ""))
@@ -48,7 +48,7 @@ def guessed(texts: Any) -> QType:
 
 def pattern(texts: Any, t: QType) -> str:
     """A Java pattern for the texts that can follow these in a column of numbers, and lose nothing by it."""
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # Arrow is loaded by queries that read such files
 
     if t.unwrap() == INT:
         return r"^(?:0|-?[1-9][0-9]{0,17})\z"
@@ -64,7 +64,7 @@ def _fractions(texts: Any, pc: Any) -> Any:
 
 
 def _all(found: Any) -> bool:
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # Arrow is loaded by queries that read such files
 
     return bool(pc.all(found, min_count=0).as_py())
 

@@ -16,7 +16,7 @@ def parquet_row(paths: tuple[str, ...]) -> tuple[RecordType, str | None]:
     """The columns of Parquet files, and their Spark schema.
 
     Footers count nulls: a column without any is joined and compared faster."""
-    import pyarrow.parquet as pq
+    import pyarrow.parquet as pq  # Arrow is loaded by queries that read such files
 
     schema = pq.read_schema(paths[0])
     without_nulls = set(schema.names)
@@ -47,7 +47,7 @@ _FLAT: dict[str, tuple[QType, str]] = {
 
 def _spark_spelling(t: Any) -> str | None:
     """The Spark type of a flat Parquet column; None for those that Spark should look at itself."""
-    import pyarrow as pa
+    import pyarrow as pa  # Arrow is loaded by queries that read such files
 
     if pa.types.is_decimal(t):
         return f"DECIMAL({t.precision}, {t.scale})"
@@ -66,7 +66,7 @@ def _columns_without_nulls(metadata: Any) -> set[str]:
 
 
 def _arrow_type(t: Any) -> QType:
-    import pyarrow as pa
+    import pyarrow as pa  # Arrow is loaded by queries that read such files
 
     if str(t) in _FLAT:
         return _FLAT[str(t)][0]

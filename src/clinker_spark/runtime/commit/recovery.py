@@ -254,7 +254,7 @@ def _is_running(files: Files, main: Path) -> bool:
 
 def process_began(pid: int) -> str:
     """When a process began; process numbers are used again."""
-    import psutil
+    import psutil  # takes a while to load, and few ask
 
     try:
         return f"{psutil.Process(pid).create_time():.2f}"

@@ -210,7 +210,7 @@ class PosixFiles:
                     view = view[out.write(view) or 0 :]
 
     def digest(self, path: Path) -> str:
-        from blake3 import blake3
+        from blake3 import blake3  # loaded by who has something to hash
 
         # Not over a map of the file: its pages would count as memory of this process.
         found = blake3(max_threads=blake3.AUTO)

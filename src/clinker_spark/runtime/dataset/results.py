@@ -75,7 +75,7 @@ def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, kind: str, file
 
 @contextmanager
 def _parquet(schema: pa.Schema, file: IO[bytes]) -> Iterator[Write]:
-    import pyarrow.parquet as pq
+    import pyarrow.parquet as pq  # Arrow's formats are loaded by who asks for them
 
     table = pa.schema([pa.field(f.name, table_type(f.type)) for f in schema])
     held: list[pa.RecordBatch] = []
@@ -97,7 +97,7 @@ def _parquet(schema: pa.Schema, file: IO[bytes]) -> Iterator[Write]:
 
 @contextmanager
 def _csv(schema: pa.Schema, file: IO[bytes]) -> Iterator[Write]:
-    from pyarrow import csv
+    from pyarrow import csv  # Arrow's formats are loaded by who asks for them
 
     texts = pa.schema([pa.field(f.name, pa.string() if pa.types.is_timestamp(f.type) else f.type) for f in schema])
     with csv.CSVWriter(file, texts, write_options=csv.WriteOptions(quoting_style="needed")) as writer:

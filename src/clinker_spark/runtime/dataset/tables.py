@@ -23,7 +23,7 @@ _NAMED = {SEGMENT: "a segment is the name of a recording: run1", ENTITY: "an ent
 
 def csv_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]:
     """Cells of a CSV file are texts; what they mean is decided for each component of each entity by itself."""
-    from pyarrow import csv
+    from pyarrow import csv  # Arrow's formats are loaded by who asks for them
 
     read = csv.ReadOptions(block_size=_BLOCK_BYTES)
     parse = csv.ParseOptions(newlines_in_values=True)
@@ -51,7 +51,7 @@ def _header(file: IO[bytes], path: str) -> bytes:
 
 
 def parquet_events(path: str, reading: Reading) -> Iterator[Block]:
-    import pyarrow.parquet as pq
+    import pyarrow.parquet as pq  # Arrow's formats are loaded by who asks for them
 
     with pq.ParquetFile(path) as file:
         row = 1

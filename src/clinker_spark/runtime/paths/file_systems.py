@@ -10,7 +10,7 @@ _OVER_A_NETWORK = (
 
 def mounts() -> list[tuple[str, str]]:
     """All places where a file system begins, with its type."""
-    import psutil
+    import psutil  # takes a while to load, and few ask
 
     return [(part.mountpoint, part.fstype) for part in psutil.disk_partitions(all=True)]
 

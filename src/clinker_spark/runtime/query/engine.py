@@ -42,7 +42,7 @@ class QueryEngine(Queries):
 
     def frame(self, name: str, frame: Any) -> SparkDataset:
         """A DataFrame of the caller. Its rows have no order of their own."""
-        from clinker_spark.spark.query.types import row_type
+        from clinker_spark.spark.query.types import row_type  # a query over lists needs no Spark
 
         return self.source(name, row_type(frame.schema), frame, ())
 
@@ -56,7 +56,7 @@ class QueryEngine(Queries):
 
     def sql(self, query: sql.Query) -> Any:
         """A DataFrame of a query; the views it reads are made first."""
-        from clinker_spark.spark.query.patterns import register_patterns
+        from clinker_spark.spark.query.patterns import register_patterns  # a query over lists needs no Spark
         from clinker_spark.spark.query.views import view_of
 
         spark = self._spark()
@@ -77,7 +77,7 @@ class QueryEngine(Queries):
         return self.sql(self.ordered(value))
 
     def scalar(self, column: Column) -> Any:
-        from clinker_spark.spark.query.results import value_of
+        from clinker_spark.spark.query.results import value_of  # a query over lists needs no Spark
 
         with self._explained():
             # A sub-query runs as it is, not as a part of another.
@@ -86,7 +86,7 @@ class QueryEngine(Queries):
             return value_of(self.sql(query).collect()[0][0])
 
     def rows(self, value: Dataset) -> list[Any]:
-        from clinker_spark.spark.query.results import collect
+        from clinker_spark.spark.query.results import collect  # a query over lists needs no Spark
 
         assert isinstance(value, SparkDataset)
         with self._explained():
@@ -94,14 +94,14 @@ class QueryEngine(Queries):
 
     def preview(self, value: SparkDataset) -> list[Any]:
         """The first rows, and one more to show that there are more."""
-        from clinker_spark.spark.query.results import collect
+        from clinker_spark.spark.query.results import collect  # a query over lists needs no Spark
 
         with self._explained():
             return collect(self.dataframe(value).limit(_PREVIEW), value.relation.row)
 
     def stream(self, value: SparkDataset) -> Iterator[Any]:
         """All rows, without holding them all."""
-        from clinker_spark.spark.query.results import stream
+        from clinker_spark.spark.query.results import stream  # a query over lists needs no Spark
 
         with self._explained():
             yield from stream(self.dataframe(value), value.relation.row)
@@ -132,7 +132,7 @@ class QueryEngine(Queries):
 
     def _located(self, found: Failed) -> Failed:
         """The failure, with the file and the record that it is about if it is about one."""
-        from clinker_spark.spark.query.csv_frames import first_broken
+        from clinker_spark.spark.query.csv_frames import first_broken  # a query over lists needs no Spark
 
         if found.code != "E712":
             return found
@@ -159,7 +159,7 @@ class QueryEngine(Queries):
 
     def write(self, value: Any, path: str, options: Mapping[str, Any] | None = None, *, force: bool = False) -> None:
         """The rows as a file; its ending, or an option, says how."""
-        from clinker_spark.runtime.query.files import write_dataset, write_list
+        from clinker_spark.runtime.query.files import write_dataset, write_list  # a query over lists needs no Spark
 
         kind = format_of(path, options or {})
         if not force:

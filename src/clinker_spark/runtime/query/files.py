@@ -44,7 +44,7 @@ def _write_rows(file: IO[bytes], rows: list[Any], path: str, kind: str, options:
         file.write(_header(names, kind, options))
         file.write(_csv([[_cell(r.get(n)) for n in names] for r in records], kind, options))
         return
-    import pyarrow as pa
+    import pyarrow as pa  # loaded when a list is saved as Parquet
     import pyarrow.parquet as pq
 
     try:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.paths.reservations import letter_key, letter_place, located
@@ -72,7 +73,7 @@ def write_letters(state: RunState, letters: Letters, counts: Sequence[LetterCoun
             out.write(lines.header)
             for batch in _bad_files(state, file):
                 out.write("".join(f"{line}\n" for line in lines.lines(batch).to_pylist()).encode())
-            if isinstance(letters, Saved) and letters.rows() > FEW_LETTERS and state.options.feed is None:
+            if isinstance(letters, Saved) and state.options.feed is None and not _is_few(letters):
                 for part in _by_spark(letters, file, lines, folder / "parts"):
                     with open(part, "rb") as source:
                         shutil.copyfileobj(source, out, 1 << 20)
@@ -85,6 +86,10 @@ def write_letters(state: RunState, letters: Letters, counts: Sequence[LetterCoun
         with located(state):
             state.attempt.put(made, place, letter_key(file.path))
         state.report.letter_paths.append(str(place))
+
+
+def _is_few(letters: Saved) -> bool:
+    return letters.rows() <= FEW_LETTERS and taken("few_letters")
 
 
 def _source(state: RunState, node: SourcePlan) -> LetterSource:

@@ -12,6 +12,7 @@ from typing import Any
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.schema import layout as field_layout
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.runtime.errors import DataError, IoError
 from clinker_spark.runtime.paths.outputs import (
@@ -116,7 +117,7 @@ class Outputs:
         mark = separator(first)
         if first.beside:
             others = [self._prepare(self.state.plan.output(name)) for name in first.beside if name != node.name]
-        elif self.state.inputs.small and mark is not None:  # what costs time is each single job, and each plan
+        elif self.state.inputs.small and mark is not None and taken("outputs_together"):
             for name in self.state.plan.facts.resources.alike[node.name]:
                 if name not in self._parts:
                     made = self._prepare(self.state.plan.output(name))

@@ -13,6 +13,7 @@ from typing import Any
 
 from clinker_spark.config.model.documents.pipeline import ErrorHandling
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.arbitrate.session import arbitrator_of
@@ -128,7 +129,8 @@ class RunState:
         """The last pass that wrote outputs."""
         # Small inputs share all rows that have several readers; where groups are watched, jobs do not build the same.
         kept = () if self.inputs.small or self.holds_groups else self.plan.facts.order.materialized
-        return self.new_builder(Pass(Write(sets_aside=is_local(self.spark), materialized=kept)))
+        aside = is_local(self.spark) and taken("readers_letters")
+        return self.new_builder(Pass(Write(sets_aside=aside, materialized=kept)))
 
     def context(self) -> RunContext:
         """What passes that begin now have in common."""
@@ -141,7 +143,7 @@ class RunState:
                 unsorted=self.inputs.unsorted,
                 small=self.inputs.small,
                 folder=self.progress,
-                parts=self.parts,
+                parts=self.parts if taken("worker_parts") else None,
                 local=is_local(self.spark),
                 measured=self.inputs.measured,
             ),

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.hidden import ERROR_COLUMN, variable_column
 from clinker_spark.cxl.lower.plan import quote
@@ -121,7 +122,7 @@ class Builder:
 
     def shared(self, frame: DataFrame) -> DataFrame:
         """Rows that have several readers: of small inputs they are planned and computed once."""
-        once = self.run.small and (self.writes or self.asked.repeats)
+        once = self.run.small and (self.writes or self.asked.repeats) and taken("shared_rows")
         return self.memo.share(frame) if once else frame
 
     def inputs(self, node: PlanNode) -> list[Stream]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.cxl.lower.plan import quote
 
 _BETWEEN = "\ue0f3"
@@ -26,7 +27,7 @@ def select_sql(frame: DataFrame, texts: Iterable[str]) -> DataFrame:
     """The columns that SQL texts say."""
     columns = list(texts)
     java = getattr(frame, "_jdf", None)
-    if java is None or not columns or any(_BETWEEN in text for text in columns):  # Spark Connect has no messages
+    if java is None or not columns or any(_BETWEEN in text for text in columns) or not taken("one_message"):
         return frame.selectExpr(*columns)
     made: Any = type(frame)
     return made(java.selectExpr(_sequence(frame)(_BETWEEN.join(columns))), frame.sparkSession)

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, variable_column
 from clinker_spark.cxl.lower.plan import quote
@@ -123,7 +124,7 @@ def source_request(builder: Builder, node: SourcePlan, unread: Collection[str] =
             meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
             known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
             known_schemas=run.measured.setdefault(_FILE_SCHEMAS, {}),
-            here=run.small and not asked.repeats,
+            here=run.small and not asked.repeats and taken("rows_in_plan"),
             bounds=bounds,
             batch_size=run.plan.file.settings.declared_batch_size,
         ),

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 
 from pyspark.sql import SparkSession
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.plan.small_inputs import SMALL
 from clinker_spark.spark.session.meanwhile import meanwhile
 
@@ -38,11 +39,12 @@ _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.fact
 
 def is_small(spark: SparkSession, size: int) -> bool:
     """Are inputs of so many bytes, in all, small?"""
-    return size <= int(spark.conf.get(SETTING, str(SMALL)) or 0)
+    return taken("small_inputs") and size <= int(spark.conf.get(SETTING, str(SMALL)) or 0)
 
 
 def settings(spark: SparkSession, size: int) -> AbstractContextManager[None]:
     """Meanwhile the session plans as suits small inputs of so many bytes."""
     rules = [rule for rule in (spark.conf.get(_LEFT_OUT, None) or "").split(",") if rule]
     left_out = ",".join(dict.fromkeys([*rules, _MERGING]))
-    return meanwhile(spark, {**_ONE_STAGE, **(_INTERPRETED if size <= TINY else {}), _LEFT_OUT: left_out})
+    interpreted = _INTERPRETED if size <= TINY and taken("interpreted_expressions") else {}
+    return meanwhile(spark, {**_ONE_STAGE, **interpreted, _LEFT_OUT: left_out})

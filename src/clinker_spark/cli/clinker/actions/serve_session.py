@@ -59,7 +59,7 @@ def stop_all() -> int:
 
 def _holder(lock: Path) -> int | None:
     """The process that holds a lock; it has written its number there."""
-    import fcntl
+    import fcntl  # not on every system
 
     with open(lock) as file:
         try:

@@ -65,7 +65,7 @@ def _shown(nodes: dict[str, Any], held: Held) -> str:
 
 
 def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[str, Any]]:
-    from clinker_spark.spark.session.sessions import session
+    from clinker_spark.spark.session.sessions import session  # other commands start without it
     from clinker_spark.spark.streaming.state import stream_session
     from clinker_spark.spark.streaming.waiting import held
 

@@ -51,7 +51,7 @@ def _short_form(pipeline: str) -> Source | None:
     """A stream in the short form, which is TOML, as the pipeline that it stands for."""
     if not pipeline.endswith(".toml"):
         return None
-    from clinker_spark.streaming.short_form import pipeline_text
+    from clinker_spark.streaming.short_form import pipeline_text  # other commands start without it
 
     try:
         form = tomllib.loads(read_source(pipeline).text)

@@ -28,6 +28,6 @@ def show(checkpoint: str, top: int, as_json: bool) -> int:
 @click.option("--base-dir", type=click.Path(), help="What relative paths start from.  [default: the pipeline's folder]")
 def check(pipeline: str, checkpoint: str | None, base_dir: str | None) -> int:
     """Say whether a PIPELINE can go on from its checkpoint: all differences, and the way out. Starts no Java."""
-    from clinker_spark.cli.clinker.actions.state_session import check_state
+    from clinker_spark.cli.clinker.actions.state_session import check_state  # other commands start without it
 
     return check_state(pipeline, checkpoint, base_dir)
