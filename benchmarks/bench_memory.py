@@ -5,8 +5,13 @@ every limit.
 
     python benchmarks/bench_memory.py [--megabytes 4000] [--limits 8G 1G 2G] [--policies pause spill]
                                       [--pipelines sort aggregate join] [--keep FOLDER] [--source FOLDER]
+    python benchmarks/bench_memory.py --pipelines converge --limits 8G --policies pause [--orders ranked topological]
 
-`--source` is another source tree to run (`PYTHONPATH`), `--keep` a folder for data that a second run finds there.
+`--source` is another source tree to run (`PYTHONPATH`), `--keep` a folder for data that a second run finds there, as
+it finds the hashes of what was written: limits can be tried one at a time.
+
+`converge` is two aggregates that meet in a join: the heavier chain is made first (*ranked*), or the chains are made as
+they stand in the plan (*topological*). There the most that Spark's sorts and hash tables held at once is shown, too.
 """
 
 from __future__ import annotations
@@ -63,7 +68,56 @@ PIPELINES = {
         emit name = c.name
         emit note = o.note
   - {{ type: output, name: out, input: named, {_OUT} }} }}""",
+    "converge": f"""  - type: source
+    name: few
+    config: {{ type: csv, path: few.csv, schema: {{ code: int, cents: int }} }}
+{_ORDERS}
+  - {{ type: aggregate, name: light, input: few, config: {{ group_by: [code], cxl: "emit owed = sum(cents)" }} }}
+  - {{ type: aggregate, name: heavy, input: orders, config: {{ group_by: [customer], cxl: "emit paid = sum(cents)" }} }}
+  - type: combine
+    name: both
+    input: {{ l: light, h: heavy }}
+    config:
+      where: l.code == h.customer
+      drive: l
+      on_miss: skip
+      propagate_ck: driver
+      cxl: |
+        emit customer = l.code
+        emit owed = l.owed
+        emit paid = h.paid
+  - {{ type: output, name: out, input: both, {_OUT} }} }}""",
 }
+_SWITCH = """
+import sys, threading, time
+from types import SimpleNamespace
+
+order, shown, *sys.argv[1:] = sys.argv[1:]
+if order == "topological":
+    from clinker_spark.plan.passes import scheduling
+
+    scheduling.rank = lambda candidate, headroom: candidate.index
+
+def look():
+    from pyspark import SparkContext
+    from clinker_spark.spark.measure.steering import Steering
+
+    most = 0
+    while True:
+        time.sleep(0.05)
+        context = SparkContext._active_spark_context
+        held = Steering(SimpleNamespace(sparkContext=context)).execution_bytes() if context else 0
+        if held > most:
+            most = held
+            with open(shown, "w") as file:
+                file.write(str(most))
+
+threading.Thread(target=look, daemon=True).start()
+from clinker_spark.cli.clinker.entry import main
+
+main()
+"""
+"""The command, with a switch for the order of chains, and a look at what Spark's operators hold."""
 EVERY = 0.2
 _ROW = 84
 """Bytes of a line, about."""
@@ -90,12 +144,17 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         _data(folder, given.megabytes)
+        if "converge" in given.pipelines:
+            _few(folder, given.megabytes)
         failed = 0
         for name in given.pipelines:
-            hashes: dict[str, str] = {}
+            kept = folder / f"hashes-{given.megabytes}-{name}.json"
+            hashes: dict[str, str] = json.loads(kept.read_text()) if kept.exists() else {}
             for limit in given.limits:
                 for policy in given.policies if limit != given.limits[0] else given.policies[:1]:
-                    failed += _one(folder, name, limit, policy, hashes, given.source)
+                    for order in given.orders if name == "converge" else [""]:
+                        failed += _one(folder, name, limit, policy, hashes, given.source, order)
+                    kept.write_text(json.dumps(hashes))
         sys.exit(failed > 0)
     finally:
         if given.keep is None:
@@ -107,7 +166,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--megabytes", type=int, default=4000)
     parser.add_argument("--limits", nargs="+", default=["8G", "1G", "2G"], help="the first is compared with")
     parser.add_argument("--policies", nargs="+", default=["pause", "spill"])
-    parser.add_argument("--pipelines", nargs="+", default=list(PIPELINES), choices=list(PIPELINES))
+    parser.add_argument("--pipelines", nargs="+", default=["sort", "aggregate", "join"], choices=list(PIPELINES))
+    parser.add_argument("--orders", nargs="+", default=["topological", "ranked"], choices=["topological", "ranked"])
     parser.add_argument("--keep")
     parser.add_argument("--source")
     return parser.parse_args()
@@ -140,33 +200,54 @@ def _data(folder: Path, megabytes: int) -> None:
     done.touch()
 
 
+def _few(folder: Path, megabytes: int) -> None:
+    """Half of the customers: one record for each."""
+    customers = int(megabytes * _MB / _ROW) // 2
+    if (folder / "few.csv").exists():
+        return
+    codes = np.arange(0, customers, 2)
+    table = pa.table({"code": codes, "cents": codes * 7919 % 1_000_003})
+    with open(folder / "few.csv", "wb") as file:
+        pacsv.write_csv(table, file)
+
+
 def _after(options: pacsv.WriteOptions, start: int) -> pacsv.WriteOptions:
     options.include_header = start == 0
     return options
 
 
-def _one(folder: Path, name: str, limit: str, policy: str, hashes: dict[str, str], source: str | None) -> int:
+def _one(
+    folder: Path, name: str, limit: str, policy: str, hashes: dict[str, str], source: str | None, order: str
+) -> int:
     """Run one pipeline, and say what it took; 1 if it must not have been so."""
     memory = f"memory: {{ limit: {limit}{'' if policy == 'none' else f', backpressure: {policy}'} }}"
     (folder / f"{name}.yaml").write_text(f"pipeline: {{ name: {name}, {memory} }}\nnodes:\n{PIPELINES[name]}\n")
     (folder / "out.csv").unlink(missing_ok=True)
     spool = folder / "spool"
     shutil.rmtree(spool, ignore_errors=True)
-    command = [sys.executable, "-m", "clinker_spark", "run", str(folder / f"{name}.yaml"), "-q"]
+    shown = folder / "operators"
+    shown.unlink(missing_ok=True)
+    start = ["-c", _SWITCH, order, str(shown)] if order else ["-m", "clinker_spark"]
+    command = [sys.executable, *start, "run", str(folder / f"{name}.yaml"), "-q"]
     found = watched([*command, "--metrics-spool-dir", str(spool)], source)
     written = _hash(folder / "out.csv") if found.code == 0 else ""
     (folder / "out.csv").unlink(missing_ok=True)
-    same = "first" if not hashes else "same bytes" if written in hashes.values() else "OTHER BYTES"
-    hashes[f"{limit} {policy}"] = written
+    same = "nothing" if not written else "first" if not hashes else "same bytes"
+    if written and any(written != other for other in hashes.values()):
+        same = "OTHER BYTES"
+    if written:
+        hashes[f"{limit} {policy} {order}".strip()] = written
     parts = ", ".join(f"{kind} {size / _MB:.0f}" for kind, size in sorted(found.parts.items()))
     most = ", ".join(f"{kind} {size / _MB:.0f}" for kind, size in sorted(found.most.items()))
     allowed = _bytes(limit) + 0.1 * (1 << 30)
     verdict = "ok" if found.code == 0 and found.peak <= allowed and same != "OTHER BYTES" else "FAILED"
     print(
-        f"{name:<9} {limit:>4} {policy:<5} {found.seconds:6.1f} s  peak {found.peak / _MB:5.0f} MB "
+        f"{name:<9} {limit:>4} {policy:<5} {order} {found.seconds:6.1f} s  peak {found.peak / _MB:5.0f} MB "
         f"({found.peak / _bytes(limit):.3f} of the limit; {parts}; at most {most})  "
         f"exit {found.code}, {same}: {verdict}"
     )
+    if shown.exists():
+        print(f"          sorts and hash tables of all tasks: at most {int(shown.read_text()) / _MB:.0f} MB")
     for line in _reported(spool):
         print(f"          {line}")
     if found.code:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import psutil
 
@@ -54,7 +56,8 @@ _PACKED = 4
 """And so many times its bytes in a shuffle, which are compressed."""
 _MOST_PIECES = 2000
 """Each piece of a shuffle costs every task that writes it a file, and every task that reads it a start."""
-_CGROUP = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+_OWN_GROUPS = "/proc/self/cgroup"
+_GROUPS = "/sys/fs/cgroup"
 
 
 @dataclass(frozen=True)
@@ -113,15 +116,26 @@ def divided(limit: int, most_tasks: int) -> Budget | None:
 
 
 def machine_memory() -> int:
-    """What this machine has, or what the group of processes that we are in may use of it."""
-    found = [psutil.virtual_memory().total]
-    for name in _CGROUP:
-        try:
-            text = Path(name).read_text().strip()
-        except OSError:
+    """What this machine has, or what the control groups that we are in may use of it."""
+    return min([psutil.virtual_memory().total, *_group_limits()])
+
+
+def _group_limits() -> Iterator[int]:
+    """The limits of our group and of all around it, in both versions of control groups. In a container our group often
+    goes by a name that does not exist there; its files are at the root then."""
+    lines = ["0::/", "0:memory:/"]
+    with suppress(OSError):
+        lines += Path(_OWN_GROUPS).read_text().splitlines()
+    for _, controllers, group in (line.split(":", 2) for line in lines if line.count(":") > 1):
+        if controllers and "memory" not in controllers.split(","):
             continue
-        found += [int(text)] if text.isdigit() and int(text) else []
-    return min(found)
+        root, name = (_GROUPS, "memory.max") if not controllers else (f"{_GROUPS}/memory", "memory.limit_in_bytes")
+        inner = PurePosixPath(group.lstrip("/"))
+        for folder in (inner, *inner.parents):
+            with suppress(OSError):
+                text = Path(root, folder, name).read_text().strip()
+                if text.isdigit() and int(text):
+                    yield int(text)
 
 
 def default_limit() -> int:

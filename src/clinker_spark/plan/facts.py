@@ -273,6 +273,8 @@ class ResourceFacts:
     """The outputs in the order in which their jobs start. `passes.scheduling`"""
     alike: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By output: those after it, in that order, that the same job can write. `passes.scheduling`"""
+    ahead: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By node where chains meet: the inputs that are made before those which they join. `passes.scheduling`"""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,11 @@ def buffer_lines(plan: Plan, node: PlanNode) -> list[str]:
     facts = plan.facts
     found = facts.resources.predicted[node.name]
     reclaim = f"predicted_subtree_reclaim={shown_size(found.subtree_reclaim)}"
+    ahead = facts.resources.ahead.get(node.name)
     return [
         f"  buffer: {facts.resources.buffers[node.name]}",
         f"  arbitration: {facts.resources.holders[node.name]}, {_peak_and_freed(found)}, {reclaim}",
+        *([f"  made first: {', '.join(ahead)} (by the rules for what can start)"] if ahead else []),
     ]
 
 
@@ -85,6 +87,7 @@ def memory_json(plan: Plan, node: PlanNode) -> dict[str, Any]:
         "predicted_peak_bytes": found.peak,
         "predicted_freed_bytes_on_complete": found.freed,
         "predicted_subtree_reclaim_bytes": found.subtree_reclaim,
+        **({"made_first": list(ahead)} if (ahead := facts.resources.ahead.get(node.name)) else {}),
     }
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,9 @@ def codes(plan: Plan) -> list[str]:
     return []
 
 
-def test_spark_is_told(tmp_path: Path) -> None:
+def test_spark_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     (tmp_path / "spill").mkdir()
     wanted = session_memory(workspace(tmp_path, dir="spill", compress="off"), "local[1]", {}).conf
     assert "spark.local.dir" not in wanted and not list((tmp_path / "spill").iterdir())  # it may not be started at all
@@ -60,6 +63,12 @@ def test_spark_is_told(tmp_path: Path) -> None:
     assert conf["spark.shuffle.compress"] == conf["spark.shuffle.spill.compress"] == "false"
     on = session_memory(workspace(tmp_path, compress="on"), "local[1]", {}).conf
     assert on["spark.shuffle.compress"] == "true" and with_spill_folder(on) == on
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # Java does not know it
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert with_spill_folder(on) == {**on, "spark.local.dir": str(tmp_path)}
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/own")
+    assert with_spill_folder(on) == on
+    monkeypatch.delenv("SPARK_LOCAL_DIRS")
     own = {"spark.local.dir": "/x"}
     found = session_memory(workspace(tmp_path, dir="spill"), "local[1]", own).conf
     assert with_spill_folder({**found, **own})["spark.local.dir"] == "/x" and "spark.shuffle.compress" not in found
@@ -97,6 +106,14 @@ def test_what_is_likely_to_go_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(spill_settings.shutil, "disk_usage", lambda folder: type("Usage", (), {"free": 5000}))
     [short] = spill_warnings(workspace(tmp_path, dir="."))
     assert short.code == "W330" and "4.9K free, and up to 13.7K" in short.message
+    [short] = spill_warnings(workspace(tmp_path))  # and where the system has its temporary files
+    assert short.code == "W330" and f"'{tempfile.gettempdir()}' has 4.9K free" in short.message
+    monkeypatch.undo()
+    monkeypatch.setattr(spill_settings, "mounts", lambda: [("/", "tmpfs")])
+    assert list(spill_warnings(workspace(tmp_path))) == []
+    monkeypatch.setattr(spill_settings, "default_limit", lambda: 100_000)
+    [memory] = spill_warnings(workspace(tmp_path))
+    assert memory.code == "W330" and "is kept in memory (tmpfs), and up to 13.7K" in memory.message
 
 
 def test_explain_shows_it(tmp_path: Path) -> None:

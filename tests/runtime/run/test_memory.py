@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from clinker_spark.core.errors import ClinkerError
@@ -67,13 +68,19 @@ def test_the_command_line_wins(tmp_path: Path) -> None:
 
 
 def test_without_a_limit_it_is_a_share_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    group = tmp_path / "memory.max"
-    monkeypatch.setattr(budget, "_CGROUP", (str(group),))
-    assert budget.machine_memory() > 0
-    group.write_text("max\n")
+    monkeypatch.setattr(budget, "_GROUPS", str(tmp_path))
+    monkeypatch.setattr(budget, "_OWN_GROUPS", str(tmp_path / "own"))
+    assert budget.machine_memory() == psutil.virtual_memory().total  # no groups
+    (tmp_path / "memory.max").write_text("max\n")
     unlimited = budget.machine_memory()
-    group.write_text(f"{5 << 30}\n")
+    (tmp_path / "memory.max").write_text(f"{5 << 30}\n")
     assert budget.machine_memory() == min(unlimited, 5 << 30)
+    inner = tmp_path / "memory" / "batch.slice" / "night"
+    inner.mkdir(parents=True)
+    (inner.parent / "memory.limit_in_bytes").write_text(f"{3 << 30}\n")
+    assert budget.machine_memory() == min(unlimited, 5 << 30)  # that of others
+    (tmp_path / "own").write_text("9:cpu,cpuacct:/night\n4:memory:/batch.slice/night\n0::/gone\n")
+    assert budget.machine_memory() == min(unlimited, 3 << 30)
     monkeypatch.setattr(budget, "machine_memory", lambda: 10 << 30)
     expected = divided(6 << 30, 1)
     assert expected is not None

@@ -16,6 +16,7 @@ from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.build.passes import RunContext
+from clinker_spark.spark.operators import combine
 
 PIPELINE = """
 pipeline: {{ name: demo }}
@@ -176,6 +177,30 @@ def test_every_way_to_join_gives_the_same_bytes(shop: Any, match: str, monkeypat
         found.add(shop.text("out.txt"))
     assert len(found) == 1
     assert found.pop().splitlines()[1] == "0,Apple"
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_the_chain_that_is_made_first_is_the_left_side(shop: Any, ahead: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.run(pipeline(match="all", on_miss="skip"))
+    expected = shop.text("out.txt")
+    usual, joined, sides = RunState.context, combine._plain, []
+
+    def seen(*given: Any, **named: Any) -> Any:
+        found = joined(*given, **named)
+        text = found._jdf.queryExecution().optimizedPlan().toString()
+        text = text[text.index("\n", text.index("Join")) :]
+        sides.append(text.index("o.id") < text.index("p.title"))
+        return found
+
+    monkeypatch.setattr(RunState, "context", lambda self: replace(usual(self), forced_join="sort_merge"))
+    monkeypatch.setattr(combine, "_plain", seen)
+    plan = prepare(shop.folder / "pipeline.yaml")
+    object.__setattr__(plan["both"].steps[0], "strategy", "sort_merge")
+    plan = with_facts(plan)
+    resources = replace(plan.facts.resources, ahead={"both": ("p",)} if ahead else {})
+    run(replace(plan, facts=replace(plan.facts, resources=resources)), shop.spark, Options())
+    assert shop.text("out.txt") == expected
+    assert sides == [not ahead]
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,11 @@ class PlanNode(ShownNode):
         """How the records of an input get to other tasks: `shuffle`, `broadcast` (to all); None if they stay."""
         return "shuffle" if self.exchanges else None
 
+    @property
+    def convergences(self) -> tuple[tuple[tuple[int, ...], int], ...]:
+        """Where inputs meet that may be made in any order: those that have met before, and the one that joins them."""
+        return ()
+
     def held(self, before: Sequence[int]) -> int:
         """How many bytes it holds when all of its inputs were read, given how much they are."""
         return sum(before) if self.holder.accumulates else 0

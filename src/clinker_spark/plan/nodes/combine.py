@@ -149,6 +149,20 @@ class CombinePlan(PlanNode):
     def _moves_probe(self, step: CombineStep) -> bool:
         return self.picks_after(step) or _HOLDERS[step.strategy] is not INLINE_HASH
 
+    @property
+    def convergences(self) -> tuple[tuple[tuple[int, ...], int], ...]:
+        """Spark finishes the left side of a sort-merge join before it begins the right one. To change them is possible
+        where misses are dropped: else the driver has to be the left one."""
+        if self.on_miss != "skip" or self.match == "collect":
+            return ()
+        found, met = [], (self.probe,)
+        for step in self.steps:
+            build = self.qualifiers.index(step.build)
+            if _HOLDERS[step.strategy] is SORT_MERGE:
+                found.append((met, build))
+            met = (*met, build)
+        return tuple(found)
+
     def held(self, before: Sequence[int]) -> int:
         """Records of a driver that stays where it is go through one by one."""
         return sum(size for i, size in enumerate(before) if self.moved(i))

@@ -1,11 +1,14 @@
-"""In which order the jobs of outputs start, and which of them can be one job. What they write never depends on it."""
+"""In which order the jobs of outputs start, which of them can be one job, and which of two chains that meet in a job is
+made first. What they write never depends on it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clinker_spark.plan.facts import Facts
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.output import OutputPlan
 
 SOFT = 0.80
@@ -46,14 +49,34 @@ def find_launch_order(plan: Plan, facts: Facts) -> Facts:
         name: tuple(other for other in order[i + 1 :] if kinds[name] is not None and kinds[other] == kinds[name])
         for i, name in enumerate(order)
     }
-    return replace(facts, resources=replace(facts.resources, launch_order=order, alike=alike))
+    ahead = {node.name: found for node in plan.nodes if (found := _ahead(plan, facts, node, headroom))}
+    return replace(facts, resources=replace(facts.resources, launch_order=order, alike=alike, ahead=ahead))
 
 
 def _job(plan: Plan, facts: Facts, output: OutputPlan) -> Candidate:
-    """A job begins with its sources, which give nothing back by themselves: what counts is where they lead to."""
     nodes = [*plan.upstream(output.name), output]
-    peak = max(facts.resources.predicted[node.name].peak for node in nodes)
-    reclaim = max(
-        (facts.resources.predicted[node.name].subtree_reclaim for node in nodes if not node.inputs), default=0
-    )
-    return Candidate(output.name, plan.places[output.name], peak, 0, reclaim)
+    return _candidate(facts, output.name, plan.places[output.name], nodes)
+
+
+def _ahead(plan: Plan, facts: Facts, node: PlanNode, headroom: int | None) -> tuple[str, ...]:
+    """The inputs that are made before those which they join. Of chains that are alike the left one stays the first."""
+    found = []
+    for met, other in node.convergences:
+        left, right = (_chain(plan, facts, node, place, inputs) for place, inputs in ((0, met), (1, (other,))))
+        if rank(right, headroom) < rank(left, headroom):
+            found.append(right.name)
+    return tuple(found)
+
+
+def _chain(plan: Plan, facts: Facts, node: PlanNode, place: int, inputs: tuple[int, ...]) -> Candidate:
+    names = {node.inputs[i].node for i in inputs}
+    names |= {before.name for name in names for before in plan.upstream(name)}
+    return _candidate(facts, node.input_names[inputs[0]], place, [n for n in plan.nodes if n.name in names])
+
+
+def _candidate(facts: Facts, name: str, index: int, nodes: Sequence[PlanNode]) -> Candidate:
+    """It begins with its sources, which give nothing back by themselves: what counts is where they lead to."""
+    predicted = facts.resources.predicted
+    peak = max(predicted[node.name].peak for node in nodes)
+    reclaim = max((predicted[node.name].subtree_reclaim for node in nodes if not node.inputs), default=0)
+    return Candidate(name, index, peak, 0, reclaim)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 from clinker_spark.config.model.documents.workspace import Spill
 from clinker_spark.config.workspace import Workspace, find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.plan.budget import estimated_spill
+from clinker_spark.plan.budget import default_limit, estimated_spill
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import shown_size
 from clinker_spark.runtime.errors import IoError, PathError
@@ -25,6 +26,9 @@ from clinker_spark.runtime.staging.settings import settings_of
 _IN_MEMORY = ("tmpfs", "ramfs")
 NEAR = 0.80
 """The share of the limit that an estimate may take without a warning."""
+MUCH = 0.10
+"""The share of the memory that may be spilled to a folder in memory that nobody chose."""
+_ELSEWHERE = "name a folder on a larger disk: dir of [storage.spill] in clinker.toml"
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,11 @@ def spill_settings(plan: Plan) -> SpillSettings:
     return SpillSettings(workspace, workspace.config.storage.spill)
 
 
+def usual_folder() -> Path:
+    """Where Spark spills when no folder is named: where the system has its temporary files."""
+    return Path(os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir())
+
+
 def check_spill(plan: Plan) -> SpillSettings:
     """The settings. Raises `PathError` or `IoError` with all that is wrong with the folder."""
     settings = spill_settings(plan)
@@ -71,13 +80,17 @@ def check_spill(plan: Plan) -> SpillSettings:
 def spill_warnings(plan: Plan) -> Iterator[Diagnostic]:
     """What is likely to go wrong, by the sizes of the files that are there before the run."""
     settings = spill_settings(plan)
-    cap, folder = settings.config.disk_cap_bytes, settings.folder
+    cap, folder = settings.config.disk_cap_bytes, settings.folder or usual_folder()
     likely = sum(estimated_spill(plan).values())
-    if folder is not None and folder.is_dir():
+    if folder.is_dir():
         free = shutil.disk_usage(folder).free
+        kind = file_system(str(folder), mounts())
         if free < likely:
             message = f"'{folder}' has {shown_size(free)} free, and up to {shown_size(likely)} may be spilled"
-            yield settings.finding("W330", message, "free some space, or name a folder on a larger disk")
+            yield settings.finding("W330", message, f"free some space, or {_ELSEWHERE}")
+        elif kind in _IN_MEMORY and likely > MUCH * (plan.memory_limit or default_limit()):
+            message = f"'{folder}' is kept in memory ({kind}), and up to {shown_size(likely)} may be spilled"
+            yield settings.finding("W330", message, _ELSEWHERE)
     if cap is not None and likely >= NEAR * cap:
         message = f"up to {shown_size(likely)} may be spilled, and 'disk_cap_bytes' allows {cap:,} bytes"
         yield settings.finding(

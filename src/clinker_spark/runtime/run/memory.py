@@ -20,7 +20,7 @@ from clinker_spark.plan.budget import LARGE, LIMIT_SETTING, MIB, SPLIT_SETTING, 
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import shown_size
 from clinker_spark.runtime.arbitrate.spill_folder import own_folder
-from clinker_spark.runtime.arbitrate.spill_settings import check_spill
+from clinker_spark.runtime.arbitrate.spill_settings import check_spill, usual_folder
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
 _LOCAL_DIR = "spark.local.dir"
@@ -104,10 +104,14 @@ def _of_spill(plan: Plan, conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def with_spill_folder(conf: Mapping[str, str]) -> dict[str, str]:
-    """The settings of a session that starts now: it spills to a folder of its own in the one that was named."""
+    """The settings of a session that starts now: it spills to a folder of its own in the one that was named. Without
+    one, it spills to the folder for temporary files: Java would not ask TMPDIR where that is."""
     root = conf.get(_SPILL_ROOT)
-    if root is None or _LOCAL_DIR in conf:
+    if _LOCAL_DIR in conf:
         return dict(conf)
+    if root is None:
+        chosen = "TMPDIR" in os.environ and "SPARK_LOCAL_DIRS" not in os.environ
+        return {**conf, _LOCAL_DIR: str(usual_folder())} if chosen else dict(conf)
     folder = str(own_folder(Path(root)))
     if "SPARK_LOCAL_DIRS" in os.environ:  # Spark would take that instead
         os.environ["SPARK_LOCAL_DIRS"] = folder

@@ -100,7 +100,7 @@ def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, 
     elif strategy == "range":
         joined = join_range(builder, node, sides)
     else:
-        joined = _plain(sides, strategy)
+        joined = _plain(sides, strategy, ahead=step.build in builder.plan.facts.resources.ahead.get(node.name, ()))
     if node.on_miss == "error":
         joined = _fail_misses(joined, node, step)
     elif node.on_miss == "skip" and node.match == "collect":
@@ -123,8 +123,9 @@ def _strategy(builder: Builder, step: CombineStep) -> str:
     return forced if forced in possible and step.strategy != "latest" else step.strategy
 
 
-def _plain(sides: Sides, strategy: str) -> DataFrame:
-    """A join by equal keys, or of every record with every other. What else must hold is part of its condition."""
+def _plain(sides: Sides, strategy: str, *, ahead: bool) -> DataFrame:
+    """A join by equal keys, or of every record with every other. What else must hold is part of its condition. A build
+    that is made first goes `ahead`: a task sorts its left side before it begins the right one."""
     build = sides.build
     once = sides.match != "all" and not sides.by_driver
     if once:
@@ -136,6 +137,8 @@ def _plain(sides: Sides, strategy: str) -> DataFrame:
     hint = HINTS.get(strategy)
     if hint is not None:
         build = build.hint(hint)
+    if ahead and sides.how == "inner" and strategy in ("sort_merge", "adaptive"):
+        left, build = build, left
     joined = left.join(build, sides.condition(*sides.equal()), sides.how)
     return joined if once else sides.sort_out(joined, repeated=False)
 
