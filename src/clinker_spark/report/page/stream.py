@@ -44,7 +44,7 @@ def page(plan: Plan, report: StreamReport) -> str:
         element("style", Html(files(__package__).joinpath("style.css").read_text(encoding="utf-8"))),
     )
     cards = [
-        ("batches", f"{len(report.batches):,}"),
+        ("batches", f"{report.finished:,}"),
         ("records read", f"{sum(report.records.values()):,}"),
         ("dead letters", f"{report.letters:,}"),
         ("dropped as late", f"{report.late:,}"),
