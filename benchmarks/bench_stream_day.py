@@ -171,7 +171,9 @@ def main() -> None:
         report = run_stream(prepare(folder / "p.yaml"), spark, StreamOptions(once=True), tell)
         seconds = time.perf_counter() - begin
         codes = sorted({warning.code for warning in report.warnings})
-        print(f"{len(report.batches)} batches in {seconds:.0f} s; at most {most} wait (bound {bound}), {removed} evicted")
+        print(
+            f"{len(report.batches)} batches in {seconds:.0f} s; at most {most} wait (bound {bound}), {removed} evicted"
+        )
         print(f"warnings: {codes}; late: {report.late}")
         if len(before) > 2:
             grown = Counter(before[-1])

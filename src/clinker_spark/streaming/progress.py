@@ -12,7 +12,6 @@ from typing import Any
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.streams import StreamQuery
 
-
 KEPT = 2000
 """So many batches are remembered at most: a stream that goes on for months must not grow."""
 _PATHS = 100
@@ -94,14 +93,16 @@ class StreamReport:
 
 
 def _every_second(batches: Sequence[Batch]) -> list[Batch]:
-    """Of each query."""
-    places: Counter[str] = Counter()
+    """Of each query: of two that follow each other, the one in which more came late."""
+    alone: dict[str, Batch] = {}
     found = []
     for batch in batches:
-        places[batch.query] += 1
-        if places[batch.query] % 2:
-            found.append(batch)
-    return found
+        before = alone.pop(batch.query, None)
+        if before is None:
+            alone[batch.query] = batch
+        else:
+            found.append(max(before, batch, key=lambda one: one.late))
+    return [*found, *alone.values()]
 
 
 def note_batch(report: StreamReport, query: StreamQuery, told: dict[str, Any]) -> Batch:

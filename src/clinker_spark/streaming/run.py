@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from clinker_spark.spark.streaming.query import DataFrame
 
 _POLL = 0.1
-_STARTS = 5
+_STARTS = 20
 """So often a query is started again, one time after the other, whose Python processes did not come up."""
 _NOTED = 100
 """So many batches of a query may be looked at out of their order."""
@@ -194,8 +194,8 @@ class StreamRun:
                     self._wake(each.name)
                 if self.hot.due():
                     self._warn(self.hot.look(self.spark, self.queries))
-                active = any([each.active for each in running])  # before the errors: what ends meanwhile is seen then
-                failed = any([each.error() is not None for each in running])
+                active = any(each.active for each in running)  # before the errors: what ends meanwhile is seen then
+                failed = any(each.error() is not None for each in running)
                 if self.report.interrupted or not (self._go_on(running) if failed else active):
                     break
                 time.sleep(_POLL)

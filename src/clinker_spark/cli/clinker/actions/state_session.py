@@ -30,8 +30,9 @@ def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> 
         click.echo(f"{place.folder}: no checkpoint yet; the stream begins with the first file")
         return 0
     check_shape(plan, found, place, about)
-    batches = ", ".join(f"{query.name} after batch {place.committed(query)}" for query in found)
-    click.echo(f"{place.folder}: fits; goes on with {batches}")
+    last = {query.name: place.committed(query) for query in found}
+    known = ", ".join(f"{name} after batch {batch}" for name, batch in last.items() if batch >= 0)
+    click.echo(f"{place.folder}: fits; " + (f"goes on with {known}" if known else "no batch was finished yet"))
     return 0
 
 
