@@ -187,7 +187,7 @@ def test_hot_keys_and_another_shape(tmp_path: Path, started: SparkSession) -> No
     stream.orders("1", *[("a", f"10:00:{i:02}", 1) for i in range(5)])
     stream.payments("1", ("b", "10:00:00", 1))
     (warning,) = stream.run().warnings
-    assert warning.code == "W500" and "5 records with the key a wait on the left side" in warning.message
+    assert warning.code == "W500" and "5 records with the key a wait on the left side of 'paid'" in warning.message
     text = (tmp_path / "p.yaml").read_text()
     (tmp_path / "p.yaml").write_text(text.replace("amount: int }", "amount: int, x: int }").replace("1m", "2m"))
     with pytest.raises(ClinkerError) as caught:
