@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from clinker_spark.plan.errors import PlanError
+from clinker_spark.plan.prepare import prepare
+from clinker_spark.plan.streams import operators, queries
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.streaming.checkpoint import Checkpoint
+from clinker_spark.streaming.shape import check_shape, shape_of
 from tests.streaming.test_beats import query
 
 MADE = {"partitions": 1, "shape": {}}
@@ -67,3 +71,42 @@ def test_a_damaged_checkpoint(tmp_path: Path, name: str, text: str | None, words
     else:
         path.write_text(text)
     assert words in refusal(lambda: checkpoint.check(found))
+
+
+THREE = """\
+pipeline: { name: p }
+nodes:
+  - { type: source, name: a, config: { type: csv, glob: a.csv, watermark: { column: at },
+      schema: { k: string, at: date_time } } }
+  - { type: source, name: b, config: { type: csv, glob: b.csv, watermark: { column: at },
+      schema: { k: string, at: date_time } } }
+  - { type: merge, name: both, inputs: [a, b] }
+  - { type: stream_join, name: one, input: { left: both, right: a },
+      config: { left_keys: k, right_keys: k, time_window: 5s } }
+  - { type: stream_join, name: two, input: { left: b, right: a },
+      config: { left_keys: k, right_keys: k, time_window: 5s } }
+  - { type: merge, name: all, inputs: [one, two] }
+  - { type: output, name: out, input: all, config: { type: csv, path: out/ } }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("[a, b]", "[b, a]"), ("left: b, right: a", "left: a, right: b"), ("[one, two]", "[two, one]")],
+)
+def test_what_spark_knows_by_its_place_must_stay_there(tmp_path: Path, old: str, new: str) -> None:
+    """Both sides have the same columns, so that Spark would take the state and the positions of one for the other's."""
+    checkpoint = Checkpoint(tmp_path / "state")
+    assert old in THREE
+    plans = []
+    for text in (THREE, THREE.replace(old, new)):
+        (tmp_path / "p.yaml").write_text(text)
+        plans.append(prepare(tmp_path / "p.yaml"))
+    before, now = ([*queries(plan)] for plan in plans)
+    assert operators(plans[0], before[0].root) == ("one", "two")
+    about = checkpoint.begin({"partitions": 1, "shape": shape_of(plans[0], before)})
+    check_shape(plans[0], before, checkpoint, about)
+    with pytest.raises(PlanError) as caught:
+        check_shape(plans[1], now, checkpoint, about)
+    [found] = caught.value.diagnostics
+    assert found.code == "E505" and "(one((a, b), a), two(b, a))" in found.message

@@ -24,7 +24,7 @@ from clinker_spark.streaming.run import StreamOptions, run_stream
 from tests.support.services import Kafka, Postgres
 
 ALL = os.environ.get("CLINKER_CASES") == "all"
-ROUNDS = 30
+ROUNDS = int(os.environ.get("CLINKER_KILLS", "30"))
 PASSWORD = "CLINKER_TESTS_PASSWORD"
 PIPELINE = """\
 pipeline: {{ name: paid }}
@@ -127,7 +127,7 @@ def test_from_topics_to_a_table_and_a_topic(
     assert error.value.diagnostics[0].code == "E522"
 
 
-@pytest.mark.timeout(3600)
+@pytest.mark.timeout(7200)
 @pytest.mark.skipif(not ALL, reason="processes of their own for minutes; CLINKER_CASES=all")
 def test_kills_lose_nothing_and_write_nothing_twice(tmp_path: Path, kafka: Kafka, postgres: Postgres) -> None:
     """kill -9 of all processes of a stream at random moments; each time one side comes first, and the other one when
@@ -136,6 +136,8 @@ def test_kills_lose_nothing_and_write_nothing_twice(tmp_path: Path, kafka: Kafka
     shop = Shop(tmp_path, kafka, postgres, "kills", most=40)
     expected: Counter[tuple[int, int]] = Counter()
     todo: list[tuple[int, int]] = []
+    # There is nothing to read yet. It leaves an archive of classes, which halves the start of those that are killed.
+    assert _start(shop, once=True).wait(600) == 0, (tmp_path / "log").read_text()[-3000:]
     for number in range(ROUNDS):
         ids = range(number * 100, number * 100 + 100)
         pairs = [(1000 * i + n, i) for i in ids for n in range(choice.choice((0, 1, 1, 2)))]
@@ -161,7 +163,7 @@ def test_kills_lose_nothing_and_write_nothing_twice(tmp_path: Path, kafka: Kafka
             process.wait()
     shop.pay(*todo)
     process = _start(shop, once=True)
-    assert process.wait(300) == 0, (tmp_path / "log").read_text()[-3000:]
+    assert process.wait(1200) == 0, (tmp_path / "log").read_text()[-3000:]
     assert shop.table() == expected
     assert shop.topic() == expected
 
@@ -185,7 +187,7 @@ def _until_a_batch_begins(folder: Path, process: subprocess.Popen[bytes]) -> Non
     def begun() -> int:
         return max((int(path.name) for path in offsets.glob("[0-9]*")), default=-1)
 
-    before, until = begun(), time.monotonic() + 240
+    before, until = begun(), time.monotonic() + 600
     while begun() == before:
         assert process.poll() is None, (folder / "log").read_text()[-3000:]
         assert time.monotonic() < until, "the stream does not start"

@@ -187,7 +187,7 @@ def test_hot_keys_and_another_shape(tmp_path: Path, started: SparkSession) -> No
     stream.orders("1", *[("a", f"10:00:{i:02}", 1) for i in range(5)])
     stream.payments("1", ("b", "10:00:00", 1))
     (warning,) = stream.run().warnings
-    assert warning.code == "W500" and "5 records with the key a wait on the left side" in warning.message
+    assert warning.code == "W500" and "5 records with the key a wait on the left side of 'paid'" in warning.message
     text = (tmp_path / "p.yaml").read_text()
     (tmp_path / "p.yaml").write_text(text.replace("amount: int }", "amount: int, x: int }").replace("1m", "2m"))
     with pytest.raises(ClinkerError) as caught:
@@ -256,3 +256,22 @@ def test_a_silent_source_does_not_hold_back_the_others(tmp_path: Path, started: 
     report = running.stop()
     assert report.interrupted and not running.queries[0].isActive
     assert stream.out() == {("a", "20", "a", "5"): 1, ("b", "25", "", "10"): 1}
+
+
+@further
+def test_a_process_that_does_not_come_up_is_started_again(
+    tmp_path: Path, started: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark waits ten seconds for a process of Python, which is little on a machine that is busy."""
+    python = tmp_path / "python"
+    hangs = f'*python_streaming_source_runner*) if mkdir "{tmp_path}/once" 2>/dev/null; then exec sleep 30; fi ;;'
+    python.write_text(f'#!/bin/sh\ncase "$*" in {hangs} esac\nexec "{started.sparkContext.pythonExec}" "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(started.sparkContext, "pythonExec", str(python))
+    stream = Stream(tmp_path, started, join="inner")
+    stream.orders("1", ("a", "10:00:00", 5))
+    stream.payments("1", ("a", "10:00:00", 1))
+    report = stream.run()
+    assert (tmp_path / "once").exists()
+    assert report.records == {"orders": 1, "payments": 1}
+    assert stream.out() == {("a", "20", "a", "10"): 1}

@@ -183,18 +183,26 @@ class Postgres(Service):
 
 
 class Kafka(Service):
-    """One KRaft node, broker and controller."""
+    """One KRaft node, broker and controller. Clients of `secured` must say who they are."""
 
     kind = "kafka"
+    user = "shop"
+    password = "open sesame"
 
     def _prepare(self) -> dict[str, Any]:
         home = _installed("ensure_kafka.sh")
-        port, controller = _free_port(), _free_port()
+        port, controller, secured = _free_port(), _free_port(), _free_port()
+        (self.folder / "secured").write_text(str(secured))
         shutil.copytree(home / "template", self.folder / "data", dirs_exist_ok=True)
         settings = {
             "process.roles": "broker,controller",
             "node.id": 1,
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},SASL_PLAINTEXT://127.0.0.1:{secured},"
+            f"CONTROLLER://127.0.0.1:{controller}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain."
+            f'PlainLoginModule required user_{self.user}="{self.password}";',
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": f"1@127.0.0.1:{controller}",
             "log.dirs": self.folder / "data",
@@ -223,6 +231,11 @@ class Kafka(Service):
     @property
     def brokers(self) -> str:
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def secured(self) -> str:
+        """The same broker, for `user` and `password` (SASL_PLAINTEXT, PLAIN)."""
+        return f"127.0.0.1:{(self.folder / 'secured').read_text()}"
 
     def admin(self) -> Any:
         from confluent_kafka.admin import AdminClient

@@ -121,6 +121,22 @@ def _scans(plan: Plan, root: PlanNode) -> Mapping[str, int]:
     return ways
 
 
+def operators(plan: Plan, root: PlanNode) -> tuple[str, ...]:
+    """The nodes that hold records, in the order in which Spark numbers them: from the root towards the sources. One
+    that several others read is there for each of them."""
+    own = (root.name,) if root.stateful else ()
+    return own + tuple(name for ref in root.inputs for name in operators(plan, plan[ref.node]))
+
+
+def arrangement(plan: Plan, root: PlanNode) -> str:
+    """From which sources records come to the nodes that hold them: `ab(a, b)`. Spark knows sources and state by their
+    place in its plan, not by name."""
+    inputs = [arrangement(plan, plan[ref.node]) for ref in root.inputs]
+    if root.stateful:
+        return f"{root.name}({', '.join(inputs)})"
+    return root.name if not inputs else inputs[0] if len(inputs) == 1 else f"({', '.join(inputs)})"
+
+
 def _root(plan: Plan, output: OutputPlan) -> PlanNode:
     node: PlanNode = output
     while len(node.inputs) == 1 and not node.stateful:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
-from clinker_spark.plan.streams import StreamQuery
+from clinker_spark.plan.streams import StreamQuery, operators
 from clinker_spark.spark.session.sessions import SparkSession
 from clinker_spark.spark.streaming.waiting import held
 from clinker_spark.streaming.checkpoint import Checkpoint
@@ -42,15 +42,17 @@ class HotKeys:
         self.looked = time.monotonic()
         found = []
         for query in queries:
-            widths = [len(node.details()["keys"]) for node in query.stateful if not node.totals]
-            if self.rows.get(query.name, 0) <= self.most or not widths:
+            if self.rows.get(query.name, 0) <= self.most or all(node.totals for node in query.stateful):
                 continue
+            names = operators(self.plan, query.root)
             for side in (side for side in held(spark, self.checkpoint.spark(query)) if side.side):
-                for key, count in side.top(SHOWN, min(widths)):
+                node = self.plan[names[side.operator]]
+                for key, count in side.top(SHOWN, len(node.details()["keys"])):
                     place = query.name, side.operator, side.side, key
                     if count > self.most and place not in self.told:
                         self.told.add(place)
-                        message = f"{count} records with the key {', '.join(key)} wait on the {side.side} side"
+                        where = f"on the {side.side} side of '{node.name}'"
+                        message = f"{count} records with the key {', '.join(key)} wait {where}"
                         help_text = "is it a real key? stream: { hot_key: N } sets the limit"
-                        found.append(query.root.diagnostic("W500", message, "config", help=help_text))
+                        found.append(node.diagnostic("W500", message, "config", help=help_text))
         return list({warning.message: warning for warning in found}.values())

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.streams import StreamQuery
+
+KEPT = 2000
+"""So many batches are remembered at most: a stream that goes on for months must not grow."""
+_PATHS = 100
 
 
 @dataclass(frozen=True)
@@ -57,14 +63,46 @@ class StreamReport:
     """What a stream did."""
 
     batches: list[Batch] = field(default_factory=list)
+    """The last ones, and of those long ago fewer and fewer."""
+    finished: int = 0
+    """So many batches were finished."""
     records: Counter[str] = field(default_factory=Counter)
     """By source: how many were read."""
     letters: int = 0
     letter_paths: list[str] = field(default_factory=list)
+    """Where the last of them are."""
     late: int = 0
     """Records that came behind the watermark, and were dropped."""
     warnings: list[Diagnostic] = field(default_factory=list)
     interrupted: bool = False
+
+    def note(self, batch: Batch) -> None:
+        """A batch was finished."""
+        self.finished += 1
+        self.records.update(batch.records)
+        self.late += batch.late
+        self.batches.append(batch)
+        if len(self.batches) > KEPT:
+            self.batches[: KEPT // 2] = _every_second(self.batches[: KEPT // 2])
+
+    def note_letters(self, number: int, paths: Iterable[Path]) -> None:
+        """Letters were written."""
+        self.letters += number
+        self.letter_paths += [str(path) for path in paths]
+        del self.letter_paths[:-_PATHS]
+
+
+def _every_second(batches: Sequence[Batch]) -> list[Batch]:
+    """Of each query: of two that follow each other, the one in which more came late."""
+    alone: dict[str, Batch] = {}
+    found = []
+    for batch in batches:
+        before = alone.pop(batch.query, None)
+        if before is None:
+            alone[batch.query] = batch
+        else:
+            found.append(max(before, batch, key=lambda one: one.late))
+    return [*found, *alone.values()]
 
 
 def note_batch(report: StreamReport, query: StreamQuery, told: dict[str, Any]) -> Batch:
@@ -96,9 +134,7 @@ def note_batch(report: StreamReport, query: StreamQuery, told: dict[str, Any]) -
             for op in told["stateOperators"]
         ),
     )
-    report.batches.append(batch)
-    report.records.update(records)
-    report.late += batch.late
+    report.note(batch)
     return batch
 
 

@@ -45,8 +45,10 @@ if TYPE_CHECKING:
     from clinker_spark.spark.streaming.query import DataFrame
 
 _POLL = 0.1
-_STARTS = 5
-"""So often a query is started again whose Python processes did not come up."""
+_STARTS = 20
+"""So often a query is started again, one time after the other, whose Python processes did not come up."""
+_NOTED = 100
+"""So many batches of a query may be looked at out of their order."""
 _PATIENCE = 30.0
 """So many seconds a batch may take to end when the stream is stopped."""
 
@@ -97,6 +99,7 @@ class StreamRun:
         self.running: list[RunningQuery] = []
         self.noted: set[tuple[str, int, str]] = set()
         """The letters of these were found already: by query, batch, and what made them."""
+        self.noting = threading.Lock()
         self.starts: Counter[str] = Counter()
         self.hot = HotKeys(plan, self.checkpoint, settings.hot_key)
 
@@ -186,15 +189,14 @@ class StreamRun:
                 while running[-1].begins:  # one after the other: each starts processes of its own
                     time.sleep(_POLL)
             while True:
-                running[:] = [self._again(each) if each.did_not_start() else each for each in running]
-                if not any(each.active for each in running):
-                    break
                 for each in running:
                     self._hear(each)
                     self._wake(each.name)
                 if self.hot.due():
                     self._warn(self.hot.look(self.spark, self.queries))
-                if self.report.interrupted or any(each.error() is not None for each in running):
+                active = any(each.active for each in running)  # before the errors: what ends meanwhile is seen then
+                failed = any(each.error() is not None for each in running)
+                if self.report.interrupted or not (self._go_on(running) if failed else active):
                     break
                 time.sleep(_POLL)
         finally:
@@ -205,10 +207,20 @@ class StreamRun:
             if (error := each.error()) is not None:
                 raise error
 
-    def _again(self, failed: RunningQuery) -> RunningQuery:
-        """A query whose Python processes did not come up in time, as on a machine that is very busy."""
-        self.starts[failed.name] += 1
-        return failed if self.starts[failed.name] > _STARTS else self._start(self._query(failed.name))
+    def _go_on(self, running: list[RunningQuery]) -> bool:
+        """Start what failed once more, if all of it failed because a Python process was not there in time, as on a
+        machine that is very busy. Can the stream go on?"""
+        failed = [each for each in running if each.error() is not None]
+        for each in failed:
+            if each.batches:
+                self.starts[each.name] = 0
+            self.starts[each.name] += 1
+        if not all(each.lost_process() and self.starts[each.name] <= _STARTS for each in failed):
+            return False
+        for each in failed:
+            self._hear(each)
+        running[:] = [self._start(self._query(each.name)) if each in failed else each for each in running]
+        return True
 
     def _query(self, name: str) -> StreamQuery:
         return next(query for query in self.queries if query.name == name)
@@ -307,12 +319,12 @@ class StreamRun:
             self._note(root.query, number, found, root.query.name)
 
     def _note(self, query: StreamQuery, batch: int, found: Found, made: str = "") -> None:
-        if (query.name, batch, made) in self.noted:
-            return
-        self.noted.add((query.name, batch, made))
-        self.report.letters += found.number
-        for place in self.letters.write(query, batch, found, made):
-            self.report.letter_paths.append(str(place))
+        with self.noting:  # batches and what Spark says about them are looked at by two threads
+            if (query.name, batch, made) in self.noted:
+                return
+            self.noted = {each for each in self.noted if each[0] != query.name or each[1] > batch - _NOTED}
+            self.noted.add((query.name, batch, made))
+        self.report.note_letters(found.number, self.letters.write(query, batch, found, made))
 
     def _read(self, query: StreamQuery, batch: int) -> Found | None:
         """The failures among the records that a batch read."""

@@ -9,7 +9,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
-from clinker_spark.plan.streams import StreamQuery
+from clinker_spark.plan.streams import StreamQuery, arrangement, operators
 from clinker_spark.spark.streaming.state import JOIN_FORMAT
 from clinker_spark.streaming.checkpoint import VERSION, Checkpoint
 
@@ -22,6 +22,8 @@ def shape_of(plan: Plan, queries: Sequence[StreamQuery]) -> dict[str, Any]:
         query.name: {
             "sources": sorted(node.name for node in query.sources),
             "state": {node.name: _state(plan, node) for node in query.stateful},
+            "arrangement": arrangement(plan, query.root),
+            "operators": list(operators(plan, query.root)),
         }
         for query in queries
     } | {"join_format": JOIN_FORMAT}
@@ -73,6 +75,10 @@ def differences(
         if before["sources"] != now["sources"]:
             message = f"{place} was made with the sources {', '.join(before['sources'])} of '{query.name}'"
             yield query.root.diagnostic("E505", message, "name", help=NEW)
+        elif before.get("arrangement", now["arrangement"]) != now["arrangement"]:  # an older one does not say
+            message = f"{place} was made with the inputs of '{query.name}' in the order {before['arrangement']}"
+            help_text = "bring them back into that order, or use a new checkpoint (--checkpoint DIR)"
+            yield query.root.diagnostic("E505", f"{message}, now {now['arrangement']}", "name", help=help_text)
         for node in query.stateful:
             yield from _node(node, place, before["state"].get(node.name), now["state"][node.name])
 

@@ -13,6 +13,7 @@ import pytest
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.core.errors import InputError
+from clinker_spark.spark.connectors.kafka import client
 from clinker_spark.spark.connectors.kafka.client import Cluster
 from clinker_spark.spark.connectors.kafka.fetch import Range, fetch
 from clinker_spark.spark.connectors.kafka.messages import Envelope, message_batch, message_plan
@@ -97,6 +98,22 @@ def test_partitions_that_are_added_are_read_from_their_beginning(kafka: Kafka) -
     after = topic.latest(at, None)
     assert after["offsets"] == {"0": 1, "1": 0, "2": 1}
     assert _between(topic, at, after) == [b"b"]
+
+
+def test_a_client_says_who_it_is(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, settings = kafka.create(next(_NAMES), 1), {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+    settings |= {"sasl.username": kafka.user, "sasl.password": kafka.password}
+    topic = Topic(Cluster(kafka.secured, settings), name)
+    start = topic.position("earliest")
+    kafka.send(name, b"x")
+    assert _between(topic, start, topic.latest(start, None)) == [b"x"]
+    assert kafka.password not in repr(topic)
+    monkeypatch.setattr(client, "PATIENCE", 3.0)
+    with pytest.raises(InputError) as error:
+        Topic(Cluster(kafka.secured, {**settings, "sasl.password": "sesam"}), name).lows()
+    [found] = error.value.diagnostics
+    assert found.code == "E523" and "uthentication failed" in found.message and "sasl.mechanism" in str(found.help)
+    assert "sesam" not in found.message
 
 
 def test_where_a_stream_starts(kafka: Kafka) -> None:

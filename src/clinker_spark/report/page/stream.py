@@ -44,7 +44,7 @@ def page(plan: Plan, report: StreamReport) -> str:
         element("style", Html(files(__package__).joinpath("style.css").read_text(encoding="utf-8"))),
     )
     cards = [
-        ("batches", f"{len(report.batches):,}"),
+        ("batches", f"{report.finished:,}"),
         ("records read", f"{sum(report.records.values()):,}"),
         ("dead letters", f"{report.letters:,}"),
         ("dropped as late", f"{report.late:,}"),
@@ -75,20 +75,36 @@ def _charts(query: str, batches: Sequence[Batch]) -> Html:
         ("memory of the state", lambda b: sum(side.bytes for side in b.state), lambda v: size(int(v))),
         ("dropped as late", lambda b: b.late, lambda v: f"{v:,.0f}"),
     ]
+    numbers = [batch.number for batch in batches]
+    ends = (_clock(batches[0].at), _clock(batches[-1].at)) if len(batches) > 1 else ("", "")
     drawn = [
-        element("figure", element("figcaption", title), line_chart([value(b) for b in batches], text))
+        element("figure", element("figcaption", title), line_chart([value(b) for b in batches], text, numbers, ends))
         for title, value, text in parts
     ]
     return section(f"Query {query}", *drawn)
 
 
-def line_chart(values: Sequence[float], text: Callable[[float], str]) -> Html:
-    """Values over the batches, from left to right."""
-    highest = max([*values, 1.0]) * 1.08
-    across = (WIDTH - LEFT - 8) / max(len(values) - 1, 1)
+def _clock(at: str) -> str:
+    """`2026-01-05T09:00:00.123Z` as day and time."""
+    return at[:19].replace("T", " ")
+
+
+def line_chart(
+    values: Sequence[float], text: Callable[[float], str], numbers: Sequence[int], ends: tuple[str, str]
+) -> Html:
+    """Values over the batches of these numbers, from left to right; of those long ago only some are known."""
+    highest = max([*values, 2.0]) * 1.08
+    first = numbers[0] if numbers else 0
+    across = (WIDTH - LEFT - 8) / max(numbers[-1] - first if numbers else 0, 1)
     up = (HEIGHT - BOTTOM - TOP) / highest
-    points = " ".join(f"{LEFT + i * across:.1f},{HEIGHT - BOTTOM - v * up:.1f}" for i, v in enumerate(values))
-    drawn = []
+    points = " ".join(
+        f"{LEFT + (number - first) * across:.1f},{HEIGHT - BOTTOM - value * up:.1f}"
+        for number, value in zip(numbers, values, strict=True)
+    )
+    drawn = [
+        element("text", ends[0], x=LEFT, y=HEIGHT - 4, class_="tick"),
+        element("text", ends[1], x=WIDTH - 8, y=HEIGHT - 4, class_="tick end"),
+    ]
     for share in (0.5, 1.0):
         y = HEIGHT - BOTTOM - highest * share * up
         drawn.append(element("line", x1=LEFT, x2=WIDTH - 8, y1=f"{y:.1f}", y2=f"{y:.1f}", class_="grid"))

@@ -22,7 +22,8 @@ _SPILLS = re.compile(
     r"DiskBlockObjectWriter|DiskStore|IndexShuffleBlockResolver|\w*ShuffleWriter|TimeTrackingOutputStream)\b"
 )
 """Parts of Spark that write shuffles and spills."""
-_WORKER = re.compile(r"Python worker (?:exited unexpectedly|failed to connect back)")
+_WORKER = re.compile(r"Python worker exited unexpectedly")
+_NO_WORKER = re.compile(r"Python worker failed to connect back")
 _ANSWER = re.compile(
     r"Answer from Java side is empty|Error while (?:sending|receiving)|network problem|"
     # A JVM that ends stops its context first, and whatever asks for it then falls over that.
@@ -75,6 +76,10 @@ def engine_failure(error: Exception) -> Diagnostic | None:
     if _from_spark(error) and _WORKER.search(text):
         help_text = "most often memory ran out: give the machine more, or use fewer tasks at once (--master local[1])"
         return Diagnostic("E410", "a Python process of Spark ended unexpectedly", help=help_text)
+    if _from_spark(error) and _NO_WORKER.search(text):
+        message = "a Python process of Spark did not come up within ten seconds"
+        help_text = "the machine is very busy, or short of memory: run less at once, and run it again"
+        return Diagnostic("E410", message, help=help_text)
     if _from_spark(error) and jvm.FILES.search(text):
         message = "too many files were open at once"
         return Diagnostic("E025", message, help="raise the limit: ulimit -n 4096")

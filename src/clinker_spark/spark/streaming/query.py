@@ -28,6 +28,11 @@ def _causes(error: BaseException) -> str:
     return "\nCaused by: ".join(texts)
 
 
+def _told(progress: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(progress.json) if hasattr(progress, "json") else dict(progress)
+    return found
+
+
 class RunningQuery:
     """A query that was started."""
 
@@ -36,7 +41,9 @@ class RunningQuery:
         self.failure: BaseException | None = None
         self._each = each
         self._seen = -1
-        self._batches = 0
+        self._heard = 0
+        self.batches = 0
+        """So many were finished."""
         writer = (
             frame.writeStream.foreachBatch(self._batch).option("checkpointLocation", str(checkpoint)).queryName(name)
         )
@@ -46,7 +53,7 @@ class RunningQuery:
     def _batch(self, batch: DataFrame, number: int) -> None:
         try:
             self._each(batch, number)
-            self._batches += 1
+            self.batches += 1
         except BaseException as error:  # Spark makes a text of it
             self.failure = error
             raise
@@ -62,13 +69,24 @@ class RunningQuery:
 
     def progress(self) -> list[dict[str, Any]]:
         """What Spark says about the batches since the last time it was asked, in their order. Batches that only asked
-        for records say nothing."""
+        for records say nothing.
+
+        Spark keeps a thousand of these texts, and hands them out all or none: they are asked for when there is more
+        than the last one to hear, and not at all while no batch was finished."""
+        if self._heard == self.batches:
+            return []
+        last = self.query.lastProgress
+        if last is None:
+            return []
+        told = [_told(last)]
+        if told[0]["batchId"] > self._seen + 1:
+            told = [_told(item) for item in self.query.recentProgress]
         found = []
-        for item in self.query.recentProgress:
-            told: dict[str, Any] = json.loads(item.json) if hasattr(item, "json") else dict(item)
-            if told["batchId"] > self._seen and "addBatch" in told.get("durationMs", {}):
-                self._seen = told["batchId"]
-                found.append(told)
+        for each in told:
+            if each["batchId"] > self._seen and "addBatch" in each.get("durationMs", {}):
+                self._seen = each["batchId"]
+                found.append(each)
+        self._heard += len(found)
         return found
 
     def error(self) -> BaseException | None:
@@ -78,15 +96,16 @@ class RunningQuery:
             return None
         return self.failure or PySparkException(message=_causes(failed))
 
-    def did_not_start(self) -> bool:
-        """Did it fail because a process of Python was not there after the ten seconds that Spark waits for it?"""
-        failed = None if self.active or self._batches else self.query.exception()
+    def lost_process(self) -> bool:
+        """Did it fail because a process of Python was not there after the ten seconds that Spark waits for it? It can
+        go on from its checkpoint, as after any failure."""
+        failed = self.query.exception()
         return failed is not None and _NO_WORKER in _causes(failed)
 
     def stop(self, patience: float) -> None:
         """Let the batch that is running come to its end, if that does not take too long; then stop."""
-        until, running = time.monotonic() + patience, self._batches
-        while self.active and self.query.status["isTriggerActive"] and self._batches == running:
+        until, running = time.monotonic() + patience, self.batches
+        while self.active and self.query.status["isTriggerActive"] and self.batches == running:
             if time.monotonic() > until:
                 break
             time.sleep(0.05)

@@ -30,8 +30,9 @@ def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> 
         click.echo(f"{place.folder}: no checkpoint yet; the stream begins with the first file")
         return 0
     check_shape(plan, found, place, about)
-    batches = ", ".join(f"{query.name} after batch {place.committed(query)}" for query in found)
-    click.echo(f"{place.folder}: fits; goes on with {batches}")
+    last = {query.name: place.committed(query) for query in found}
+    known = ", ".join(f"{name} after batch {batch}" for name, batch in last.items() if batch >= 0)
+    click.echo(f"{place.folder}: fits; " + (f"goes on with {known}" if known else "no batch was finished yet"))
     return 0
 
 
@@ -58,9 +59,12 @@ def show_state(folder: str, top: int, *, as_json: bool) -> int:
     return 0
 
 
-def _shown(nodes: dict[str, Any], held: Held) -> str:
-    """The node that holds it, if it is the only one of its kind."""
-    alike = [name for name, node in nodes.items() if ("keys" in node) == (held.side is not None)]
+def _shown(query: dict[str, Any], held: Held) -> str:
+    """The node that holds it. Checkpoints of older versions say it only where it is the only one of its kind."""
+    names = query.get("operators") or []
+    if held.operator < len(names):
+        return str(names[held.operator])
+    alike = [name for name, node in query["state"].items() if ("keys" in node) == (held.side is not None)]
     return alike[0] if len(alike) == 1 else f"operator {held.operator}"
 
 
@@ -78,7 +82,7 @@ def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[st
         folder = place.spark_of(name)
         sides = [
             {
-                "node": _shown(nodes, side),
+                "node": _shown(about["shape"][name], side),
                 "side": side.side,
                 "records": side.size(),
                 "top": [[list(key), count] for key, count in side.top(top, width)] if side.side else [],

@@ -75,7 +75,7 @@ def _teller(options: dict[str, Any]) -> Listener:
 
 def _summary(report: StreamReport) -> list[str]:
     read = ", ".join(f"{name} {count}" for name, count in sorted(report.records.items()) if count) or "nothing new"
-    lines = [f"{len(report.batches)} batches, read: {read}"]
+    lines = [f"{report.finished} batches, read: {read}"]
     if report.letters:
         lines.append(f"{report.letters} dead letters: {', '.join(report.letter_paths) or 'written nowhere'}")
     if report.interrupted:

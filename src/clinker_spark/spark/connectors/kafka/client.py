@@ -48,7 +48,7 @@ class Cluster:
         return self._made(package("confluent_kafka.admin", "kafka").AdminClient, {})
 
     def _made(self, kind: Any, settings: Mapping[str, Any]) -> Any:
-        quiet = {"bootstrap.servers": self.brokers, "log_level": 0, "error_cb": _silent}
+        quiet = {"bootstrap.servers": self.brokers, "log_level": 0, "error_cb": _noticing(self.brokers)}
         try:
             return kind({**quiet, **self.client, **settings})
         except Exception as error:
@@ -59,8 +59,20 @@ class Cluster:
         return partitions_of(self.admin(), self.brokers, topic)
 
 
-def _silent(_: Any) -> None:
-    """What the client notices by itself, such as a broker that is away for a moment, is no news; calls fail later."""
+_noticed: dict[str, str] = {}
+"""By brokers: what stands between a client and them, as it noticed last."""
+
+
+def _noticing(brokers: str) -> Callable[[Any], None]:
+    """What the client notices by itself, such as a broker that is away for a moment, is no news; calls fail later. But
+    they only say that nobody answered: that a password is wrong is said here."""
+
+    def notice(error: Any) -> None:
+        known = package("confluent_kafka", "kafka").KafkaError
+        if error.code() in (known._AUTHENTICATION, known._SSL, known.SASL_AUTHENTICATION_FAILED):
+            _noticed[brokers] = error.str()
+
+    return notice
 
 
 def partitions_of(client: Any, brokers: str, topic: str) -> list[int]:
@@ -68,7 +80,7 @@ def partitions_of(client: Any, brokers: str, topic: str) -> list[int]:
     try:
         found = client.list_topics(topic, timeout=PATIENCE).topics[topic]
     except Exception as error:
-        raise explained(error, f"asking for topic '{topic}'", brokers) from None
+        raise explained(error, f"asking for topic '{topic}'", brokers, client) from None
     if found.error is not None:
         raise explained_code(found.error, f"asking for topic '{topic}'", brokers)
     return sorted(found.partitions)
@@ -104,10 +116,12 @@ def refused(error: Exception) -> InputError:
     return failure("E521", f"the Kafka client does not take its settings: {text}")
 
 
-def explained(error: Exception, doing: str, brokers: str) -> InputError:
+def explained(error: Exception, doing: str, brokers: str, client: Any = None) -> InputError:
     """What a call of the client raised."""
     if isinstance(error, InputError):
         return error
+    if client is not None:
+        client.poll(0)  # it tells then what it noticed
     cause = error.args[0] if error.args else None
     if hasattr(cause, "code") and hasattr(cause, "str"):
         return explained_code(cause, doing, brokers)
@@ -126,4 +140,8 @@ def explained_code(error: Any, doing: str, brokers: str) -> InputError:
         return failure("E525", f"{doing} failed: the messages of the batch are gone: {text}")
     if code in (known._FENCED, known.PRODUCER_FENCED, known.INVALID_PRODUCER_EPOCH):
         return failure("E527", f"{doing} failed: another process writes for the same pipeline")
+    if brokers in _noticed:
+        text = f"{text}: {_noticed[brokers]}"
+        help_text = "see 'client:' of the source or output: security.protocol, sasl.mechanism, user, password and keys"
+        return failure("E523", f"{doing} failed on {brokers}: {text}", help_text)
     return failure("E523", f"{doing} failed on {brokers}: {text}")

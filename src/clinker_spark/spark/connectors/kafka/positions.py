@@ -63,7 +63,7 @@ class Topic:
         try:
             return patiently(lambda: question(self._client()))
         except Exception as error:
-            raise explained(error, f"{doing} of topic '{self.name}'", self.cluster.brokers) from None
+            raise explained(error, f"{doing} of topic '{self.name}'", self.cluster.brokers, self._admin) from None
 
     def _bounds(self) -> tuple[dict[int, int], dict[int, int]]:
         """The first message of each partition, and the one after the last that is committed."""
