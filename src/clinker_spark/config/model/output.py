@@ -32,14 +32,6 @@ _OF_FILES = (
     "include_correlation_keys",
     "join_values",
 )
-    *_SORTED,
-    "schema_",
-    "if_exists",
-    "unique_suffix_width",
-    "write_meta",
-    "include_correlation_keys",
-    "join_values",
-)
 DEFAULT_NAMING = "{stem}_{seq:04}.{ext}"
 
 
