@@ -15,7 +15,14 @@ from clinker_spark.config.model.documents.pipeline import FanoutPolicy
 from clinker_spark.config.model.join_values import NO_JOINS, JoinList, check_joined_columns, check_joins
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.model.order import SortOrder
-from clinker_spark.config.model.output_formats import CsvWrite, FixedWidthWrite, JsonWrite, ParquetWrite, XmlWrite
+from clinker_spark.config.model.output_formats import (
+    CsvWrite,
+    FixedWidthWrite,
+    JsonWrite,
+    ParquetWrite,
+    XmlWrite,
+    check_framing,
+)
 from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
 from clinker_spark.config.paths.templates import PER_FILE, TemplateError, Token, naming_problem, parse_template
 from clinker_spark.config.tree.yaml import Mapping
@@ -31,6 +38,7 @@ _OF_FILES = (
     "write_meta",
     "include_correlation_keys",
     "join_values",
+    "reconstruct_envelope",
 )
 DEFAULT_NAMING = "{stem}_{seq:04}.{ext}"
 
@@ -137,6 +145,8 @@ class OutputConfig(Model):
     """The digits of the number that unique_suffix adds."""
     write_meta: Bool = False
     """Write a .meta.json file beside the output."""
+    reconstruct_envelope: Bool = False
+    """Write the records of each document between its header and its footer (`options.envelope`)."""
     join_values: JoinList = NO_JOINS
     """CSV and XML: how the values of arrays are written."""
 
@@ -151,10 +161,6 @@ class OutputConfig(Model):
     def check_columns(self, types: dict[str, Type]) -> Iterator[Finding]:
         """What is wrong with the columns that are written, by the names they have there."""
         yield from check_joined_columns(self.join_values, types)
-
-    later: ClassVar[dict[str, str]] = {
-        "reconstruct_envelope": "envelopes",
-    }
 
     def check(self) -> Iterator[Finding]:
         per_file = False
@@ -182,6 +188,7 @@ class OutputConfig(Model):
         yield from self._check_append(per_file)
         yield from self._check_mapping()
         yield from check_joins(getattr(self, "type", ""), self.join_values)
+        yield from check_framing(self, per_file=per_file)
         if self.order == "any" and self.sort_order:
             see = (("sort_order",), "the order it is to have")
             message = "'order: any' leaves the order open, and 'sort_order' asks for one"

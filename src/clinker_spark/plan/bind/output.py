@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clinker_spark.config.model.output import OutputNode
 from clinker_spark.core.types import Kind
+from clinker_spark.plan.bind.envelope import framing_of, with_envelope
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.output_columns import written_columns
@@ -13,6 +14,7 @@ _FOLDER_KINDS = (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DATE)
 
 def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     """No streams; None when it is wrong, which is noted then."""
+    with_envelope(binder, node.config)
     stream = binder.inputs[0]
     declared = binder.file.schema_of(node.name)
     schema, emitted = stream.schema, stream.emitted
@@ -33,6 +35,8 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     if split is not None and split.group_key is not None:
         known &= binder.known(stream.schema, [split.group_key], "config", "split", "group_key")
     known &= _folders_fit(binder, node, dict(columns))
+    framing = framing_of(binder, node.config)
+    known &= framing is not None or not node.config.reconstruct_envelope
     for found in node.config.check_columns({name: schema[source] for name, source in columns if source in schema}):
         problems.append((found.code, found.message, found.at, found.help))
         binder.problem(found.code, found.message, "config", *found.at, help=found.help)
@@ -45,6 +49,7 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
             columns=columns,
             declared=declared.columns if declared else None,
             output_name=node.output_name,
+            framing=framing,
         )
     )
 
