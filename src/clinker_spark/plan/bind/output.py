@@ -40,6 +40,9 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     for found in node.config.check_columns({name: schema[source] for name, source in columns if source in schema}):
         problems.append((found.code, found.message, found.at, found.help))
         binder.problem(found.code, found.message, "config", *found.at, help=found.help)
+    may_widen = node.config.include_unmapped and any(n.widens for n in binder.binder.sources.values())
+    if not columns and not may_widen and known and not problems:
+        _no_column(binder, node)
     if not known or any(code.startswith("E") for code, *_ in problems):
         return None
     return binder.made(
@@ -52,6 +55,16 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
             framing=framing,
         )
     )
+
+
+def _no_column(binder: NodeBinder, node: OutputNode) -> None:
+    """An output of empty lines, which nobody can want; a Parquet file cannot even be written."""
+    key = "exclude" if node.config.exclude else "include_unmapped"
+    at = ("config", key) if key in node.config.model_fields_set else ("config",)
+    why = "all of them are excluded" if node.config.exclude else f"'{binder.inputs[0].ref.node}' emits none"
+    help_text = "list the columns in 'mapping', or write them all: include_unmapped: true and no 'exclude'"
+    code = "E366" if node.config.type == "parquet" else "W367"
+    binder.problem(code, f"no column is written: {why}", *at, help=help_text, key=True)
 
 
 def _folders_fit(binder: NodeBinder, node: OutputNode, columns: dict[str, str]) -> bool:
