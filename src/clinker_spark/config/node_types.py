@@ -16,6 +16,7 @@ from typing import Any
 from clinker_spark.config.model.aggregate import AggregateNode
 from clinker_spark.config.model.combine import CombineNode
 from clinker_spark.config.model.composition import CompositionNode
+from clinker_spark.config.model.envelope_node import EnvelopeNode
 from clinker_spark.config.model.groups import CullNode, ReshapeNode
 from clinker_spark.config.model.merge import MergeNode
 from clinker_spark.config.model.node import NodeModel
@@ -63,6 +64,7 @@ NODE_TYPES: dict[str, NodeType] = {
         _row("combine", CombineNode, f"{_SPARK}.combine:build_combine"),
         _row("reshape", ReshapeNode, f"{_SPARK}.reshape:build_reshape"),
         _row("cull", CullNode, f"{_SPARK}.cull:build_cull"),
+        _row("envelope", EnvelopeNode, f"{_SPARK}.transform:build_transform"),
         NodeType(
             "stream_join",
             StreamJoinNode,

@@ -86,3 +86,43 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     assert result.return_value == 2 and result.exception is None
     assert any(line.startswith("  ? ") and "q.parquet" in line for line in result.output.splitlines())
     assert any(line.startswith("  ? ") and "j.json" in line for line in result.output.splitlines())
+
+
+KINDS = """
+pipeline: { name: k }
+nodes:
+  - type: source
+    name: bank
+    config:
+      type: fixed_width
+      path: a.txt
+      schema:
+        discriminator: { start: 0, width: 1 }
+        records:
+          - { id: head, tag: H, columns: [{ name: day, type: date, start: 1, width: 8 }] }
+          - id: item
+            tag: D
+            columns:
+              - { name: id, type: int, start: 1, width: 2, pad: "0", justify: right }
+              - { name: amount, type: float, start: 3, width: 4 }
+          - { id: tail, tag: T, columns: [{ name: number, type: int, start: 1, width: 2 }] }
+        structure: [{ record: tail, count: number }]
+  - { type: output, name: o, input: bank, config: { type: csv, path: out/o.csv } }
+"""
+
+
+def test_files_with_several_kinds_of_records(tmp_path: Path) -> None:
+    path = tmp_path / "k.yaml"
+    path.write_text(KINDS)
+    (tmp_path / "a.txt").write_text("H20260131\nD01 5.5\nD02 1.0\nT 3\n")
+    result = CliRunner().invoke(clinker, ["drift", str(path)], standalone_mode=False)
+    assert (result.return_value, result.output) == (0, "bank: 1 file, as declared\n")
+    (tmp_path / "a.txt").write_text("H20260131\nD01 5.5\nDxx 1.0\nDyy 1.0\nZ\nT 3\n")
+    result = CliRunner().invoke(clinker, ["drift", str(path)], standalone_mode=False)
+    assert result.return_value == 2
+    assert result.output.splitlines() == [
+        "bank: 1 file",
+        "  ? 'a.txt': its record of kind 'tail' counts 3 records, and there are 5",
+        "  + 1 line of a kind with the tag 'Z' in 'a.txt'",
+        "  ! item.id: 2 of 3 values are not int in 'a.txt': 'xx'; they look like string",
+    ]

@@ -11,6 +11,11 @@ import pytest
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
+from clinker_spark.runtime.reject.letter_files import read_letters
+from clinker_spark.runtime.reject.replay import replay_plan
+from clinker_spark.runtime.reject.replay_files import replay_files
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
 
 JSON = """
 pipeline: { name: test }
@@ -139,3 +144,28 @@ def test_what_envelopes_cannot_say(tmp_path: Any, change: tuple[str, str], code:
 def test_explain_shows_the_sections(tmp_path: Any) -> None:
     (tmp_path / "p.yaml").write_text(JSON + XML + CXL)
     assert "envelope: $doc.tail at meta/tail: total, ok" in explain(prepare(tmp_path / "p.yaml"), "text")
+
+
+def test_letters_are_replayed_with_what_their_files_say(bench: Any, tmp_path: Any) -> None:
+    text = JSON + CXL.partition("  - type: route")[0].replace("v / $doc", "(12 / v) / $doc").replace("filter", "# ")
+    text += "  - { type: output, name: out, input: marked, config: { type: csv, path: out.csv } }\n"
+    text += "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
+    bench.file("in/a.json", document(7, 1, 0, meta={"tail": {"total": 4}}))
+    bench.file("in/b.json", document(8, 0, 2, meta={"tail": {"total": 2}}))
+    bench.run(text)
+    letters = bench.text("dead.csv").replace('""v"": 0', '""v"": 3').replace('"v": 0', '"v": 3')
+    assert [line["_cxl_dlq_source_file"] for line in bench.letters()] == ["in/a.json", "in/b.json"]
+    bench.file("dead.csv", letters)
+    feed = replay_files(prepare(bench.folder / "pipeline.yaml"), read_letters(bench.folder / "dead.csv"), tmp_path)
+    plan = replay_plan(prepare(bench.folder / "pipeline.yaml"), feed.files)
+    run(plan, bench.spark, Options(files=feed.files, replay="beside", feed=feed))
+    assert bench.text("out-replay.csv").splitlines() == [
+        "id,v,batch,at,total,ok,share",
+        "0,3,7,2026-01-02T03:04:05,4,,1",
+        "0,3,8,2026-01-02T03:04:05,2,,2",
+    ]
+    (bench.folder / "in/a.json").unlink()
+    with pytest.raises(ClinkerError) as caught:
+        replay_files(prepare(bench.folder / "pipeline.yaml"), read_letters(bench.folder / "dead.csv"), tmp_path)
+    [found] = caught.value.diagnostics
+    assert found.code == "E458" and "'in/a.json'" in found.message and found.help

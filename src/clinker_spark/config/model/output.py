@@ -12,9 +12,17 @@ from clinker_spark.config.model.connectors.demo import ConsoleWrite
 from clinker_spark.config.model.connectors.kafka import TopicWrite
 from clinker_spark.config.model.connectors.postgres import TableWrite
 from clinker_spark.config.model.documents.pipeline import FanoutPolicy
+from clinker_spark.config.model.join_values import NO_JOINS, JoinList, check_joined_columns, check_joins
 from clinker_spark.config.model.node import InputNode
 from clinker_spark.config.model.order import SortOrder
-from clinker_spark.config.model.output_formats import CsvWrite, FixedWidthWrite, JsonWrite, ParquetWrite, XmlWrite
+from clinker_spark.config.model.output_formats import (
+    CsvWrite,
+    FixedWidthWrite,
+    JsonWrite,
+    ParquetWrite,
+    XmlWrite,
+    check_framing,
+)
 from clinker_spark.config.model.schema import LAYOUT_KEYS, Column, SchemaSpec, check_columns
 from clinker_spark.config.paths.templates import PER_FILE, TemplateError, Token, naming_problem, parse_template
 from clinker_spark.config.tree.yaml import Mapping
@@ -22,7 +30,16 @@ from clinker_spark.config.values import Bool, Count, Natural, Size, Words, probl
 from clinker_spark.core.types import Type
 
 _SORTED = ("order", "sort_order", "split", "include_header")
-_OF_FILES = (*_SORTED, "schema_", "if_exists", "unique_suffix_width", "write_meta", "include_correlation_keys")
+_OF_FILES = (
+    *_SORTED,
+    "schema_",
+    "if_exists",
+    "unique_suffix_width",
+    "write_meta",
+    "include_correlation_keys",
+    "join_values",
+    "reconstruct_envelope",
+)
 DEFAULT_NAMING = "{stem}_{seq:04}.{ext}"
 
 
@@ -128,6 +145,10 @@ class OutputConfig(Model):
     """The digits of the number that unique_suffix adds."""
     write_meta: Bool = False
     """Write a .meta.json file beside the output."""
+    reconstruct_envelope: Bool = False
+    """Write the records of each document between its header and its footer (`options.envelope`)."""
+    join_values: JoinList = NO_JOINS
+    """CSV and XML: how the values of arrays are written."""
 
     stream_only: ClassVar[bool] = False
     """Can only `clinker stream` write it?"""
@@ -139,12 +160,7 @@ class OutputConfig(Model):
 
     def check_columns(self, types: dict[str, Type]) -> Iterator[Finding]:
         """What is wrong with the columns that are written, by the names they have there."""
-        yield from ()
-
-    later: ClassVar[dict[str, str]] = {
-        "reconstruct_envelope": "envelopes",
-        "join_values": "joining several values into one",
-    }
+        yield from check_joined_columns(self.join_values, types)
 
     def check(self) -> Iterator[Finding]:
         per_file = False
@@ -171,6 +187,8 @@ class OutputConfig(Model):
             yield Finding("E007", message, ("split",), help_text, on_key=True, see=see)
         yield from self._check_append(per_file)
         yield from self._check_mapping()
+        yield from check_joins(getattr(self, "type", ""), self.join_values)
+        yield from check_framing(self, per_file=per_file)
         if self.order == "any" and self.sort_order:
             see = (("sort_order",), "the order it is to have")
             message = "'order: any' leaves the order open, and 'sort_order' asks for one"
@@ -218,10 +236,11 @@ class OutputConfig(Model):
         for finding in check_columns(columns, fixed_width=getattr(self, "type", None) == "fixed_width"):
             yield finding.under("schema")
         for i, column in enumerate(columns):
-            if column.multiple:
-                message = f"'multiple' is not supported yet: writing several values of '{column.name}' into one field"
-                help_text = 'join them in a transform: tags.join(";")'
-                yield Finding("E009", message, ("schema", i, "multiple"), help_text, on_key=True)
+            joined = any(join.field == (column.source_name or column.name) for join in self.join_values)
+            if column.multiple and not joined:
+                message = f"nothing says how the values of '{column.name}' are written into one field"
+                help_text = f"add join_values: [{column.source_name or column.name}], or remove the key"
+                yield Finding("E362", message, ("schema", i, "multiple"), help_text, on_key=True)
 
     def _check_mapping(self) -> Iterator[Finding]:
         if self.mapping is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clinker_spark.config.model.output import OutputNode
 from clinker_spark.core.types import Kind
+from clinker_spark.plan.bind.envelope import framing_of, with_envelope
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.output_columns import written_columns
@@ -13,6 +14,7 @@ _FOLDER_KINDS = (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DATE)
 
 def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     """No streams; None when it is wrong, which is noted then."""
+    with_envelope(binder, node.config)
     stream = binder.inputs[0]
     declared = binder.file.schema_of(node.name)
     schema, emitted = stream.schema, stream.emitted
@@ -33,9 +35,14 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     if split is not None and split.group_key is not None:
         known &= binder.known(stream.schema, [split.group_key], "config", "split", "group_key")
     known &= _folders_fit(binder, node, dict(columns))
+    framing = framing_of(binder, node.config)
+    known &= framing is not None or not node.config.reconstruct_envelope
     for found in node.config.check_columns({name: schema[source] for name, source in columns if source in schema}):
         problems.append((found.code, found.message, found.at, found.help))
         binder.problem(found.code, found.message, "config", *found.at, help=found.help)
+    may_widen = node.config.include_unmapped and any(n.widens for n in binder.binder.sources.values())
+    if not columns and not may_widen and known and not problems:
+        _no_column(binder, node)
     if not known or any(code.startswith("E") for code, *_ in problems):
         return None
     return binder.made(
@@ -45,8 +52,19 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
             columns=columns,
             declared=declared.columns if declared else None,
             output_name=node.output_name,
+            framing=framing,
         )
     )
+
+
+def _no_column(binder: NodeBinder, node: OutputNode) -> None:
+    """An output of empty lines, which nobody can want; a Parquet file cannot even be written."""
+    key = "exclude" if node.config.exclude else "include_unmapped"
+    at = ("config", key) if key in node.config.model_fields_set else ("config",)
+    why = "all of them are excluded" if node.config.exclude else f"'{binder.inputs[0].ref.node}' emits none"
+    help_text = "list the columns in 'mapping', or write them all: include_unmapped: true and no 'exclude'"
+    code = "E366" if node.config.type == "parquet" else "W367"
+    binder.problem(code, f"no column is written: {why}", *at, help=help_text, key=True)
 
 
 def _folders_fit(binder: NodeBinder, node: OutputNode, columns: dict[str, str]) -> bool:

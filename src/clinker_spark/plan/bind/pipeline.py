@@ -10,6 +10,7 @@ from typing import Any
 from clinker_spark.config.load import LoadedFile, PipelineFile
 from clinker_spark.config.node_types import node_type, resolve
 from clinker_spark.core.diagnostics import Severity
+from clinker_spark.plan.bind.envelope import check_reader
 from clinker_spark.plan.bind.increments import check_increments, warn_of_increments
 from clinker_spark.plan.bind.node import Binding, Bound, Declared, NodeBinder, Scope, Streams
 from clinker_spark.plan.bind.output_paths import check_paths
@@ -83,6 +84,7 @@ def bind_body(
 def _bind_node(binder: NodeBinder) -> Streams | None:
     known = node_type(binder.node.kind)
     assert known is not None  # or the file would not have been loaded
+    check_reader(binder)
     made: Streams | None = resolve(known.bind)(binder, binder.node)
     return made
 

@@ -14,6 +14,7 @@ from clinker_spark.core.types import Kind
 from clinker_spark.cxl.vector.reasons import is_vector_type
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.facts import Keys, Required
+from clinker_spark.plan.nodes.envelope import Framing
 from clinker_spark.plan.nodes.narrow import NarrowPlan
 
 
@@ -31,6 +32,8 @@ class OutputPlan(NarrowPlan):
     columns: tuple[tuple[str, str], ...]
     declared: tuple[Column, ...] | None
     output_name: str
+    framing: Framing | None = None
+    """What stands around the records of each document."""
 
     @property
     def streams(self) -> tuple[str | None, ...]:
@@ -69,7 +72,7 @@ class OutputPlan(NarrowPlan):
     def job_kind(self) -> object | None:
         """What outputs have in common that one job can write; None for those that need a job of their own."""
         config = self.config
-        if config.type == "parquet" or config.stream_only:
+        if config.type == "parquet" or config.stream_only or self.framing is not None:
             return None
         return config.type, config.options, config.split is None, self.per_file
 
@@ -100,7 +103,7 @@ class OutputPlan(NarrowPlan):
     def sorts(self, *, in_order: bool) -> bool:
         # The records of one input file must come together to be written to one file.
         as_it_comes = in_order or (self.config.order == "any" and not self.per_file)
-        return bool(self.config.sort_order or self.partition_by) or not as_it_comes
+        return bool(self.config.sort_order or self.partition_by or self.framing) or not as_it_comes
 
     def required(self, i: int, need: Required, *, in_order: bool) -> Required:
         config = self.config
@@ -109,6 +112,8 @@ class OutputPlan(NarrowPlan):
             columns.add(config.split.group_key)
         moved = bool(self.partition_by) or not in_order
         arrival = bool(config.sort_order) or (config.order == "source" and moved)
+        if self.framing is not None:
+            return Required(frozenset(columns | self.framing.columns), True, self.framing.by_file)
         return Required(frozenset(columns), arrival, self.per_file)
 
     def idle_keys(self, before: Sequence[Keys]) -> Iterator[Diagnostic]:

@@ -17,13 +17,17 @@ from clinker_spark.core.types import Kind
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.discover.sources import discover, is_remote
+from clinker_spark.runtime.profile.kind_drift import kinds_of
 from clinker_spark.runtime.profile.proposals import arrow_word
 from clinker_spark.runtime.profile.samples import MOST_RECORDS, Sample, sample_of
 from clinker_spark.runtime.profile.shapes import Shape, record_file
 from clinker_spark.runtime.profile.types import guess_texts, guess_values
+from clinker_spark.spark.operators.source import conventions_of
 from clinker_spark.spark.scan.csv.header import file_name
 from clinker_spark.spark.scan.files import SourceFile, parquet_parts
+from clinker_spark.spark.scan.fixed.rows import FixedReader
 from clinker_spark.spark.scan.json.values import ABSENT, JsonColumn
+from clinker_spark.spark.scan.record_plan import PIECE
 from clinker_spark.spark.scan.text.cleaning import Cleaning
 from clinker_spark.spark.scan.text.values import TextColumn
 
@@ -34,7 +38,8 @@ class ColumnDrift:
 
     name: str
     what: str
-    """`undeclared`, `missing` or `values`."""
+    """`undeclared`, `missing` or `values`; of files with several kinds of records also `tag`, lines of a kind that is
+    not declared, and `lines`, those that do not have the columns of their kind."""
     files: list[str] = field(default_factory=list)
     looks_like: str | None = None
     declared: str | None = None
@@ -79,7 +84,7 @@ def drift_of(plan: Plan, base: Path, most: int = MOST_RECORDS) -> list[SourceDri
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
     found = []
     for node in plan.sources:
-        if node.reader in ("dataset", "kinds"):
+        if node.reader == "dataset":
             continue
         made = SourceDrift(node.name, node.config.on_unmapped.mode)
         for file in discover(node, base, now).files:
@@ -97,6 +102,8 @@ def drift_of(plan: Plan, base: Path, most: int = MOST_RECORDS) -> list[SourceDri
 def _look_at(plan: Plan, node: SourcePlan, file: SourceFile, made: SourceDrift, most: int) -> None:
     if is_remote(file.path):
         made.problems.append(f"'{file.name}' is not on this machine: it is not looked at")
+    elif node.kinds is not None:
+        _look_at_kinds(plan, node, file, made, most)
     elif node.config.type == "parquet":
         for part in [stamp.path for stamp in file.stamps] or parquet_parts(file.path):
             _compare_table(node, file.name, pq.read_schema(part), made)
@@ -107,8 +114,40 @@ def _look_at(plan: Plan, node: SourcePlan, file: SourceFile, made: SourceDrift, 
         sample = sample_of(record_file(Path(file.path), node.config.compression, file.name), shape, most, declared)
         if shape.format == "fixed_width" or not options.get("has_header", True):
             _rename(node, sample)
+        if shape.format == "fixed_width":
+            _as_fixed(plan, node, sample)
         made.records += sample.records
         _compare(plan, node, file.name, sample, made)
+
+
+def _as_fixed(plan: Plan, node: SourcePlan, sample: Sample) -> None:
+    """Cells as their columns are read: without what fills them up, and dates that may be digits only."""
+    formats = tuple(plan.file.settings.date_formats)
+    reader = FixedReader.of(node.columns, node.config.options, conventions_of(node, "drop", formats), PIECE)
+    for declared, column in zip(node.columns, reader.columns, strict=True):
+        values = sample.columns.get(file_name(declared))
+        if values is not None:
+            trimmed = iter(column.trimmed(pa.array([v for v in values if v is not ABSENT], pa.string())).to_pylist())
+            sample.columns[file_name(declared)] = [v if v is ABSENT else next(trimmed) for v in values]
+            sample.converters[declared.name] = column.text
+
+
+def _look_at_kinds(plan: Plan, node: SourcePlan, file: SourceFile, made: SourceDrift, most: int) -> None:
+    found = kinds_of(plan, node, file, most)
+    made.records += found.records
+    if found.problem is not None:
+        made.problems.append(f"'{file.name}': {found.problem}")
+    for tag, lines in found.tags.items():
+        made.note(tag, "tag", file.name).bad += lines
+    cleaning = Cleaning(node.config.trim, tuple(node.config.null_values))
+    formats = tuple(plan.file.settings.date_formats)
+    for kind, sample in found.samples():
+        if sample.broken:
+            note = made.note(kind.id, "lines", file.name)
+            note.bad, note.seen = note.bad + sample.broken, note.seen + sample.broken + sample.records
+        for column in kind.columns:
+            named = column.model_copy(update={"name": f"{kind.id}.{column.name}", "source_name": None})
+            _check_values(named, sample.columns[column.name], sample, cleaning, formats, file.name, made)
 
 
 def _places(node: SourcePlan) -> tuple[tuple[int, int], ...]:
@@ -172,7 +211,8 @@ def _unfit(
     if column.data_type.kind is Kind.ARRAY or any(isinstance(value, list) for value in values):
         return  # the elements of XML that repeat: a run says what is wrong with them
     texts = [None if value is ABSENT else value for value in values]
-    found = TextColumn.of(column, formats, cleaning).convert(pa.array(texts, pa.string()))
+    converter = sample.converters.get(column.name) or TextColumn.of(column, formats, cleaning)
+    found = converter.convert(pa.array(texts, pa.string()))
     missing = not column.data_type.nullable
     for i, text in enumerate(texts):
         if (text is None and missing) or (text is not None and found.failed is not None and found.failed[i].as_py()):

@@ -12,6 +12,7 @@ from clinker_spark.spark.scan.json.documents import decoder, records, shape_of
 from clinker_spark.spark.scan.json.lines import lines_of, parse_lines
 from clinker_spark.spark.scan.json.values import ABSENT, undeclared
 from clinker_spark.spark.scan.record_plan import BOM, RecordFile
+from clinker_spark.spark.scan.text.values import TextColumn
 from clinker_spark.spark.scan.xml.records import XmlShape, xml_records
 
 MOST_RECORDS = 10_000
@@ -27,6 +28,8 @@ class Sample:
     """Lines that are no records: with too many or too few values, or no JSON."""
     typed: bool = False
     """Have the values types of their own?"""
+    converters: dict[str, TextColumn] = field(default_factory=dict)
+    """By column: how a text becomes a value, where the format has a way of its own."""
 
     def add(self, record: dict[str, Any]) -> None:
         for name in record:

@@ -75,12 +75,6 @@ def check_parts(plan: Plan) -> None:
             message = f"dead letters cannot be replayed: the records of '{name}' are also looked up by others"
             help_text = "correct the input files, and run the pipeline again"
             problems.append(node.diagnostic("E458", message, help=help_text))
-    for node in plan.nodes:
-        if any(space == "doc" for space, _ in node.system_members()):
-            message = f"dead letters cannot be replayed: '{node.name}' reads $doc, and letters have no envelope"
-            problems.append(
-                node.diagnostic("E458", message, help="correct the input files, and run the pipeline again")
-            )
     if problems:
         raise InputError(problems)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,10 @@ class Feed:
     """Those of them that are in the file."""
     left: int = 0
     """Letters of sources that are read from their own files."""
+    plan: Plan | None = None
+    """The plan of the pipeline, if its programs read `$doc`."""
+    origins: dict[str, tuple[SourceFile, ...]] = field(default_factory=dict)
+    """For each of `files`, the file that the records came from, which still says what `$doc` is."""
 
     def of(self, source: str, file: int | None, row: int | None) -> Fed | None:
         """What is known of a record that was read; None for one of a source that read its own files."""
@@ -90,7 +95,27 @@ def replay_files(
             mine = [part for (name, _, _), made in done.items() if name == node.name for part in made]
             feed.files[node.name] = tuple(file for file, _ in mine)
             feed.records |= {(node.name, i): fed for i, (_, fed) in enumerate(mine)}
+    if any(space == "doc" for node in plan.nodes for space, _ in node.system_members()):
+        feed.plan = plan
+        feed.origins = _origins(plan, feed)
     return feed
+
+
+def _origins(plan: Plan, feed: Feed) -> dict[str, tuple[SourceFile, ...]]:
+    """The files that the records came from. Raises `InputError` for those that are gone."""
+    found: dict[str, tuple[SourceFile, ...]] = {}
+    problems: list[Diagnostic] = []
+    for name, files in feed.files.items():
+        if plan.source(name).config.envelope is None:
+            continue
+        found[name] = tuple(SourceFile(str(plan.file.folder / file.name), file.name) for file in files)
+        for name_in_letters in dict.fromkeys(file.name for file in found[name] if not os.path.isfile(file.path)):
+            message = f"the records of '{name_in_letters}' cannot be replayed: programs read $doc, and it is gone"
+            help_text = "put the file back; only what it says about all of its records is read"
+            problems.append(plan.source(name).diagnostic("E458", message, help=help_text))
+    if problems:
+        raise InputError(problems)
+    return found
 
 
 def _chosen(

@@ -98,7 +98,7 @@ class _Run:
                         claimed = True
                         self._stage_inputs()
                         self._suit_size(meanwhile)
-                        self.state.values.files |= envelope_values(self.state.plan, self.state.files)
+                        self._read_envelopes()
                     self._stage(stage)
                 self._log("after_transform")
                 self._log("on_error")
@@ -111,6 +111,14 @@ class _Run:
             self.state.attempt.clean()
             self.state.report.cost.seconds = time.monotonic() - began
         return self.state.report
+
+    def _read_envelopes(self) -> None:
+        """What files say about all of their records; those of a replay say it where they came from."""
+        feed = self.state.options.feed
+        if feed is not None and feed.plan is not None:
+            self.state.values.files |= envelope_values(feed.plan, {**self.state.files, **feed.origins})
+        elif feed is None:
+            self.state.values.files |= envelope_values(self.state.plan, self.state.files)
 
     def _stage_inputs(self) -> None:
         """All files are known, and all outputs are ours: copy the inputs that clinker.toml wants copied."""

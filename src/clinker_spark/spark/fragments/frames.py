@@ -57,6 +57,10 @@ class Lines:
     """By output: where workers write its lines themselves. Then there are none in the frame."""
 
 
+MOST_UNDECLARED = 200
+"""Beyond so many undeclared columns, a line of CSV is put together from the few that a record has, which Spark does."""
+
+
 class _Known(Exception):
     """The undeclared columns of a source are known now, and more is not asked for yet."""
 
@@ -77,7 +81,7 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> Lines | None:
             typed = source.config.type == "json"
             kinds = {output.config.type for output in outputs}
             nested = "json" in kinds and any("." in name or not name.isprintable() for name in names)
-            if nested or (names and typed and kinds != {"json"}):
+            if nested or (len(names) > MOST_UNDECLARED and kinds != {"json"}):
                 raise _Known
             widened[source.name] = names
             made = FragmentSteps(builder, fragment, places, widened, tables, typed=typed)

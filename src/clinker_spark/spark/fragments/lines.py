@@ -14,6 +14,7 @@ from clinker_spark.cxl.dates.formats import format_value
 from clinker_spark.cxl.vector.call import by_distinct, text_bytes
 from clinker_spark.cxl.vector.forms.text import datetime_texts, float_texts, text_of
 from clinker_spark.spark.fragments.task import Cell, LineFormat
+from clinker_spark.spark.fragments.undeclared import texts_of_json
 from clinker_spark.spark.render.cell_text import is_plain
 
 _LINE = "line"
@@ -61,7 +62,8 @@ def _text(cell: Cell) -> pl.Expr:
 
 def _csv_line(lines: LineFormat, end: str) -> pl.Expr:
     cells = [_csv_cell(cell, lines.delimiter).fill_null("") for cell in lines.cells]
-    if len(cells) == 1 and not lines.cells[0].finished:  # a line must not be blank, readers skip those
+    single = len(cells) == 1 and (lines.cells[0].undeclared is not None or not lines.cells[0].finished)
+    if single:  # a line must not be blank, readers skip those
         cells = [pl.when(cells[0] == "").then(pl.lit('""')).otherwise(cells[0])]
     between = pl.lit(lines.delimiter)
     parts = [part for cell in cells for part in (between, cell)][1:]
@@ -69,9 +71,11 @@ def _csv_line(lines: LineFormat, end: str) -> pl.Expr:
 
 
 def _csv_cell(cell: Cell, delimiter: str) -> pl.Expr:
-    if cell.finished:
+    if cell.finished and cell.undeclared is None:
         return pl.col(cell.column)
     text = _text(cell)
+    if cell.finished:
+        text = text.map_batches(texts_of_json, return_dtype=pl.String())
     if is_plain(cell.type, cell.style, delimiter + '"\r\n'):
         return text
     characters = (delimiter.encode(), b'"', b"\r", b"\n")

@@ -34,12 +34,13 @@ from clinker_spark.spark.fragments.task import (
     TransformStep,
     WriteStep,
 )
+from clinker_spark.spark.fragments.undeclared import columns_of
 
 _SCHEMA = pa.schema([(OUTPUT, pa.int32()), (PLACE, pa.int64()), (LINES, pa.string()), (COUNTS, pa.list_(pa.int64()))])
 
 
 class Runner:
-    """Runs a task over the batches of one split."""
+    """Runs a task over the batches of its splits."""
 
     def __init__(self, task: FragmentTask) -> None:
         self.task = task
@@ -106,12 +107,11 @@ class Runner:
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         errors, flags = arrays.pop(ERROR_COLUMN, None), arrays.pop(FAILED_COLUMN, None)
         widened = arrays.pop(WIDENED_COLUMN, None)
-        for column, name in self.undeclared.items():
-            if widened is None:  # other sources of the fragment have it
-                arrays[column] = pa.nulls(batch.num_rows, pa.string())
-                continue
-            found = pc.map_lookup(widened, name, "first")
-            arrays[column] = pc.struct_field(found, "json") if pa.types.is_struct(found.type) else found
+        if widened is None:  # other sources of the fragment have them
+            arrays |= dict.fromkeys(self.undeclared, pa.nulls(batch.num_rows, pa.string()))
+        else:
+            found = columns_of(widened, self.undeclared.values())
+            arrays |= {column: found[name] for column, name in self.undeclared.items()}
         frame = pl.DataFrame({name: pl.from_arrow(array) for name, array in arrays.items()})
         if not arrays:
             frame = pl.DataFrame({FAILED_COLUMN: pl.repeat(False, batch.num_rows, eager=True)})

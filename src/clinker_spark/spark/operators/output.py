@@ -38,6 +38,7 @@ from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.connectors.shapes import shape_of
 from clinker_spark.spark.fragments.frames import fragment_of, lines_of_fragment
 from clinker_spark.spark.fragments.task import LINE_END, OUTPUT, PLACE
+from clinker_spark.spark.operators.framing import carried, check_headers, document_of, framed, framed_rendering
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.plan_cuts import united
 from clinker_spark.spark.rejects.collected import Held
@@ -88,7 +89,11 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     [stream] = builder.inputs(node)
     stream = with_held(builder, node, stream)
     columns = output_columns(builder, node, stream)
-    rendering = None if node.config.type == "parquet" else _writable(render(node.config, columns, node.declared))
+    rendering = None if node.config.type == "parquet" else render(node.config, columns, node.declared)
+    names = b"" if rendering is None else rendering.prefix
+    if rendering is not None:  # the first record of a document begins with its header
+        rendering = _writable(rendering) if node.framing is None else framed_rendering(node, rendering)
+        check_headers(builder, node)
     folders = [column for column in columns if column.name in node.partition_by]
     stream = _refused(builder, node, stream, rendering.error if rendering is not None else _unwritable_folders(folders))
     split = node.config.split
@@ -103,7 +108,7 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     else:
         line = f"concat({key}, {sql_string(KEY_SEPARATOR)}, {rendering.line})" if keyed else rendering.line
         columns_sql = [F.expr(line).alias(LINE_COLUMN)]
-    return Prepared(node, _finish(builder, node, stream, columns_sql), rendering, keyed)
+    return Prepared(node, _finish(builder, node, stream, columns_sql, names), rendering, keyed)
 
 
 def _unwritable_folders(columns: list[OutColumn]) -> str | None:
@@ -169,7 +174,7 @@ def _refused(builder: Builder, node: OutputPlan, stream: Stream, error: str | No
     return builder.mark(node, stream)
 
 
-def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Column]) -> DataFrame:
+def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Column], names: bytes = b"") -> DataFrame:
     """Only `columns`, without failures, in the order that the output promises; counted on the way.
 
     Lines are made before records are counted: counting ends Spark's generated code, and a line is the shortest form
@@ -182,7 +187,8 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
         return stream.frame
     order = _sort_keys(node, stream)
     flags, metrics = _ends(node, stream)
-    frame = stream.frame.select(*columns, *[column.alias(name) for name, column in {**order, **flags}.items()])
+    more = {**order, **flags, **({} if node.framing is None else carried(node.framing))}
+    frame = stream.frame.select(*columns, *[column.alias(name) for name, column in more.items()])
     _write_down(builder, node, stream, metrics)
     kept = frame.columns[: len(columns)]
     frame = builder.metrics.count(node.name, frame, **metrics)
@@ -192,9 +198,10 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
         items = {f"{SORT_PREFIX}{i}": item for i, item in enumerate(node.config.sort_order)}
         # By the folders themselves, and not by copies of them: then Spark sees that it need not sort to write them.
         folders = [F.col(quote(name)) for name in node.partition_by]
-        frame = frame.orderBy(
-            *folders, *[direction(items[name], name) if name in items else F.col(quote(name)) for name in order]
-        )
+        keys = [direction(items[name], name) if name in items else F.col(quote(name)) for name in order]
+        if node.framing is not None:
+            frame, folders = framed(node, frame, keys, names), [document_of()]
+        frame = frame.orderBy(*folders, *keys)
     return frame.select(*[F.col(quote(name)) for name in kept])
 
 
@@ -202,7 +209,7 @@ def _sort_keys(node: OutputPlan, stream: Stream) -> dict[str, Column]:
     """The columns to sort by, in their order; none when records lie as they should."""
     sorting = node.config.sort_order
     moved = bool(node.partition_by) or not stream.in_place
-    by_arrival = bool(sorting) or (node.config.order == "source" and moved)
+    by_arrival = bool(sorting or node.framing) or (node.config.order == "source" and moved)
     keys = [item.field for item in sorting] + ([ARRIVAL_COLUMN] if by_arrival else [])
     found = {f"{SORT_PREFIX}{i}": F.col(quote(name)) for i, name in enumerate(keys)}
     # The records of one input file must come together to be written to one file.

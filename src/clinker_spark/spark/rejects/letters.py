@@ -32,8 +32,18 @@ from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.plan_cuts import united
 from clinker_spark.spark.rejects.collected import SetAside
 from clinker_spark.spark.rejects.correlated import CORRELATED, text_map
+from clinker_spark.spark.render.joined_values import COLLISION
 
-AS_IS = (MISS, "validation_failure", "expansion_limit_exceeded", "nan_in_output_field", CONFLICT, CORRELATED, LATE)
+AS_IS = (
+    MISS,
+    "validation_failure",
+    "expansion_limit_exceeded",
+    "nan_in_output_field",
+    COLLISION,
+    CONFLICT,
+    CORRELATED,
+    LATE,
+)
 """Kinds of errors that are categories of dead letters themselves, wherever they happen."""
 
 

@@ -25,6 +25,8 @@ class OutColumn:
     """For CSV: SQL for the finished cell, together with those of the next columns where it is the same."""
     json: str | None = None
     """For JSON: SQL for the finished value, where the source had one; `type` and `sql` are those of its text."""
+    failing: tuple[tuple[Failing, str | None], ...] = ()
+    """Why a value that became this text cannot be written."""
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ def csv_rendering(
     else:
         line = _line(cells, delimiter)
     failures = [failure for column in columns for failure in flat_failures(column, "CSV")]
+    failures += [failure for column in columns for failure in column.failing]
     failures += widened_failure(widened, "CSV")
     header = _header([c.name for c in columns], delimiter) if config.include_header else b""
     error = first_error(failures) if failures else None

@@ -7,6 +7,7 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.spark.render.contract import OutColumn, Rendering
 from clinker_spark.spark.render.csv_lines import csv_rendering
 from clinker_spark.spark.render.fixed_lines import fixed_rendering
+from clinker_spark.spark.render.joined_values import with_joins
 from clinker_spark.spark.render.json_lines import json_rendering
 from clinker_spark.spark.render.xml_lines import xml_rendering
 
@@ -26,6 +27,7 @@ def render(
     columns by name (MAP<STRING, VARIANT>): JSON and XML write its entries after the others; in CSV and fixed-width
     files, whose columns are fixed before the first record, a record that has any is an error.
     """
+    columns = with_joins(config, columns, schema)
     match config:
         case CsvOutput():
             return csv_rendering(config, columns, schema or (), widened)

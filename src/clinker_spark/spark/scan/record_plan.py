@@ -58,6 +58,10 @@ class RecordSplit:
     take: int | None = None
     """The most records to give."""
 
+    def bytes_of(self, size: int) -> int:
+        """How many bytes of a file of this size it reads."""
+        return (size if self.end is None else self.end) - self.start
+
 
 @dataclass(frozen=True)
 class RecordPlan:

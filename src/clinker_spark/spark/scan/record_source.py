@@ -12,6 +12,7 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.plan.budget import SPLIT_SETTING
 from clinker_spark.spark.fragments.work import FIELDS, then
 from clinker_spark.spark.scan.csv.splits import TARGET
+from clinker_spark.spark.scan.packing import tasks_of
 from clinker_spark.spark.scan.record_batches import engine_columns, read_batches
 from clinker_spark.spark.scan.record_plan import RecordPlan
 from clinker_spark.spark.scan.request import ReadRequest, Scan
@@ -19,7 +20,7 @@ from clinker_spark.spark.scan.scans import scan
 
 
 def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan:
-    """The records of a plan: one task per split."""
+    """The records of a plan: a task for each split, or for several small ones."""
     fields = [*plan.fields, *engine_columns(plan)]
     worker = request.worker(plan.widened)
     frame, here = scan(
@@ -29,9 +30,10 @@ def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan
         lambda i: read_batches(plan, plan.splits[i]),
         request.readers,
         then(worker),
+        tasks_of([split.bytes_of(plan.files[split.file].size) for split in plan.splits], parallelism_of(spark)),
     )
     if request.arrival:
-        # The splits are the partitions, in order, so the number Spark gives grows along the files.
+        # The splits lie in the partitions in order, so the number Spark gives grows along the files.
         frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
     return Scan(
         frame,

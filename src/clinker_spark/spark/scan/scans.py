@@ -1,4 +1,4 @@
-"""Python readers as DataFrames: partition i of the DataFrame is split i.
+"""Python readers as DataFrames: the partitions of the DataFrame are the splits, in order; small ones share one.
 
 Not a Python data source: Spark would start Python twice more before the first task, to register it and to ask for
 its partitions (measured: 5 s of 14 s for a first small run). A range with one number per task, and a function over
@@ -11,6 +11,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def scan(
     read: ReadSplit,
     readers: Readers = NOTHING_TOLD,
     then: Then | None = None,
+    tasks: Sequence[range] | None = None,
 ) -> tuple[DataFrame, bool]:
     """The batches of all splits, in order. `fields` are names and SQL types; `read` runs on the workers, or, for inputs
     that are small, `here` and at once: every job over them starts with rows then, and no file is read twice. Was that
@@ -46,28 +48,33 @@ def scan(
 
     `progress` is a path to which the number of a split is added: a file there says how many records it gave so far.
     A split that runs twice writes the same again. `meter` is such a path for the bytes that were read; between two
-    batches readers look beside it whether they shall wait (`gate`). What is made of the batches of a split in the same
-    place is `then`'s to say; `fields` are of what it gives.
+    batches readers look beside it whether they shall wait (`gate`). What is made of the batches of a task in the same
+    place is `then`'s to say; `fields` are of what it gives. `tasks` are the splits of each task (`packing`); by default
+    one.
     """
     progress, meter, most = readers.progress, readers.meter, readers.batch_size
+    packed = [range(i, i + 1) for i in range(splits)] if tasks is None else tasks
     schema = ", ".join(f"{quote(name)} {kind}" for name, kind in fields)
+
+    def of_split(number: int) -> Iterator[pa.RecordBatch]:
+        found = read(number) if most is None else sliced(read(number), most)
+        if meter is not None:
+            found = gated(_metered(found, f"{meter}{number}"), os.path.dirname(meter))
+        yield from found if progress is None else _counted(found, f"{progress}{number}")
 
     def batches(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                if number < splits:
-                    found = read(number) if most is None else sliced(read(number), most)
-                    if meter is not None:
-                        found = gated(_metered(found, f"{meter}{number}"), os.path.dirname(meter))
-                    found = found if progress is None else _counted(found, f"{progress}{number}")
+            for task in batch.column(0).to_pylist():
+                if task < len(packed):
+                    found = chain.from_iterable(map(of_split, packed[task]))
                     yield from found if then is None else then(found)
 
     # A range of nothing would have no partition to run in; the one number that is no split gives no record.
-    tasks = max(splits, 1)
-    if readers.here and (rows := _rows_here(batches, tasks)) is not None:
+    number = max(len(packed), 1)
+    if readers.here and (rows := _rows_here(batches, number)) is not None:
         kind: Any = _parse_datatype_string(schema)
         return spark.createDataFrame(rows, kind), True
-    return spark.range(0, tasks, 1, tasks).mapInArrow(batches, schema), False
+    return spark.range(0, number, 1, number).mapInArrow(batches, schema), False
 
 
 def _rows_here(read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], tasks: int) -> pa.Table | None:

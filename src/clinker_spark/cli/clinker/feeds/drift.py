@@ -80,6 +80,10 @@ def _line(source: SourceDrift, column: ColumnDrift) -> str:
             return f"+ {column.name} is not declared, and is {where}; it looks like {column.looks_like}"
         case "missing":
             return f"- {column.name} ({column.declared}) is missing {where}"
+        case "tag":
+            return f"+ {column.bad:,} line{'s'[: column.bad != 1]} of a kind with the tag '{column.name}' {where}"
+        case "lines":
+            return f"! {column.bad:,} of {column.seen:,} lines of kind '{column.name}' do not have its columns {where}"
     if not column.seen:
         return f"! {column.name} is declared as {column.declared}, and is {column.looks_like} {where}"
     of = f"{column.bad:,} of {column.seen:,} values are not {column.declared}"

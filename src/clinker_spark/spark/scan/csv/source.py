@@ -5,6 +5,9 @@ Spark's own CSV codec is where a CSV job spends its time, and it cannot say whic
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -13,9 +16,11 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import FAILED_COLUMN
 from clinker_spark.spark.fragments.work import FIELDS, then
+from clinker_spark.spark.scan.csv.plan import CsvPlan, CsvSplit
 from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import engine_columns, read_split
 from clinker_spark.spark.scan.csv.splits import SMALLEST
+from clinker_spark.spark.scan.packing import tasks_of
 from clinker_spark.spark.scan.record_source import parallelism_of, split_target
 from clinker_spark.spark.scan.request import ReadRequest, Scan
 from clinker_spark.spark.scan.scans import scan
@@ -40,11 +45,12 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int | None = 
         lambda i: read_split(plan, plan.splits[i]),
         request.readers,
         then(worker),
+        tasks_of([_bytes(plan, split) for split in plan.splits], parallelism_of(spark)),
     )
     if worker is None and plan.extras.only_flags and plan.extras.aside is None:
         frame = with_short_errors(frame)
     if request.arrival:
-        # The splits are the partitions, in order, so the number Spark gives grows along the files.
+        # The splits lie in the partitions in order, so the number Spark gives grows along the files.
         frame = frame.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
     split_files = tuple(split.file for split in plan.splits) if plan.extras.aside is not None else None
     return Scan(
@@ -60,6 +66,14 @@ def read_csv(spark: SparkSession, request: ReadRequest, *, target: int | None = 
         splits=len(plan.splits),
         headers=tuple(file.header for file in plan.files),
     )
+
+
+def _bytes(plan: CsvPlan, split: CsvSplit) -> int:
+    if split.end is not None:
+        return split.end - split.start
+    with suppress(OSError):  # said by whoever reads it
+        return os.path.getsize(plan.files[split.file].path)
+    return 0
 
 
 def with_short_errors(frame: DataFrame) -> DataFrame:
