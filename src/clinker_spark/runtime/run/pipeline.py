@@ -98,7 +98,7 @@ class _Run:
                         claimed = True
                         self._stage_inputs()
                         self._suit_size(meanwhile)
-                        self.state.values.files |= envelope_values(self.state.plan, self.state.files)
+                        self.state.inputs.values.files |= envelope_values(self.state.plan, self.state.files)
                     self._stage(stage)
                 self._log("after_transform")
                 self._log("on_error")
@@ -164,7 +164,7 @@ class _Run:
             case Values():
                 with self.state.timed(stage.transform), self.state.passing(f"values of {stage.transform}"):
                     asked = Pass(Show(values_of=stage.transform))
-                    find_values(self.state.new_builder(asked), self.state.values)
+                    find_values(self.state.new_builder(asked), self.state.inputs.values)
             case Write():
                 self.outputs.write(stage.output)
             case LogRecords():
