@@ -187,6 +187,54 @@ def test_a_folder_is_no_heap_of_files() -> None:
     assert not wrong, f"too many files, find their subjects: {wrong}"
 
 
+FIELDS_OF_A_CLASS = 12
+
+LARGER: dict[str, int] = {
+    "dataset.flow.budget.PipelineBudget": 15,
+    "dataset.rows.segment_store.SegmentStore": 13,
+    "runtime.arbitrate.arbitrator.Arbitrator": 13,
+    "runtime.dataset.writer.DatasetWriter": 13,
+    "runtime.rollback.groups.Groups": 14,
+    "runtime.run.assemble.SeveralFiles": 14,
+    "runtime.run.state.RunState": 13,
+    "spark.fragments.joins.index.Index": 13,
+    "streaming.run.StreamRun": 20,
+}
+"""Classes with more fields. They may have fewer than this, not more, and no class may join them."""
+
+
+def fields_of(made: ast.ClassDef) -> set[str]:
+    """What an object of a class keeps: declared fields, and whatever its methods set."""
+    declared = [node for node in made.body if isinstance(node, ast.AnnAssign)]
+    found = {ast.unparse(node.target) for node in declared if "ClassVar" not in ast.unparse(node.annotation)}
+    for node in ast.walk(made):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+            found.add(node.attr)
+    return found
+
+
+def is_value(made: ast.ClassDef) -> bool:
+    """Is it data that is read, and not a thing that works: a model, or a dataclass of which no method sets anything?"""
+    if any(ast.unparse(base) in ("Model", "BaseModel") for base in made.bases):
+        return True
+    is_data = any(ast.unparse(found).startswith("dataclass") for found in made.decorator_list)
+    sets = any(isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) for node in ast.walk(made))
+    return is_data and not sets
+
+
+def test_what_works_keeps_little() -> None:
+    """A class that does things and has many fields carries several subjects, and modes that know each other."""
+    found = {
+        f"{name}.{made.name}": len(fields_of(made))
+        for name, path in modules()
+        for made in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(made, ast.ClassDef) and not is_value(made) and len(fields_of(made)) > FIELDS_OF_A_CLASS
+    }
+    assert found.keys() <= LARGER.keys(), f"take apart by subject: {found.keys() - LARGER.keys()}"
+    assert not (grown := {name for name, count in found.items() if count > LARGER[name]}), f"grew: {grown}"
+    assert not (small := LARGER.keys() - found.keys()), f"no longer to be listed: {small}"
+
+
 LOOKED_AT_LATER = ("streaming/", "spark/streaming/", "spark/fragments/")
 """Folders in which functions still import without a word why."""
 

@@ -106,15 +106,15 @@ class _Checker:
                 inference.error(
                     f"let '{s.name}' holds an aggregate", s.span, "emit the aggregate instead, later emits can read it"
                 )
-            inference.macros[s.name] = s.value
+            inference.scope.macros[s.name] = s.value
             return None
         value = self.inference.infer(s.value)
         slot = inference.new_slot(s.name)
         self.let_types[s.name] = value.type
         if isinstance(value, ir.Const):
-            inference.names[s.name] = value
+            inference.scope.names[s.name] = value
         else:
-            inference.names[s.name] = ir.Slot(s.name_span, value.type, False, slot)
+            inference.scope.names[s.name] = ir.Slot(s.name_span, value.type, False, slot)
         return ir.TLet(s.span, s.name, slot, value)
 
     def emit(self, s: ast.Emit) -> ir.TStatement:
@@ -125,8 +125,8 @@ class _Checker:
         if self.env.mode == "aggregate":
             inference.group_values.add(slot)
         if s.scope is None:
-            inference.macros.pop(s.name, None)
-            inference.names[s.name] = value if isinstance(value, ir.Const) and not self.depth else visible
+            inference.scope.macros.pop(s.name, None)
+            inference.scope.names[s.name] = value if isinstance(value, ir.Const) and not self.depth else visible
             if self.waiting is not None:
                 self.waiting[s.name] = value.type
             elif self.depth:
@@ -211,9 +211,9 @@ class _Checker:
         element = ANY if t.is_dynamic or t.kind is not Kind.ARRAY else (t.element or ANY).as_nullable()
         if t.kind is Kind.NULL:
             source = widen(source, ARRAY)
-        saved_names, saved_macros = dict(inference.names), dict(inference.macros)
+        saved_names, saved_macros = dict(inference.scope.names), dict(inference.scope.macros)
         slot = inference.new_slot(s.binding)
-        inference.names[s.binding] = ir.Slot(s.binding_span, element, False, slot)
+        inference.scope.names[s.binding] = ir.Slot(s.binding_span, element, False, slot)
         for name, emitted in (self.waiting or {}).items():
             self.join_output(name, emitted)
         self.waiting = None
@@ -221,5 +221,5 @@ class _Checker:
         body = tuple(self.statements(s.body))
         self.depth -= 1
         self.waiting = {}
-        inference.names, inference.macros = saved_names, saved_macros
+        inference.scope.names, inference.scope.macros = saved_names, saved_macros
         return ir.TEach(s.span, slot, element, source, s.outer, body)

@@ -63,6 +63,45 @@ def _by_key(window: WindowSpec, program: ir.TypedProgram, lowering: Lowering) ->
     return replace(window, partition_by=tuple(partition_by))
 
 
+class Failing:
+    """What can have failed so far, and the one column that it becomes."""
+
+    def __init__(self, builder: PlanBuilder, error: str | None, texts: bool) -> None:
+        self.builder = builder
+        self.texts = texts
+        self.failures: list[Named] = []
+        self.built: list[str] = []
+        self.error = error  # a column that holds the error found so far
+        self.level = 0
+
+    def note(self, sql: Sql, field: str | None) -> None:
+        """Remember how a statement's value can fail; what it builds is added to what was built before."""
+        for f in sql.failures:
+            if f.size is not None:
+                self.built.append(f.size)
+                total = Sql(" + ".join(self.built), f.level)
+                if len(self.built) > MANY:
+                    total = self.builder.bind(total)
+                    self.built = [total.text]
+                f = replace(f, when=f"{total.text} > {MAX_CONSTRUCTED_BYTES}", level=total.level)
+            self.failures.append((f, field))
+        if len(self.failures) > MANY and max(f.level for f, _ in self.failures) > self.level + MANY:
+            self.bind()
+
+    def bind(self) -> str | None:
+        """The error so far as one column; None when nothing can have failed."""
+        if not self.failures:
+            return self.error
+        level = max(f.level for f, _ in self.failures)
+        text = first_error(self.failures, texts=self.texts)
+        if self.error is not None:
+            text = f"coalesce({self.error}, {text})"
+        self.failures = []
+        bound = self.builder.bind(Sql(text, max(level, self.level)))
+        self.error, self.level = bound.text, bound.level
+        return self.error
+
+
 class RowLowering:
     """Walks the statements; keeps what is emitted, what can fail and what has been filtered."""
 
@@ -77,16 +116,10 @@ class RowLowering:
         self.program = program
         self.ordinals = ordinals
         self.lowering = lowering
-        self.builder = lowering.builder
         self.columns: dict[str, Sql] = {}
         self.scoped: dict[str, Sql] = {}
-        self.failures: list[Named] = []
-        self.built: list[str] = []
-        self.error = error  # a column that holds the error found so far
-        self.error_level = 0
-        self.texts = texts
-        self.leaves: list[Sql] = []
-        self.blocks: list[ir.TEach] = []
+        self.failing = Failing(lowering.builder, error, texts)
+        self.leaves: list[Sql] = []  # what each block makes of a record
         self.last_block = max((i for i, s in enumerate(program.statements) if isinstance(s, ir.TEach)), default=-1)
         self.ordinal: str | None = None
         self.reaches_rows = True  # does what is emitted here get into some record?
@@ -95,29 +128,33 @@ class RowLowering:
         if lowering.window is not None:
             self.windows = [n for e in program.expressions() for n in e.walk() if isinstance(n, ir.WindowRef)]
 
+    @property
+    def builder(self) -> PlanBuilder:
+        return self.lowering.builder
+
     def walk(self) -> None:
         """All statements, one after another; `columns` and `error` then say what became of them."""
         with deep_recursion():
             self._compute_windows()
             for i, statement in enumerate(self.program.statements):
-                self.reaches_rows = not self.blocks or i < self.last_block
+                self.reaches_rows = not self.leaves or i < self.last_block
                 self.statement(statement)
                 self._compute_windows()
-        self.error = self.bind_error()
+        self.failing.bind()
 
     def run(self) -> LoweredProgram:
         self.walk()
-        if self.blocks:
+        if self.leaves:
             self.explode()
         self.builder.flush()
         outputs = tuple((name, self.columns[name].text) for name in self.program.output if name in self.columns)
         scoped = tuple((name, sql.text) for name, sql in self.scoped.items())
-        read = [text for _, text in (*outputs, *scoped)] + [self.error or "", self.ordinal or ""]
+        read = [text for _, text in (*outputs, *scoped)] + [self.failing.error or "", self.ordinal or ""]
         return LoweredProgram(
             steps=without_dead(self.builder.steps, read, self.builder.temporaries),
             outputs=outputs,
             scoped=scoped,
-            error=self.error,
+            error=self.failing.error,
             needs_arrival=self.needs_arrival,
             ordinal=self.ordinal,
         )
@@ -156,57 +193,29 @@ class RowLowering:
                 if s.value.fallible:
                     self.value(s.value, None)
             case ir.TEach():
-                self.blocks.append(s)
                 block = BlockLowering(self.program, self.lowering, self.columns, self.leaves)
                 leaves, failures = block.lower(s)
                 self.leaves.append(leaves)
-                self.failures += failures
+                self.failing.failures += failures
 
     def value(self, e: ir.TExpr, field: str | None) -> Sql:
         """A statement's value as a column, its failures noted under the column being computed."""
         sql = self.lowering.lower(e)
-        self.note(sql, field)
+        self.failing.note(sql, field)
         return self.builder.bind(sql.bare())
-
-    def note(self, sql: Sql, field: str | None) -> None:
-        """Remember how a statement's value can fail; what it builds is added to what was built before."""
-        for f in sql.failures:
-            if f.size is not None:
-                self.built.append(f.size)
-                total = Sql(" + ".join(self.built), f.level)
-                if len(self.built) > MANY:
-                    total = self.builder.bind(total)
-                    self.built = [total.text]
-                f = replace(f, when=f"{total.text} > {MAX_CONSTRUCTED_BYTES}", level=total.level)
-            self.failures.append((f, field))
-        if len(self.failures) > MANY and max(f.level for f, _ in self.failures) > self.error_level + MANY:
-            self.bind_error()
-
-    def bind_error(self) -> str | None:
-        """The error so far as one column; None when nothing can have failed."""
-        if not self.failures:
-            return self.error
-        level = max(f.level for f, _ in self.failures)
-        text = first_error(self.failures, texts=self.texts)
-        if self.error is not None:
-            text = f"coalesce({self.error}, {text})"
-        self.failures = []
-        bound = self.builder.bind(Sql(text, max(level, self.error_level)))
-        self.error, self.error_level = bound.text, bound.level
-        return self.error
 
     def filter(self, s: ir.TFilter) -> None:
         predicate = self.lowering.lower(s.predicate)
-        self.note(predicate, None)
+        self.failing.note(predicate, None)
         if predicate.failures:
             predicate = self.builder.bind(predicate.bare())
-        error = self.bind_error()
+        error = self.failing.bind()
         self.builder.where(predicate.text if error is None else f"{error} IS NOT NULL OR {predicate.text}")
 
     def distinct(self, s: ir.TDistinct) -> None:
         self.needs_arrival = True
         keys = [self.key(k) for k in s.keys]
-        error = self.bind_error()
+        error = self.failing.bind()
         partition = ", ".join(k.text for k in keys) or "1"
         if error is not None:
             partition = f"({error} IS NULL), {partition}"
@@ -218,7 +227,7 @@ class RowLowering:
 
     def key(self, e: ir.TExpr) -> Sql:
         lowered = lower_key(self.lowering, e, "distinct")
-        self.failures += [(f, None) for f in lowered.failures]
+        self.failing.failures += [(f, None) for f in lowered.failures]
         return lowered.key
 
     # -------------------------------------------------------------- fan-out
@@ -234,11 +243,11 @@ class RowLowering:
         if self.ordinals:
             array = f"transform({array}, (cxl_leaf1, cxl_place1) -> named_struct('v', cxl_leaf1, 'i', cxl_place1))"
             self.ordinal, leaf = f"CAST({leaf}.i AS BIGINT)", f"{leaf}.v"
-        self.builder.fan_out(f"size({bound.text})", self.error)
-        if self.error is None:
+        self.builder.fan_out(f"size({bound.text})", self.failing.error)
+        if self.failing.error is None:
             self.builder.project([(name, f"explode({array})")])
         else:
-            self.builder.where(f"{self.error} IS NOT NULL OR size({bound.text}) > 0", EMPTY)
-            self.builder.project([(name, f"explode_outer(CASE WHEN {self.error} IS NULL THEN {array} END)")])
+            self.builder.where(f"{self.failing.error} IS NOT NULL OR size({bound.text}) > 0", EMPTY)
+            self.builder.project([(name, f"explode_outer(CASE WHEN {self.failing.error} IS NULL THEN {array} END)")])
         for column in leaf_columns(self.program):
             self.columns[column] = Sql(f"{leaf}.{quote(column)}", simple=True)

@@ -110,13 +110,13 @@ def _has_times(binder: NodeBinder) -> bool:
 
 def _not_streaming(binder: NodeBinder, node: AggregateNode, plan: AggregatePlan) -> tuple[str, str, str] | None:
     """Why its groups cannot be finished one after the other: code, message and help; None when they can."""
-    if any(name.startswith(CK_AGGREGATE_PREFIX) for name in keys_of(plan, binder.binder.keys).columns):
+    if any(name.startswith(CK_AGGREGATE_PREFIX) for name in keys_of(plan, binder.binder.known.keys).columns):
         message = f"'{node.name}' retracts records: strategy: streaming does not go with that"
         return "E15Y", message, "write strategy: auto"
     if plan.window is not None:
         message = f"'{node.name}' has windows over time: they are complete only at the end"
         return "E451", message, "write strategy: auto"
-    sorting = binder.binder.sorting[plan.inputs[0].node]
+    sorting = binder.binder.known.sorting[plan.inputs[0].node]
     if are_neighbours(plan.group_by, sorting):
         return None
     known = f"sorted by {', '.join(item.field for item in sorting)}" if sorting else "in no known order"

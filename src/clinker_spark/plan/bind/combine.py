@@ -207,7 +207,7 @@ class _CombineBinder:
         return f"{qualifier}.{times[0] if times else 'time'}"
 
     def _estimate(self, name: str) -> Estimate | None:
-        return self.binder.binder.estimates[self.bound[name].ref.node]
+        return self.binder.binder.known.estimates[self.bound[name].ref.node]
 
     # ------------------------------------------------------------ what comes out
 

@@ -138,7 +138,7 @@ def _empty(around: NodeBinder, body: CompositionFile, port: str) -> Bound:
         unfed=True,
     )
     around.binder.sources[empty.name] = empty
-    around.binder.sizes[empty.name] = None
+    around.binder.known.sizes[empty.name] = None
     around.binder.add(empty)
     return Bound(StreamRef(empty.name), schema, empty.emitted, documents=False)
 

@@ -57,10 +57,30 @@ class Scope:
     """The variables of the file that uses this one: only those it asks for can be read."""
 
 
-class Binding:
-    """The nodes and findings of a whole pipeline, its compositions included.
+@dataclass(frozen=True)
+class Known:
+    """What is known of the nodes that are bound, by node. It is what the passes find out, one node after the other."""
 
-    Some nodes are bound by what is known of those before them: these facts are those of the passes, node by node."""
+    keys: dict[str, Keys] = field(default_factory=dict)
+    sorting: dict[str, Sorting] = field(default_factory=dict)
+    estimates: dict[str, Estimate | None] = field(default_factory=dict)
+    events: dict[str, str | None] = field(default_factory=dict)
+    """The column with the time of its records."""
+    sizes: dict[str, Estimate | None] = field(default_factory=dict)
+    """About how many records each source has."""
+    file_sizes: dict[str, int] = field(default_factory=dict)
+    """By source of one file that is there: its bytes on disk."""
+
+    def add(self, node: PlanNode) -> None:
+        self.keys[node.name] = keys_of(node, self.keys)
+        self.sorting[node.name] = sorting_of(node, self.sorting)
+        self.estimates[node.name] = estimate_of(node, self.estimates, self.sizes)
+        self.events[node.name] = node.event_column([self.events[ref.node] for ref in node.inputs])
+
+
+class Binding:
+    """The nodes and findings of a whole pipeline, its compositions included. Some nodes are bound by what is `known`
+    of those before them."""
 
     def __init__(
         self,
@@ -84,26 +104,15 @@ class Binding:
         self.nodes: list[PlanNode] = []
         self.by_name: dict[str, PlanNode] = {}
         self.sources: dict[str, SourcePlan] = {}
-        self.sizes: dict[str, Estimate | None] = {}
-        """About how many records each source has."""
-        self.file_sizes: dict[str, int] = {}
-        """By source of one file that is there: its bytes on disk."""
         self.found: list[Diagnostic] = []
         self.using: list[Path] = []
         """The compositions around the file that is bound."""
-        self.keys: dict[str, Keys] = {}
-        self.sorting: dict[str, Sorting] = {}
-        self.estimates: dict[str, Estimate | None] = {}
-        self.events: dict[str, str | None] = {}
-        """By node: the column with the time of its records."""
+        self.known = Known()
 
     def add(self, node: PlanNode) -> None:
         self.nodes.append(node)
         self.by_name[node.name] = node
-        self.keys[node.name] = keys_of(node, self.keys)
-        self.sorting[node.name] = sorting_of(node, self.sorting)
-        self.estimates[node.name] = estimate_of(node, self.estimates, self.sizes)
-        self.events[node.name] = node.event_column([self.events[ref.node] for ref in node.inputs])
+        self.known.add(node)
 
 
 class NodeBinder:

@@ -18,7 +18,7 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     stream = binder.inputs[0]
     declared = binder.file.schema_of(node.name)
     schema, emitted = stream.schema, stream.emitted
-    keys = binder.binder.keys[stream.ref.node]
+    keys = binder.binder.known.keys[stream.ref.node]
     named = {item.source for item in node.config.mapping or ()}
     shown = {n: t for n, t in keys.columns.items() if node.config.include_correlation_keys or n in named}
     if shown:

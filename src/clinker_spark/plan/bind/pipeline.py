@@ -41,8 +41,8 @@ def bind(
         tuple(binding.nodes),
         warnings,
         variables,
-        estimates=binding.sizes,
-        file_sizes=binding.file_sizes,
+        estimates=binding.known.sizes,
+        file_sizes=binding.known.file_sizes,
         rules=modules,
         memory_limit=memory_limit,
     )

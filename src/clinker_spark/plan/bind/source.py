@@ -40,8 +40,8 @@ def bind_source(binder: NodeBinder, node: SourceNode) -> Streams | None:
     binder.binder.sources[plan.name] = plan
     file = file_of(plan, binder.file.folder)
     if file is not None:
-        binder.binder.file_sizes[plan.name] = file[1]
-    binder.binder.sizes[plan.name] = None if file is None else source_size(plan, *file, binder.binder.measured)
+        binder.binder.known.file_sizes[plan.name] = file[1]
+    binder.binder.known.sizes[plan.name] = None if file is None else source_size(plan, *file, binder.binder.measured)
     return bind_splits(binder, plan, declared.columns) if node.config.split_values else binder.made(plan)
 
 

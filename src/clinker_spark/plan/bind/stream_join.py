@@ -72,7 +72,7 @@ class _Binder:
     def _event(self, i: int) -> str | None:
         """The column with the time of an input's records."""
         bound, side = self.inputs[i], SIDES[i]
-        name = self.binder.binder.events[bound.ref.node]
+        name = self.binder.binder.known.events[bound.ref.node]
         if name is None:
             message = f"the records of the {side} input '{bound.ref}' have no time"
             help_text = "add 'watermark: { column: .., delay: .. }' to its source, and leave that column as it is"

@@ -67,6 +67,9 @@ class AggregatePlan(PlanNode):
     delays: tuple[dt.timedelta, ...] = ()
     """With windows: the delays of the sources that the times of its records come from. Times count less the delay."""
 
+    multiplies = False
+    type_word = "aggregation"
+
     @property
     def programs(self) -> tuple[Program, ...]:
         return (self.program,)
@@ -77,10 +80,6 @@ class AggregatePlan(PlanNode):
 
     def stage_of(self, category: str) -> str:
         return f"{LATE_STAGE}:{self.name}" if category == LATE else self.stage
-
-    @property
-    def multiplies(self) -> bool:
-        return False
 
     @property
     def holder(self) -> Holder:
@@ -173,10 +172,6 @@ class AggregatePlan(PlanNode):
         columns = frozenset(program_fields(self.program) | set(self.group_by))
         document = self.per_document or self.reads_file_values or self.late is not None  # which has the source in it
         return Required(columns, True, document, self.window is not None, self.source_members)
-
-    @property
-    def type_word(self) -> str:
-        return "aggregation"
 
     @property
     def tag(self) -> str:

@@ -83,6 +83,8 @@ class CombinePlan(PlanNode):
     lifted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By build: the undeclared columns of it that the program names."""
 
+    mixes_files = False
+
     @property
     def programs(self) -> tuple[Program, ...]:
         return () if self.program is None else (self.program,)
@@ -174,10 +176,6 @@ class CombinePlan(PlanNode):
     @property
     def conserves(self) -> bool:
         return not self.multiplies
-
-    @property
-    def mixes_files(self) -> bool:
-        return False
 
     @property
     def adds_up(self) -> bool:

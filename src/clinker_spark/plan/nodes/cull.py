@@ -25,6 +25,8 @@ class CullPlan(GroupedPlan):
     program: Program
     removed_to: str | None
 
+    conserves = True
+
     @property
     def programs(self) -> tuple[Program, ...]:
         return (self.program,)
@@ -40,10 +42,6 @@ class CullPlan(GroupedPlan):
     @property
     def holder(self) -> Holder:
         return WINDOW
-
-    @property
-    def conserves(self) -> bool:
-        return True
 
     def retraction_lines(self) -> Iterator[str]:
         yield f"cull '{self.name}' (partition_by: {', '.join(self.partition_by) or '<all>'}):"

@@ -18,13 +18,8 @@ class GroupedPlan(NarrowPlan):
     partition_by: tuple[str, ...]
     order_by: tuple[SortField, ...]
 
-    @property
-    def narrow(self) -> bool:
-        return False
-
-    @property
-    def exchanges(self) -> bool:
-        return True
+    narrow = False
+    exchanges = True
 
     @property
     def own_columns(self) -> frozenset[str]:

@@ -20,13 +20,15 @@ class MergePlan(PlanNode):
     interleave: bool = False
     seed: int | None = None
 
+    whole_records = True
+    exchanges = False
+    multiplies = False
+    conserves = True
+    mixes_files = False
+
     @property
     def carried_from(self) -> tuple[StreamRef, ...]:
         return self.inputs
-
-    @property
-    def whole_records(self) -> bool:
-        return True
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -39,22 +41,6 @@ class MergePlan(PlanNode):
     @property
     def takes_each_alone(self) -> bool:
         return not self.interleave  # taking turns says who comes next by who came before
-
-    @property
-    def exchanges(self) -> bool:
-        return False
-
-    @property
-    def multiplies(self) -> bool:
-        return False
-
-    @property
-    def conserves(self) -> bool:
-        return True
-
-    @property
-    def mixes_files(self) -> bool:
-        return False
 
     def in_order(self, before: Sequence[bool]) -> bool:
         return all(before) and not self.interleave

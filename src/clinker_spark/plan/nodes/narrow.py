@@ -16,18 +16,8 @@ class NarrowPlan(PlanNode):
     At most one record leaves it for each that comes."""
 
     chains = True
-
-    @property
-    def carried_from(self) -> tuple[StreamRef, ...]:
-        return self.inputs[:1]
-
-    @property
-    def made_of(self) -> tuple[StreamRef, ...]:
-        return self.inputs[:1]
-
-    @property
-    def whole_records(self) -> bool:
-        return True
+    whole_records = True
+    mixes_files = False
 
     @property
     def narrow(self) -> bool:
@@ -42,8 +32,12 @@ class NarrowPlan(PlanNode):
         return False
 
     @property
-    def mixes_files(self) -> bool:
-        return False
+    def carried_from(self) -> tuple[StreamRef, ...]:
+        return self.inputs[:1]
+
+    @property
+    def made_of(self) -> tuple[StreamRef, ...]:
+        return self.inputs[:1]
 
     def in_order(self, before: Sequence[bool]) -> bool:
         return before[0]

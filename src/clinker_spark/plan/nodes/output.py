@@ -35,6 +35,9 @@ class OutputPlan(NarrowPlan):
     framing: Framing | None = None
     """What stands around the records of each document."""
 
+    conserves = True
+    one_for_one = True
+
     @property
     def streams(self) -> tuple[str | None, ...]:
         return ()
@@ -43,14 +46,6 @@ class OutputPlan(NarrowPlan):
     def can_fail(self) -> bool:
         # A NaN has no JSON, a long text no room in a fixed-width field, an empty text is no name of a folder.
         return str(self.config.type) != "parquet" or bool(self.partition_by)
-
-    @property
-    def conserves(self) -> bool:
-        return True
-
-    @property
-    def one_for_one(self) -> bool:
-        return True
 
     @property
     def per_file(self) -> bool:

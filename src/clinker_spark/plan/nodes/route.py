@@ -27,9 +27,7 @@ class RoutePlan(NarrowPlan):
     default: str
     inclusive: bool
 
-    @property
-    def stage(self) -> str:
-        return "route_eval"
+    stage = "route_eval"
 
     @property
     def programs(self) -> tuple[Program, ...]:

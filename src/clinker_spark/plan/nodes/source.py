@@ -56,9 +56,13 @@ class SourcePlan(PlanNode):
     unfed: bool = False
     """Is it an input port of a composition that nothing feeds: columns, and no record?"""
 
-    @property
-    def stage(self) -> str:
-        return "source"
+    stage = "source"
+    takes_each_alone = True
+    exchanges = False
+    multiplies = False
+    conserves = True
+    one_for_one = True
+    mixes_files = False
 
     @property
     def reader(self) -> str:
@@ -104,30 +108,6 @@ class SourcePlan(PlanNode):
         """About how much there is to read of a file, given its name and the bytes that it has on disk."""
         packed = self.config.type == "parquet" or self.config.compression not in ("auto", "none")
         return size * (_PACKED if packed or name.endswith(_PACKED_NAMES) else 1)
-
-    @property
-    def takes_each_alone(self) -> bool:
-        return True
-
-    @property
-    def exchanges(self) -> bool:
-        return False
-
-    @property
-    def multiplies(self) -> bool:
-        return False
-
-    @property
-    def conserves(self) -> bool:
-        return True
-
-    @property
-    def one_for_one(self) -> bool:
-        return True
-
-    @property
-    def mixes_files(self) -> bool:
-        return False
 
     @property
     def widens(self) -> bool:

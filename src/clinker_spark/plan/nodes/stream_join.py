@@ -43,13 +43,12 @@ class StreamJoinPlan(PlanNode):
     columns: tuple[JoinedColumn, ...]
     condition: Condition | None
 
+    stateful = True
+    can_fail = False
+
     @property
     def key_pairs(self) -> tuple[tuple[str, str], ...]:
         return tuple(zip(self.config.left_keys, self.config.right_keys, strict=True))
-
-    @property
-    def stateful(self) -> bool:
-        return True
 
     @property
     def timed_by(self) -> tuple[StreamRef, ...]:
@@ -73,10 +72,6 @@ class StreamJoinPlan(PlanNode):
     def expressions(self) -> Iterator[ir.TExpr]:
         if self.condition is not None:
             yield self.condition.value
-
-    @property
-    def can_fail(self) -> bool:
-        return False
 
     @property
     def holder(self) -> Holder:

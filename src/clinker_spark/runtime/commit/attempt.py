@@ -7,13 +7,9 @@ renamed to `done`.
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import hashlib
-import json
 import os
 import tempfile
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,78 +18,86 @@ from typing import Any
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.runtime.commit import journal as steps
 from clinker_spark.runtime.commit import manifest as manifests
+from clinker_spark.runtime.commit.attempt_folders import AttemptFolders, folder_name
 from clinker_spark.runtime.commit.claims import Claim, Refusal, check_claims, check_nesting, refused
-from clinker_spark.runtime.commit.journal import Journal, Step, remove_attempts, remove_tree
-from clinker_spark.runtime.commit.locks import Busy, Locks, identity, lock_file
+from clinker_spark.runtime.commit.journal import Journal, Step, remove_tree
+from clinker_spark.runtime.commit.locks import Busy, Locks, lock_file
 from clinker_spark.runtime.commit.manifest import Written, manifest_path
 from clinker_spark.runtime.commit.recovery import (
-    OTHER,
-    OWNER,
-    POINTER,
-    attempt_name,
-    process_began,
     recover,
 )
-from clinker_spark.runtime.commit.seam import FILE, FOLDER, SYSTEM, Files, Lock, is_stream
+from clinker_spark.runtime.commit.seam import FILE, FOLDER, SYSTEM, Files, is_stream
 from clinker_spark.runtime.commit.signals import undisturbed
 from clinker_spark.runtime.commit.staging import Claimed, Made, Provenance, Staging, missing_folders
 from clinker_spark.runtime.errors import IoError
 
 _MANIFEST_WAIT = 60.0
 """Other runs hold a manifest only while they rename."""
-_TRIES = 200
-_PAUSE = 0.05
-
-
-def _folder_name(name: str) -> str:
-    """The folder of an output in its attempt: no two outputs have the same, and none that of the attempt's own files.
-
-    >>> _folder_name("journal"), _folder_name("call/node"), _folder_name("call~node")
-    ('made-journal', 'made-call~1node', 'made-call~0node')
-    """
-    readable = name.replace("~", "~0").replace("/", "~1")
-    if len(readable.encode()) > 100:
-        readable = hashlib.sha256(name.encode()).hexdigest()[:32]
-    return f"made-{readable}"
 
 
 @dataclass
+class Planned:
+    """What is to happen when a run publishes."""
+
+    puts: list[Made] = field(default_factory=list)
+    sends: list[tuple[Path, Path]] = field(default_factory=list)
+    """To pipes and devices."""
+    removals: list[tuple[Path, str]] = field(default_factory=list)
+
+
+@dataclass
+class Held:
+    """The outputs that a run asked for, and where they are."""
+
+    claims: dict[str, Claim] = field(default_factory=dict)
+    places: dict[str, Path] = field(default_factory=dict)
+    """Where each claim leads, behind all links."""
+    homes: dict[str, Path] = field(default_factory=dict)
+    """By claim that is a file or folder: the folder that it is in."""
+    streams: set[str] = field(default_factory=set)
+    """The claims that are pipes or devices."""
+    protected: list[Path] = field(default_factory=list)
+
+    @property
+    def folders(self) -> list[Path]:
+        return list(dict.fromkeys(self.homes.values()))
+
+
 class Attempt:
     """All that one run makes. `claim` asks for the outputs, `put` and `remove` note what is to happen to them, and
     `publish` does it."""
 
-    execution_id: str
-    pipeline: str = ""
-    files: Files = field(default_factory=lambda: SYSTEM)
-    force: bool = False
-    wait: float = 10.0
-    tell: Callable[[str, dict[str, Any]], None] = field(default=lambda event, details: None)
-    keeps_manifest: bool = True
-    """Only what has more than one file, or may be removed later, needs one."""
+    def __init__(
+        self,
+        execution_id: str,
+        pipeline: str = "",
+        files: Files | None = None,
+        *,
+        force: bool = False,
+        wait: float = 10.0,
+        tell: Callable[[str, dict[str, Any]], None] = lambda event, details: None,
+        keeps_manifest: bool = True,
+        provenance: Provenance | None = None,
+    ) -> None:
+        self.pipeline = pipeline
+        self.files = SYSTEM if files is None else files
+        self.force = force
+        self.keeps_manifest = keeps_manifest
+        """Only what has more than one file, or may be removed later, needs one."""
+        self.provenance = Provenance() if provenance is None else provenance
+        self.warnings: list[Diagnostic] = []
+        self.removed: list[str] = []
+        """Files of earlier runs that this one no longer writes."""
+        self.state = "open"
+        """`open`, `committing`, `done`. It stays `committing` when that could be neither finished nor undone."""
+        self.locks = Locks(self.files, pipeline, wait, tell)
+        self.folders = AttemptFolders(self.files, execution_id, pipeline)
+        self.held = Held()
+        self.planned = Planned()
 
-    claims: dict[str, Claim] = field(default_factory=dict)
-    provenance: Provenance = field(default_factory=Provenance)
-    warnings: list[Diagnostic] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    """Files of earlier runs that this one no longer writes."""
-    state: str = "open"
-    """`open`, `committing`, `done`. It stays `committing` when that could be neither finished nor undone."""
-
-    def __post_init__(self) -> None:
-        self.locks = Locks(self.files, self.pipeline, self.wait, self.tell)
-        self._tops: dict[Path, Path] = {}
-        """The attempt folder in each folder that has one; the main one first."""
-        self._owner: Lock | None = None
-        self._made_folders: list[Path] = []
-        self._puts: list[Made] = []
-        self._sends: list[tuple[Path, Path]] = []
-        self._removals: list[tuple[Path, str]] = []
-        self._places: dict[str, Path] = {}
-        """Where each claim leads, behind all links."""
-        self._homes: dict[str, Path] = {}
-        self._streams: set[str] = set()
-        self._notes: dict[str, list[str]] = {}
-        self._protected: list[Path] = []
+    @property
+    def execution_id(self) -> str:
+        return self.folders.execution_id
 
     # ------------------------------------------------------------ outputs
 
@@ -102,12 +106,12 @@ class Attempt:
 
         `protected` are files that must survive whatever is replaced: inputs, the pipeline. Raises `Refusal`."""
         asked = self._resolve(claims, protected)
-        held = sorted((claim for claim in asked if claim.key in self._homes), key=self._lock_place)
+        held = sorted((claim for claim in asked if claim.key in self.held.homes), key=self._lock_place)
         self._begin(held)
         for claim in held:
             with refused(claim):
                 self._lock(claim)
-        self._recover([*dict.fromkeys(self._homes.values()), *([_temporary()] if self._streams else [])])
+        self._recover([*self.held.folders, *([_temporary()] if self.held.streams else [])])
         self._check()
 
     def review(self, claims: Iterable[Claim], protected: Iterable[Path] = ()) -> None:
@@ -117,17 +121,17 @@ class Attempt:
 
     def _resolve(self, claims: Iterable[Claim], protected: Iterable[Path]) -> list[Claim]:
         asked = list(claims)
-        self.claims |= {claim.key: claim for claim in asked}
-        self._protected += protected
+        self.held.claims |= {claim.key: claim for claim in asked}
+        self.held.protected += protected
         for claim in asked:
             with refused(claim):
-                self._places[claim.key] = self.files.resolve(claim.place)
+                self.held.places[claim.key] = self.files.resolve(claim.place)
                 if is_stream(self.files, claim.place):
-                    self._streams.add(claim.key)
+                    self.held.streams.add(claim.key)
                     continue
-                home = self._places[claim.key].parent if claim.home is None else self.files.resolve(claim.home)
-                self._homes[claim.key] = home
-        check_nesting([self.claims[key] for key in self._homes], self._places)
+                home = self.held.places[claim.key].parent if claim.home is None else self.files.resolve(claim.home)
+                self.held.homes[claim.key] = home
+        check_nesting([self.held.claims[key] for key in self.held.homes], self.held.places)
         return asked
 
     def recover(self, folders: Iterable[Path]) -> None:
@@ -136,20 +140,20 @@ class Attempt:
 
     def _begin(self, held: list[Claim]) -> None:
         """Make the main folder, which knows what else is made."""
-        if not held or self._tops:
+        if not held or self.folders.tops:
             return
-        first = next(claim for claim in self.claims.values() if claim.key in self._homes)
+        first = next(claim for claim in self.held.claims.values() if claim.key in self.held.homes)
         with refused(first):
             places = [self._lock_place(claim) for claim in held]
             folders = {f: None for place in places for f in missing_folders(self.files, place.parent)}
-            locked = [*places, *(manifest_path(home, self.pipeline) for home in dict.fromkeys(self._homes.values()))]
-            self._notes = {"locks": [str(lock_file(p)) for p in locked], "folders": [str(f) for f in folders]}
-            self._make_folders(self._homes[first.key])
-            self.top(self._homes[first.key])
+            locked = [*places, *(manifest_path(home, self.pipeline) for home in self.held.folders)]
+            self.folders.notes = {"locks": [str(lock_file(p)) for p in locked], "folders": [str(f) for f in folders]}
+            self.folders.make(self.held.homes[first.key])
+            self.top(self.held.homes[first.key])
 
     def _lock(self, claim: Claim) -> None:
         place = self._lock_place(claim)
-        self._make_folders(place.parent)
+        self.folders.make(place.parent)
         try:
             self.locks.take([place])
         except Busy as busy:
@@ -158,14 +162,14 @@ class Attempt:
 
     def _lock_place(self, claim: Claim) -> Path:
         """What is locked: the file behind all links; the path with its tokens, where several are made of it."""
-        if not claim.several or claim.key in self._streams:
-            return self._places[claim.key]
-        home = self._homes[claim.key]
+        if not claim.several or claim.key in self.held.streams:
+            return self.held.places[claim.key]
+        home = self.held.homes[claim.key]
         return home / claim.key_in(home).replace("/", "\n")
 
     def _recover(self, homes: list[Path]) -> None:
         found = recover(self.files, homes, held=[str(path) for path in self.locks.held])
-        mine = {*self._places.values(), *(manifest_path(home, self.pipeline) for home in homes)}
+        mine = {*self.held.places.values(), *(manifest_path(home, self.pipeline) for home in homes)}
         for item in found:
             if item.is_unfinished and mine & set(map(Path, item.places)):
                 message = f"an earlier run stopped while it published, and cannot be finished: {item.reason}"
@@ -176,18 +180,18 @@ class Attempt:
                 self.warnings.append(Diagnostic("W421", text))
 
     def _check(self) -> None:
-        known = {key: self._known(self.claims[key]) for key in self._homes}
+        known = {key: self._known(self.held.claims[key]) for key in self.held.homes}
         check_claims(
             self.files,
-            list(self.claims.values()),
-            self._places,
+            list(self.held.claims.values()),
+            self.held.places,
             known,
-            self._streams,
-            self._protected,
+            self.held.streams,
+            self.held.protected,
             force=self.force,
         )
-        for key in () if self.force else self._homes:
-            claim, place = self.claims[key], self._places[key]
+        for key in () if self.force else self.held.homes:
+            claim, place = self.held.claims[key], self.held.places[key]
             if claim.letters and str(place) not in known[key] and self.files.stat(place) is not None:
                 other = manifests.writer_of(self.files, place, self.pipeline)
                 if other is not None:
@@ -195,7 +199,7 @@ class Attempt:
                     raise Refusal(claim, "E422", message, "give each pipeline its own, or run with --force")
 
     def _known(self, claim: Claim) -> dict[str, Written]:
-        home = self._homes[claim.key]
+        home = self.held.homes[claim.key]
         written = manifests.load(self.files, home, self.pipeline).outputs.get(claim.key_in(home), {})
         return {os.path.normpath(home / name): item for name, item in written.items()}
 
@@ -208,67 +212,24 @@ class Attempt:
             parent = _temporary()
         else:
             parent = self.files.resolve(absolute).parent
-        self._make_folders(parent)
-        made = self.top(parent) / _folder_name(name)
+        self.folders.make(parent)
+        made = self.top(parent) / folder_name(name)
         self.files.mkdir(made)
         return made
 
-    def _make_folders(self, folder: Path) -> None:
-        for missing in missing_folders(self.files, folder):
-            if self.files.mkdir(missing):
-                self._made_folders.append(missing)
-
     def top(self, parent: Path) -> Path:
         """The attempt folder in a folder."""
-        if parent in self._tops:
-            return self._tops[parent]
-        top = parent / attempt_name(self.execution_id)
-        if self._tops:
-            main = next(iter(self._tops.values()))
-            # First the note that leads there: what nobody knows of would never be removed.
-            self.files.write(main / f"{OTHER}{len(self._tops)}", json.dumps(str(top)).encode())
-            self._tops[parent] = top
-            self.files.mkdir(top)
-            self.files.write(top / POINTER, json.dumps(str(main)).encode())
-        else:
-            self._tops[parent] = top
-            self._owner = self._own(top)
-        return top
-
-    def _own(self, top: Path) -> Lock:
-        """Make the main folder, and show that its process lives. Somebody who looks for crashed runs may take it for
-        one of them as long as it is not locked: then it is made again."""
-        for last in (False,) * (_TRIES - 1) + (True,):
-            try:
-                self._make_folders(top.parent)
-                self.files.mkdir(top)
-                lock = self.files.lock(top / OWNER)
-            except FileNotFoundError:
-                if last:  # nobody is that quick: nothing can be made there (/proc is such a place)
-                    raise
-                continue
-            if lock is not None:
-                break
-            time.sleep(_PAUSE)
-        else:
-            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), str(top))
-        who = json.loads(identity(self.pipeline)) | {"began": process_began(os.getpid())} | self._notes
-        try:
-            self.files.write(top / OWNER, json.dumps(who, ensure_ascii=False).encode())
-        except OSError:
-            self.files.unlock(lock, remove=False)
-            raise
-        return lock
+        return self.folders.top(parent)
 
     # ------------------------------------------------------------ what is to happen
 
     def put(self, made: Path, place: Path, claim: str, source: str | None = None, *, replaces: bool = False) -> None:
         """Note a finished file (or folder), its place and whose it is. With `replaces`, it may be there already,
         whatever the claim says."""
-        owner = self.claims.get(claim) or Claim(claim, place)
+        owner = self.held.claims.get(claim) or Claim(claim, place)
         with refused(owner):
             if is_stream(self.files, place):
-                self._sends.append((made, place))
+                self.planned.sends.append((made, place))
                 return
             resolved = self.files.resolve(place)
             there, is_folder = self.files.stat(resolved), made.is_dir()
@@ -278,9 +239,9 @@ class Attempt:
                 raise Refusal(owner, "E401", f"'{place}' is a {'file' if is_folder else 'folder'}", _OTHER_PATH)
             if there is not None and there.kind not in (FILE, FOLDER):
                 raise Refusal(owner, "E425", f"'{place}' is no file that can be replaced", _OTHER_PATH)
-            if any(item.place == resolved for item in self._puts):
+            if any(item.place == resolved for item in self.planned.puts):
                 raise Refusal(owner, "E322", f"'{place}' is written twice", "give each output its own path")
-            self._puts.append(Made(self._near(made, resolved), resolved, claim, source))
+            self.planned.puts.append(Made(self._near(made, resolved), resolved, claim, source))
 
     def _near(self, made: Path, place: Path) -> Path:
         """The same on the file system of its place."""
@@ -291,19 +252,17 @@ class Attempt:
         assert mine is not None
         if mine.device == there.device:
             return made
-        near = self.folder(parent / "x", "near") / f"{len(self._puts)}"
+        near = self.folder(parent / "x", "near") / f"{len(self.planned.puts)}"
         self.files.copy(made, near)
         return near
 
     def remove(self, place: Path, claim: str) -> None:
         """Note a file that must not be there after this run."""
-        self._removals.append((place, claim))
+        self.planned.removals.append((place, claim))
 
     def forget(self) -> None:
         """Nothing of what was noted is to happen: it is made again."""
-        self._puts.clear()
-        self._sends.clear()
-        self._removals.clear()
+        self.planned = Planned()
 
     def discard(self, folder: Path) -> None:
         """Remove what was made in a folder of the attempt."""
@@ -314,31 +273,36 @@ class Attempt:
     def publish(self) -> None:
         """Make everything visible. After an error all is as it was, and so the message says; else the error is one
         that says what is not."""
-        homes = list(dict.fromkeys(self._homes.values())) if self.keeps_manifest else []
+        homes = self.held.folders if self.keeps_manifest else []
         manifests_here = [manifest_path(home, self.pipeline) for home in homes]
-        staging = Staging(self, self._puts, self._removals)
+        staging = Staging(self, self.planned.puts, self.planned.removals)
         try:
             staging.finish_files()
-            for made, device in self._sends:  # cannot be undone: if that fails, nothing else has happened
+            for made, device in self.planned.sends:  # cannot be undone: if that fails, nothing else has happened
                 self.files.send(made, device)
             self.locks.take(manifests_here, _MANIFEST_WAIT)
             with undisturbed():
                 self._recover(homes)
                 self._check()
                 self._commit(staging.steps(self._claimed() if homes else []))
-                self.tell("published", {"files": [str(item.place) for item in self._puts], "removed": self.removed})
+                self.locks.tell(
+                    "published", {"files": [str(item.place) for item in self.planned.puts], "removed": self.removed}
+                )
                 self.locks.release(manifests_here)
                 self.clean()
         except OSError as error:
             raise IoError([self._failed(error)]) from error
 
     def _claimed(self) -> list[Claimed]:
-        return [Claimed(self.claims[key], home, self._known(self.claims[key])) for key, home in self._homes.items()]
+        return [
+            Claimed(self.held.claims[key], home, self._known(self.held.claims[key]))
+            for key, home in self.held.homes.items()
+        ]
 
     def _commit(self, found: list[Step]) -> None:
         if found:
-            main = next(iter(self._tops.values()))
-            tops, locks = tuple(map(str, self._tops.values())), tuple(map(str, self.locks.held))
+            main = self.folders.main
+            tops, locks = tuple(map(str, self.folders.tops.values())), tuple(map(str, self.locks.held))
             journal = Journal(self.pipeline, tops, locks, tuple(found))
             self.state = "committing"
             try:
@@ -355,7 +319,7 @@ class Attempt:
         reason = (error.strerror or str(error)).lower()
         place = f" '{error.filename}'" if error.filename else ""
         code = "E405" if error.errno == errno.ENOSPC else "E401"
-        sent = "; what went to a pipe or a device cannot be taken back" if self._sends else ""
+        sent = "; what went to a pipe or a device cannot be taken back" if self.planned.sends else ""
         help_text = f"nothing was published, the previous outputs are as they were{sent}"
         return Diagnostic(code, f"cannot publish{place}: {reason}", help=help_text)
 
@@ -374,22 +338,9 @@ class Attempt:
         """Remove what was made and not published; let go of everything. What cannot be removed now, the next run does;
         a commit that is not finished needs all of it."""
         self.locks.release()
-        if self._tops and self.state != "committing":
-            with contextlib.suppress(OSError):
-                remove_attempts(self.files, list(self._tops.values()))
-        self._tops.clear()
-        if self._owner is not None:
-            with contextlib.suppress(OSError):
-                self.files.unlock(self._owner, remove=False)
-            self._owner = None
+        self.folders.remove(keep=self.state == "committing")
         if self.state == "open":
-            self._remove_made_folders()
-
-    def _remove_made_folders(self) -> None:
-        """Folders that were made for outputs that did not come."""
-        while self._made_folders:
-            with contextlib.suppress(OSError):
-                self.files.rmdir(self._made_folders.pop())
+            self.folders.remove_made()
 
 
 def _temporary() -> Path:

@@ -58,12 +58,14 @@ class Provenance:
 class Run(Protocol):
     """What staging has to know of an attempt."""
 
-    execution_id: str
     pipeline: str
     files: Files
     provenance: Provenance
     warnings: list[Diagnostic]
     removed: list[str]
+
+    @property
+    def execution_id(self) -> str: ...
 
     def top(self, parent: Path) -> Path:
         """The attempt folder in a folder."""

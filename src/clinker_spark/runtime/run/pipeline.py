@@ -116,9 +116,9 @@ class _Run:
         """What files say about all of their records; those of a replay say it where they came from."""
         feed = self.state.options.feed
         if feed is not None and feed.plan is not None:
-            self.state.values.files |= envelope_values(feed.plan, {**self.state.files, **feed.origins})
+            self.state.inputs.values.files |= envelope_values(feed.plan, {**self.state.files, **feed.origins})
         elif feed is None:
-            self.state.values.files |= envelope_values(self.state.plan, self.state.files)
+            self.state.inputs.values.files |= envelope_values(self.state.plan, self.state.files)
 
     def _stage_inputs(self) -> None:
         """All files are known, and all outputs are ours: copy the inputs that clinker.toml wants copied."""
@@ -172,7 +172,7 @@ class _Run:
             case Values():
                 with self.state.timed(stage.transform), self.state.passing(f"values of {stage.transform}"):
                     asked = Pass(Show(values_of=stage.transform))
-                    find_values(self.state.new_builder(asked), self.state.values)
+                    find_values(self.state.new_builder(asked), self.state.inputs.values)
             case Write():
                 self.outputs.write(stage.output)
             case LogRecords():

@@ -58,6 +58,8 @@ class Inputs:
     """By source: the files that could not be read, and were passed over (`on_bad_file: skip`)."""
     earlier: Earlier = field(default_factory=Earlier)
     """What earlier runs read, where only new files are."""
+    values: Values = field(default_factory=Values)
+    """Of variables, as far as they are found."""
     compared: bool = False
     """Were all of them read, and compared with what they were when they were chosen?"""
 
@@ -94,7 +96,6 @@ class RunState:
         started = options.now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.report = RunReport(RunIdentity(plan.file.settings.name, options.execution_id, self.batch_id, started))
         self.inputs = Inputs()
-        self.values = Values()
         self.progress: str | None = None
         self.parts: Callable[[str], str] | None = None
         """The folder for the parts of an output, once it is known where outputs go."""
@@ -147,7 +148,7 @@ class RunState:
                 local=is_local(self.spark),
                 measured=self.inputs.measured,
             ),
-            self.values,
+            self.inputs.values,
         )
 
     def new_builder(self, asked: Pass | None = None, plan: Plan | None = None) -> Builder:

@@ -63,7 +63,11 @@ def _first_operand(inference: Inference, e: ast.Expr) -> ast.Expr | None:
             return None if e.op == "??" else e.left
         case ast.MethodCall():
             first = e.receiver
-            if isinstance(first, ast.Name) and first.name in inference.modules and first.name not in inference.names:
+            if (
+                isinstance(first, ast.Name)
+                and first.name in inference.scope.modules
+                and first.name not in inference.scope.names
+            ):
                 return None
             return first
         case ast.Member():
@@ -78,7 +82,7 @@ def _leaf(inference: Inference, e: ast.Expr) -> ir.TExpr:
         case ast.Member():
             return infer_special(inference, e)
         case ast.MethodCall():
-            return module_call(inference, inference.modules[e.receiver.name], e)  # type: ignore[attr-defined]
+            return module_call(inference, inference.scope.modules[e.receiver.name], e)  # type: ignore[attr-defined]
     return inference.infer(e)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic, Label
@@ -11,11 +12,26 @@ from clinker_spark.core.span import Source, Span
 from clinker_spark.core.types import ANY, NUMERIC, Kind, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.check.environment import Environment
+from clinker_spark.cxl.check.modules import Module
 from clinker_spark.cxl.syntax import ast
 
 
+@dataclass
+class Scope:
+    """What is visible in one text: a program, or a module that it uses."""
+
+    source: Source
+    names: dict[str, ir.TExpr] = field(default_factory=dict)
+    """The expression that each name stands for."""
+    macros: dict[str, ast.Expr] = field(default_factory=dict)
+    """Lets of an aggregate program and constants of a module: expanded where they are used."""
+    modules: dict[str, Module] = field(default_factory=dict)
+    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    """Those of the module itself."""
+
+
 class Inference:
-    """Infers expressions in one program. `names` maps what is visible to the expression it stands for.
+    """Infers expressions in one program.
 
     A rule types one kind of syntax node. Rules type what is inside their node by `infer`, so that none has to know
     the others; `rules.RULES` has them all."""
@@ -23,12 +39,8 @@ class Inference:
     def __init__(self, env: Environment, rules: Rules) -> None:
         self.env = env
         self.rules = rules
-        self.source: Source = env.source
+        self.scope = Scope(env.source, modules=dict(env.modules))
         self.found: list[Diagnostic] = []
-        self.names: dict[str, ir.TExpr] = {}
-        self.macros: dict[str, ast.Expr] = {}  # lets of an aggregate program: expanded where they are used
-        self.modules = dict(env.modules)
-        self.module_functions: dict[str, ast.FunctionDef] = {}
         self.scoped: dict[tuple[str, str], ir.TExpr] = {}
         self.uses: dict[str, tuple[Type, Span]] = {}
         self.seen_fields: dict[str, None] = {}
@@ -44,7 +56,9 @@ class Inference:
 
     def error(self, message: str, span: Span, help_text: str | None = None, labels: tuple[Label, ...] = ()) -> ir.TExpr:
         """A finding, and what stands for the expression it is about: it fits everywhere, so nothing else is said."""
-        self.found.append(Diagnostic("E200", message, self.source, span, help_text, phase="typecheck", labels=labels))
+        self.found.append(
+            Diagnostic("E200", message, self.scope.source, span, help_text, phase="typecheck", labels=labels)
+        )
         return ir.Const(span, ANY, False, None)
 
     def new_slot(self, name: str) -> str:
@@ -54,10 +68,10 @@ class Inference:
     @contextmanager
     def bound(self, name: str, value: ir.TExpr) -> Iterator[None]:
         """A name visible for a while."""
-        saved = self.names
-        self.names = {**saved, name: value}
+        saved = self.scope.names
+        self.scope.names = {**saved, name: value}
         yield
-        self.names = saved
+        self.scope.names = saved
 
     def use_as(self, arg: ir.TExpr, t: Type, span: Span) -> None:
         """Remember how a column of unknown type is used; two uses that cannot both hold are an error."""

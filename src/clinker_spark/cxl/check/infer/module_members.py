@@ -9,7 +9,7 @@ from dataclasses import replace
 from clinker_spark.core.span import Span
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.check.infer.calls import wrong_arity
-from clinker_spark.cxl.check.infer.inference import Inference, with_lets
+from clinker_spark.cxl.check.infer.inference import Inference, Scope, with_lets
 from clinker_spark.cxl.check.modules import Module
 from clinker_spark.cxl.syntax import ast
 
@@ -17,12 +17,12 @@ from clinker_spark.cxl.syntax import ast
 @contextmanager
 def inside(inference: Inference, module: Module) -> Iterator[None]:
     """Inside a module only its own names are visible, and findings point into its file."""
-    i = inference
-    saved = i.names, i.macros, i.modules, i.module_functions, i.source
-    i.names, i.macros, i.modules = {}, dict(module.constants), dict(module.imports)
-    i.module_functions, i.source = dict(module.functions), module.source
+    saved = inference.scope
+    inference.scope = Scope(
+        module.source, {}, dict(module.constants), dict(module.imports), functions=dict(module.functions)
+    )
     yield
-    i.names, i.macros, i.modules, i.module_functions, i.source = saved
+    inference.scope = saved
 
 
 def module_constant(inference: Inference, module: Module, e: ast.Member) -> ir.TExpr:
@@ -63,8 +63,8 @@ def _apply(inference: Inference, function: ast.FunctionDef, args: Sequence[ir.TE
             slot = inference.new_slot(name)
             slots.append((slot, arg))
             bound[name] = ir.Slot(arg.span, arg.type, False, slot)
-    saved = inference.names
-    inference.names = {**saved, **bound}
+    saved = inference.scope.names
+    inference.scope.names = {**saved, **bound}
     body = inference.infer(function.body)
-    inference.names = saved
+    inference.scope.names = saved
     return replace(with_lets(slots, body, span), span=span)

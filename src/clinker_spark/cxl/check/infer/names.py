@@ -18,9 +18,9 @@ from clinker_spark.cxl.values import type_of
 
 
 def infer_name(inference: Inference, e: ast.Name) -> ir.TExpr:
-    if e.name in inference.macros:
+    if e.name in inference.scope.macros:
         return _expand_macro(inference, e)
-    known = inference.names.get(e.name)
+    known = inference.scope.names.get(e.name)
     if known is not None and not (inference.in_aggregate and getattr(known, "slot", None) in inference.group_values):
         return replace(known, span=e.span)
     schema = inference.env.schema
@@ -34,9 +34,9 @@ def infer_name(inference: Inference, e: ast.Name) -> ir.TExpr:
 
 
 def _expand_macro(inference: Inference, e: ast.Name) -> ir.TExpr:
-    macro = inference.macros.pop(e.name)  # a let may not see itself
+    macro = inference.scope.macros.pop(e.name)  # a let may not see itself
     typed = inference.infer(macro)
-    inference.macros[e.name] = macro
+    inference.scope.macros[e.name] = macro
     return typed
 
 
@@ -62,9 +62,9 @@ def is_special(inference: Inference, e: ast.Member) -> bool:
         return False
     if inference.env.dotted_field(target.name, e.name) is not None:
         return True
-    if target.name in inference.names or target.name in inference.macros:
+    if target.name in inference.scope.names or target.name in inference.scope.macros:
         return False
-    return target.name in inference.modules or (target.name == "it" and inference.window_row)
+    return target.name in inference.scope.modules or (target.name == "it" and inference.window_row)
 
 
 def infer_special(inference: Inference, e: ast.Member) -> ir.TExpr:
@@ -77,8 +77,8 @@ def infer_special(inference: Inference, e: ast.Member) -> ir.TExpr:
     dotted = inference.env.dotted_field(target.name, e.name)
     if dotted is not None:
         return field(inference, dotted, e.span)
-    if target.name in inference.modules:
-        return module_constant(inference, inference.modules[target.name], e)
+    if target.name in inference.scope.modules:
+        return module_constant(inference, inference.scope.modules[target.name], e)
     return field(inference, e.name, e.span)
 
 

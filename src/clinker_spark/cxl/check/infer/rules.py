@@ -17,7 +17,7 @@ from clinker_spark.cxl.syntax import ast
 
 
 def _call(inference: Inference, e: ast.Call) -> ir.TExpr:
-    function = inference.module_functions.get(e.function)
+    function = inference.scope.functions.get(e.function)
     return aggregate_call(inference, e) if function is None else sibling_call(inference, function, e)
 
 
