@@ -2,8 +2,8 @@
 
 Python processes are forked and share pages and libraries, so theirs is the proportional share (PSS). The system counts
 all pages of a process to tell that, which takes milliseconds; its resident size takes none. So the difference of the
-two is asked for now and then, and subtracted from resident sizes in between. JVMs share libraries and archives of classes
-with each other: 20 MB where several run. With a large heap that is nothing, and to count its pages takes too long.
+two is asked for now and then, and subtracted from resident sizes in between. JVMs share libraries and archives of
+classes, too: 20 MB where several run. With a large heap that is nothing, and to count its pages takes too long.
 """
 
 from __future__ import annotations
