@@ -91,6 +91,10 @@ def test_the_same_numbers_for_programs(tmp_path: Path) -> None:
     assert [properties["orders"][key] for key in keys] == [size, 0, size]
     assert [properties["dept_totals"][key] for key in keys] == [size, size, size]
     assert [edge["spark"] for edge in found["buffer_edges"]] == ["shuffle", "shuffle"]
+    nodes = found["nodes"]
+    assert [node["slug"] for node in nodes] == ["source.orders", "aggregation.dept_totals", "output.report"]
+    assert [node["depends_on"] for node in nodes] == [[], ["source.orders"], ["aggregation.dept_totals"]]
+    assert [edge["producer"] for edge in found["buffer_edges"]] == [node["slug"] for node in nodes[:2]]
     assert found["storage_summary"]["estimated_spill"]["total_known_bytes"] == 2 * size
 
 

@@ -30,7 +30,7 @@ SPLIT_SETTING = "spark.clinker.splitBytes"
 """How much of a file a task reads, as a setting of a session; only where memory is short."""
 DRIVER = 120 * MIB
 """This process."""
-JVM = 270 * MIB
+JVM = 290 * MIB
 """What the JVM needs besides its heap: classes, compiled code, threads, buffers."""
 LARGE = 4 << 30
 """From this limit on, the JVM collects garbage with several threads, and keeps tables about its heap for that."""
@@ -87,7 +87,7 @@ class Budget:
         return DAEMON + self.tasks * WORKER
 
     def __str__(self) -> str:
-        """`heap 387M, JVM besides 270M, 2 Python workers 215M, driver 120M`."""
+        """`heap 367M, JVM besides 290M, 2 Python workers 215M, driver 120M`."""
         several = "worker" if self.tasks == 1 else "workers"
         return (
             f"heap {shown_size(self.heap)}, JVM besides {shown_size(self.jvm)}, "

@@ -240,8 +240,9 @@ def _node(plan: Plan, i: int, node: PlanNode) -> dict[str, Any]:
     return {
         "type": node.kind,
         "name": node.name,
+        "slug": node.slug,
         "id": i,
-        "depends_on": [f"{plan[ref.node].kind}.{ref}" for ref in node.inputs],
+        "depends_on": [f"{plan[ref.node].type_word}.{ref}" for ref in node.inputs],
         "schema": {name: str(t) for name, t in node.schema.items()},
         **node.details(),
     }

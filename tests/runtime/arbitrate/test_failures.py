@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.arbitrate.failures import Spent, over_disk_cap, over_limit, spill_volume_full
+from clinker_spark.runtime.arbitrate import failures
+from clinker_spark.runtime.arbitrate.failures import Spent, beyond_machine, over_disk_cap, over_limit, spill_volume_full
 
 PIPELINE = """
 pipeline: { name: test }
@@ -61,3 +63,13 @@ def test_the_disk_in_place_of_memory(plan: Plan) -> None:
     assert capped.code == "E320" and "2,000 bytes of 1,000" in capped.message and "'lands'" in capped.message
     full = spill_volume_full(plan, ["orders", "lands", "first"], "/spill")
     assert full.code == "E321" and "'/spill'" in full.message and full.help
+
+
+def test_a_limit_that_no_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM that the system kills in a container was often told the memory of the machine around it."""
+    killed = Diagnostic("E410", "the JVM of Spark was killed (SIGKILL)", help="see dmesg")
+    monkeypatch.setattr(failures, "machine_memory", lambda: 2 * GIB)
+    assert beyond_machine(killed, 2 * GIB) is killed
+    found = beyond_machine(killed, 4 * GIB)
+    assert found.message == killed.message and "limit of 4G is more than" in (found.help or "")
+    assert "below 2G" in (found.help or "")

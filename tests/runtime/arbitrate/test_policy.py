@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from clinker_spark.runtime.arbitrate.policy import GRACE, HOPE, PATIENCE, Action, Policy, Regulator
+from clinker_spark.runtime.arbitrate.policy import GRACE, HOPE, LOOKS, PATIENCE, Action, Policy, Regulator
 
 ALL = ("pause", "spill", "both")
 
@@ -83,12 +83,22 @@ def test_above_the_limit_there_is_some_time_to_get_below() -> None:
     regulator = Regulator(Policy(1000))
     assert regulator.look(0, 1001, 50) == [Action.COLLECT, Action.PAUSE]
     assert regulator.look(0.5, 1001, 50) == [Action.SPILL]  # whatever the policy
-    assert Action.STOP not in regulator.look(GRACE - 0.1, 1001, 0)
+    assert all(Action.STOP not in regulator.look(i, 1001, 0) for i in range(1, LOOKS))
     assert Action.STOP in regulator.look(GRACE, 1001, 0)
     spike = Regulator(Policy(1000))
     spike.look(0, 1050, 0)
     spike.look(GRACE - 0.5, 990, 0)
     assert Action.STOP not in spike.look(GRACE, 1050, 0)  # it was below in between
+
+
+def test_nobody_is_ended_for_garbage() -> None:
+    """However short ago it was collected: it is once more when the limit is passed, and there is time to see it."""
+    regulator = Regulator(Policy(1000))
+    assert Action.COLLECT in regulator.look(0, 960, 0)
+    assert regulator.look(1, 1001, 0) == [Action.RESUME, Action.COLLECT]
+    assert regulator.look(1 + GRACE, 1001, 0) == []  # a machine so busy that nobody looked meanwhile
+    busy = [regulator.look(2 + GRACE + i, 1001, 0) for i in range(LOOKS)]
+    assert [Action.STOP in found for found in busy] == [False] * (LOOKS - 3) + [True] * 3
 
 
 def test_far_above_the_limit_a_second_look_decides() -> None:

@@ -7,11 +7,22 @@ from pathlib import Path
 
 import pytest
 
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError, InputError
+from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.errors import IoError
-from clinker_spark.runtime.measure.spool import collect, keep, run_record
+from clinker_spark.runtime.measure.memory import MemorySampler
+from clinker_spark.runtime.measure.spool import collect, keep, run_record, spooled
+from clinker_spark.runtime.measure.used import Used
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.report import Balance, LetterReport, OutputReport, RunIdentity, RunReport, SourceReport
+
+PIPELINE = """
+pipeline: { name: orders }
+nodes:
+  - { type: source, name: a, config: { type: csv, path: a.csv, schema: { id: int } } }
+  - { type: output, name: out, input: a, config: { type: csv, path: out.csv } }
+"""
 
 
 def runs(folder: Path, count: int = 2) -> list[str]:
@@ -40,6 +51,22 @@ def test_a_run_and_one_that_failed(tmp_path: Path) -> None:
     failed = run_record(None, Options(), None, 3, "E315: too many")
     assert failed["error"] == "E315: too many" and failed["records_total"] is None and failed["peak_rss_bytes"] is None
     assert set(failed) == set(record)
+
+
+def test_what_a_run_used_that_failed(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    options = Options(spool=tmp_path / "spool")
+    report = RunReport(RunIdentity("orders", options.execution_id, "", ""))
+    report.outputs = [OutputReport("out", ["out.csv"], 4)]  # not published
+    with pytest.raises(IoError), spooled(prepare(tmp_path / "p.yaml"), options) as watch:
+        watch(report)
+        with MemorySampler() as memory:
+            report.cost.used = Used(memory, {}, 0.0, {"pauses": 3})
+        raise IoError([Diagnostic("E310", "too much")])
+    [record] = [json.loads(path.read_text()) for path in (tmp_path / "spool").iterdir()]
+    assert (record["exit_code"], record["error"], record["records_written"]) == (4, "E310: too much", 0)
+    assert record["output_files"] == [] and record["records_total"] is None
+    assert record["peak_rss_bytes"] > 0 and record["used"]["arbitration"] == {"pauses": 3}
 
 
 def test_runs_are_collected_once_and_in_order(tmp_path: Path) -> None:

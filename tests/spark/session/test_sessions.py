@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 
+import pytest
 from py4j.protocol import Py4JNetworkError
 
 from clinker_spark.spark.session.sessions import share_of_tasks
@@ -45,3 +48,14 @@ def test_workers_are_forked_with_what_they_need(spark) -> None:  # type: ignore[
 
     rows = spark.range(0, 1, 1, 1).mapInArrow(loaded, "fine boolean").collect()
     assert [row.fine for row in rows] == [True, True]
+
+
+@pytest.mark.skipif(os.environ.get("CLINKER_CASES") != "all", reason="CLINKER_CASES=all: takes seconds")
+def test_spark_forgets_what_was_executed_long_ago(spark) -> None:  # type: ignore[no-untyped-def]
+    store = spark._jsparkSession.sharedState().statusStore()
+    for _ in range(300):
+        spark.range(1).count()
+    until = time.monotonic() + 30
+    while store.executionsCount() > 260:  # it tidies up in a thread of its own
+        assert time.monotonic() < until
+        time.sleep(0.05)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.plan.budget import DRIVER, cores, run_budget
+from clinker_spark.plan.budget import DRIVER, cores, machine_memory, run_budget
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import HASH_AGGREGATE, STREAMING_AGGREGATE, Holder, shown_size
 from clinker_spark.plan.nodes.base import PlanNode
@@ -33,6 +33,15 @@ def over_limit(plan: Plan, running: Sequence[str], limit: int, spent: Spent | No
     what = f"'{node.name}' needs more memory than the limit of {shown_size(limit)} leaves for it"
     how = ": the heap of Spark is full" if spent is None else f": {shown_size(spent.total)} are in use ({spent})"
     return node.diagnostic("E310", what + how, help=_advice(plan, node, limit, in_readers))
+
+
+def beyond_machine(found: Diagnostic, limit: int) -> Diagnostic:
+    """What happened to the engine. Was it told that it may use more than there is?"""
+    there = machine_memory()
+    if limit <= there:
+        return found
+    message = f"the memory limit of {shown_size(limit)} is more than this machine, or its control group, has"
+    return replace(found, help=f"{message}: set it below {shown_size(there)} (--memory-limit)")
 
 
 def over_disk_cap(plan: Plan, running: Sequence[str], used: int, cap: int) -> Diagnostic:

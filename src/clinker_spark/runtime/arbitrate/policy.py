@@ -23,7 +23,10 @@ HOPE = 1.0
 LESS = 0.01
 """The share of the limit by which use must have fallen to count as less."""
 GRACE = 5.0
-"""Seconds that a run may be above its limit while everything is tried to get it below."""
+"""Seconds that a run may be above its limit while everything is tried to get it below; they begin when garbage is
+collected for that."""
+LOOKS = 5
+"""And so often at least it must have been seen there: on a busy machine seconds are short."""
 FAR = 1.10
 """Above this share of the limit nothing is waited for but a second look."""
 _COLLECT_EVERY = 8.0
@@ -77,8 +80,10 @@ class Regulator:
     _acted_at: int | None = None
     """The use at which the policy was applied the last time."""
     _over_since: float | None = None
+    _over: int = 0
+    """How many looks in a row found use above the limit."""
     _far: int = 0
-    """How many looks in a row found use far beyond the limit."""
+    """And far beyond it."""
     _collected: float = field(default=float("-inf"))
 
     def look(self, now: float, used: int, kept: int) -> list[Action]:
@@ -92,12 +97,17 @@ class Regulator:
             found += self._let_go()
             found += [Action.SPILL] if kept else []
         if used > policy.limit:
-            self._over_since = now if self._over_since is None else self._over_since
+            self._over += 1
             self._far = self._far + 1 if used > FAR * policy.limit else 0
-            if self._far > 1 or now - self._over_since >= GRACE:
+            if self._far > 1:
+                return [*found, Action.STOP]
+            if self._over_since is None:
+                self._over_since, self._collected = now, now
+                found.append(Action.COLLECT)
+            elif now - self._over_since >= GRACE and self._over >= LOOKS:
                 return [*found, Action.STOP]
         else:
-            self._over_since, self._far = None, 0
+            self._over_since, self._over, self._far = None, 0, 0
         grown = self._acted_at is None or used >= self._acted_at + STEP * policy.limit
         if used >= policy.soft and grown:
             self._acted_at = used

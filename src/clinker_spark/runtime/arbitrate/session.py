@@ -14,7 +14,7 @@ from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.budget import LIMIT_SETTING
 from clinker_spark.plan.graph import Plan
 from clinker_spark.runtime.arbitrate.arbitrator import Arbitrator, Limits
-from clinker_spark.runtime.arbitrate.failures import over_limit, spill_volume_full
+from clinker_spark.runtime.arbitrate.failures import beyond_machine, over_limit, spill_volume_full
 from clinker_spark.runtime.arbitrate.policy import Policy
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.run.engine_failures import engine_failure, is_spill_failure
@@ -64,4 +64,4 @@ def _reason(plan: Plan, arbitrator: Arbitrator, error: Exception) -> Diagnostic 
     engine = engine_failure(error)
     if engine is not None and is_out_of_memory(engine):
         return over_limit(plan, arbitrator.failed, arbitrator.limits.policy.limit, None)
-    return engine
+    return None if engine is None else beyond_machine(engine, arbitrator.limits.policy.limit)

@@ -51,6 +51,12 @@ class SpillSettings:
         names = ("spark.shuffle.compress", "spark.shuffle.spill.compress", "spark.rdd.compress")
         return dict.fromkeys(names, str(self.config.compress == "on").lower())
 
+    def of_folder(self, code: str, message: str, help_text: str) -> Diagnostic:
+        """About the folder that is used, whether it is named or not."""
+        if self.folder is None:
+            return Diagnostic(code, message, help=help_text)
+        return self.finding(code, message, help_text)
+
     def finding(self, code: str, message: str, help_text: str, key: str = "dir") -> Diagnostic:
         return self.workspace.diagnostic(code, message, ("storage", "spill", key), help_text)
 
@@ -87,10 +93,10 @@ def spill_warnings(plan: Plan) -> Iterator[Diagnostic]:
         kind = file_system(str(folder), mounts())
         if free < likely:
             message = f"'{folder}' has {shown_size(free)} free, and up to {shown_size(likely)} may be spilled"
-            yield settings.finding("W330", message, f"free some space, or {_ELSEWHERE}")
+            yield settings.of_folder("W330", message, f"free some space, or {_ELSEWHERE}")
         elif kind in _IN_MEMORY and likely > MUCH * (plan.memory_limit or default_limit()):
             message = f"'{folder}' is kept in memory ({kind}), and up to {shown_size(likely)} may be spilled"
-            yield settings.finding("W330", message, _ELSEWHERE)
+            yield settings.of_folder("W330", message, _ELSEWHERE)
     if cap is not None and likely >= NEAR * cap:
         message = f"up to {shown_size(likely)} may be spilled, and 'disk_cap_bytes' allows {cap:,} bytes"
         yield settings.finding(

@@ -2,7 +2,8 @@
 
 Python processes are forked and share pages and libraries, so theirs is the proportional share (PSS). The system counts
 all pages of a process to tell that, which takes milliseconds; its resident size takes none. So the difference of the
-two is asked for now and then, and subtracted from resident sizes in between. A JVM shares next to nothing.
+two is asked for now and then, and subtracted from resident sizes in between. JVMs share libraries and archives of
+classes, too: 20 MB where several run. With a large heap that is nothing, and to count its pages takes too long.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ FIND_EVERY = 2.0
 """Seconds after which processes are looked for again: that goes through all of the machine."""
 EXACT_EVERY = 4.0
 """Seconds after which shared pages are counted again."""
+_LARGE = 4 << 30
+"""The pages of a larger JVM are not counted."""
 root: int | None = None
 """The process whose children the JVM and the workers are, if that is not this one."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -47,7 +50,7 @@ class _Member:
     counted: float = float("-inf")
 
     def held(self, now: float) -> int:
-        if self.is_jvm:
+        if self.is_jvm and _resident(self.pid) > _LARGE:
             return _resident(self.pid)
         if now - self.counted >= EXACT_EVERY:
             self.counted = now

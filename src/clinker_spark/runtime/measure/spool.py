@@ -46,7 +46,7 @@ def run_record(plan: Plan | None, options: Options, report: RunReport | None, ex
         "exit_code": exit_code,
         "error": error,
     }
-    return record | (_counts(RunReport(RunIdentity("", "", "", ""))) if report is None else _counts(report))
+    return record | _counts(report or RunReport(RunIdentity("", "", "", "")))
 
 
 def _used(used: Used) -> dict[str, Any]:
@@ -59,14 +59,12 @@ def _counts(report: RunReport) -> dict[str, Any]:
     read = [source.records for source in report.sources]
     balanced = {name for balance in report.balances for name in balance.sources}
     whole = bool(report.sources) and balanced == {source.name for source in report.sources}
-    used = report.cost.used
     return {
         "records_total": None if not read or None in read else sum(n for n in read if n is not None),
         "records_ok": sum(balance.written for balance in report.balances) if whole else None,
         "records_written": sum(output.records for output in report.outputs),
         "records_dlq": report.dead_letters,
         "execution_mode": "TwoPass" if report.dead_letters else "Streaming",
-        "peak_rss_bytes": None if used is None or used.memory.peak is None else used.memory.peak.total,
         "thread_count": os.cpu_count(),
         "input_files": [name for source in report.sources for name in source.paths],
         "output_files": [path for output in report.outputs for path in output.paths],
@@ -74,27 +72,38 @@ def _counts(report: RunReport) -> dict[str, Any]:
         "retraction": dict(report.rollback.retraction),
         "per_source_record_counts": {source.name: source.records for source in report.sources},
         "per_source_dlq_counts": {source.name: source.dead_letters for source in report.sources},
-        "stage_seconds": dict(report.cost.stage_seconds),
         "nodes": [node.as_dict() for node in report.nodes],
+        **_cost(report),
+    }
+
+
+def _cost(report: RunReport) -> dict[str, Any]:
+    used = report.cost.used
+    return {
+        "peak_rss_bytes": None if used is None or used.memory.peak is None else used.memory.peak.total,
+        "stage_seconds": dict(report.cost.stage_seconds),
         "used": None if used is None else _used(used),
     }
 
 
 @contextmanager
 def spooled(plan: Plan, options: Options) -> Iterator[Callable[[RunReport], None]]:
-    """Around a run, which gives its report to the function: afterwards the file is there, also when the run failed.
-    A file that cannot be written is a warning of the run, whose outputs are published."""
+    """Around a run, which gives the report that it writes to the function: afterwards the file is there. Of a run that
+    failed it has what was used, and no counts: nothing was published. A file that cannot be written is a warning."""
     folder = spool_folder(plan, options)
-    done: list[RunReport] = []
+    begun: list[RunReport] = []
     try:
-        yield done.append
+        yield begun.append
     except ClinkerError as error:
         if folder is not None:
             first = error.diagnostics[0]
-            keep(folder, run_record(plan, options, None, error.exit_code, f"{first.code}: {first.message}"))
+            failed = run_record(plan, options, None, error.exit_code, f"{first.code}: {first.message}")
+            for report in begun:
+                failed |= _cost(report)
+            keep(folder, failed)
         raise
     if folder is not None:
-        for report in done:
+        for report in begun:
             report.warnings += keep(folder, run_record(plan, options, report, report.exit_code, None))
 
 

@@ -41,10 +41,14 @@ def measured(
     spark: SparkSession, last: str, take: Callable[[Used], None], tell: Callable[[Sample], None] | None = None
 ) -> Iterator[None]:
     """Measure what runs in the block; `take` gets it afterwards, `tell` each sample of memory meanwhile. `last` is the
-    node of plans that name none."""
+    node of plans that name none. Of a block that fails the memory is known, and nothing of its nodes."""
     first = executions_so_far(spark)
     with MemorySampler(tell=tell) as memory:
-        yield
+        try:
+            yield
+        except BaseException:
+            take(Used(memory, {}, 0.0))
+            raise
     began = time.monotonic()
     nodes = node_measures(executions(spark, first), last)
     take(Used(memory, nodes, time.monotonic() - began))

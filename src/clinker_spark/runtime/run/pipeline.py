@@ -56,10 +56,10 @@ def run(plan: Plan, spark: SparkSession, options: Options | None = None, listene
     check_finite(plan)
     used, given = working_session(spark), options or Options()
     given.measure = given.measure or spool_folder(plan, given) is not None
-    with spooled(plan, given) as keep:
-        report = _Run(RunState(plan, used, given, listener or (lambda event, details: None))).run()
-        keep(report)
-    return report
+    with spooled(plan, given) as watch:
+        state = RunState(plan, used, given, listener or (lambda event, details: None))
+        watch(state.report)
+        return _Run(state).run()
 
 
 class _Run:

@@ -46,6 +46,12 @@ _ALWAYS = {
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Spark keeps the plans and tasks of the last thousand jobs, for pages that nobody looks at: hundreds of megabytes of
+    # the heap in a session that serves many runs, or a stream. We ask for those of one run.
+    "spark.sql.ui.retainedExecutions": "250",
+    "spark.ui.retainedJobs": "250",
+    "spark.ui.retainedStages": "500",
+    "spark.ui.retainedTasks": "10000",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
