@@ -6,8 +6,8 @@ the start of the query to its end, the first batch included, and the processor s
 say more on a machine that is busy. They take turns. The rows that both write are counted and compared.
 
 With `--ematix PYTHON` (of an environment with ematix-flow 1.0.0) and `--format parquet`, the same join of the same
-files by ematix-flow stands beside them: its state in memory, and a lateness that keeps everything, without which it loses
-pairs. It never ends; its time is that to the last row it writes, its start included.
+files by ematix-flow stands beside them: its state in memory, and a lateness that keeps everything, without which it
+loses pairs. It never ends; its time is that to the last row it writes, its start included.
 
     python benchmarks/bench_stream.py [--rows 40000] [--batches 6] [--keys 20000] [--runs 2] [--format json|parquet]
 """
