@@ -6,8 +6,8 @@ the start of the query to its end, the first batch included, and the processor s
 say more on a machine that is busy. They take turns. The rows that both write are counted and compared.
 
 With `--ematix PYTHON` (of an environment with ematix-flow 1.0.0) and `--format parquet`, the same join of the same
-files by ematix-flow stands beside them: its state in memory, and a lateness that keeps everything, without which it loses
-pairs. It never ends; its time is that to the last row it writes, its start included.
+files by ematix-flow stands beside them: its state in memory, and a lateness that keeps everything, without which it
+loses pairs. It never ends; its time is that to the last row it writes, its start included.
 
     python benchmarks/bench_stream.py [--rows 40000] [--batches 6] [--keys 20000] [--runs 2] [--format json|parquet]
 """
@@ -174,23 +174,26 @@ def ematix(python: str, folder: Path, place: Path) -> tuple[float, int]:
     return seconds, sum(sum(1 for _ in open(path, "rb")) for path in files)
 
 
-def processor_seconds() -> float:
-    """Of this process and all below it, those included that have ended."""
-    todo, total = [os.getpid()], 0.0
+def processor_seconds() -> tuple[float, float]:
+    """Of the JVM, and of this process and all others below it; those included that have ended."""
+    todo, java, other = [os.getpid()], 0.0, 0.0
     while todo:
         pid = todo.pop()
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+            own, ended = (sum(map(int, fields[i : i + 2])) / os.sysconf("SC_CLK_TCK") for i in (11, 13))
+            is_java = "java" in os.readlink(f"/proc/{pid}/exe")
+            java, other = java + own * is_java, other + ended + own * (not is_java)
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
                 todo += [int(text) for text in task.read_text().split()]
         except OSError:
             continue
-    return total
+    return java, other
 
 
 def written(place: Path) -> int:
-    return sum(sum(1 for _ in open(path, "rb")) for path in (place / "out").glob("*.json"))
+    files = [path for path in (place / "out").glob("*.json") if not path.name.startswith(".")]
+    return sum(sum(1 for _ in open(path, "rb")) for path in files)
 
 
 def main() -> None:
@@ -217,10 +220,12 @@ def main() -> None:
                 place = folder / f"{name.replace(' ', '-')}-{run}"
                 begin, before = time.perf_counter(), processor_seconds()
                 work(spark, folder, place, given.kind, given.partitions)
-                seconds, used = time.perf_counter() - begin, processor_seconds() - before
+                seconds, after = time.perf_counter() - begin, processor_seconds()
+                java, other = (after[i] - before[i] for i in range(2))
+                used = java + other
                 pairs[name] = written(place)
                 label = "warm-up" if run == 0 else f"run {run}"
-                print(f"{label:8} {name:8} {seconds:6.2f} s, {used:6.2f} s of processors", flush=True)
+                print(f"{label:8} {name:8} {seconds:6.2f} s, {used:6.2f} s of processors ({java:.2f} JVM)", flush=True)
                 if run:
                     known = best.get(name, (seconds, used))
                     best[name] = min(seconds, known[0]), min(used, known[1])

@@ -28,6 +28,7 @@ from typing import Any
 
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.spark.session.sessions import session
+from clinker_spark.spark.streaming.state import FLAT
 from clinker_spark.streaming.run import StreamOptions, run_stream
 
 START = dt.datetime(2026, 1, 1)
@@ -148,7 +149,7 @@ def main() -> None:
     try:
         bound = make_files(folder, given.batches, given.rows)
         (folder / "p.yaml").write_text(PIPELINE)
-        spark = session("local[2]", app_name="day", conf={"spark.driver.memory": "1g"})
+        spark = session("local[2]", app_name="day", conf={"spark.driver.memory": "1g", **FLAT})
         memory = Memory()
         samples: list[dict[str, float]] = []
         before: list[Counter[str]] = []

@@ -81,7 +81,7 @@ nodes:
   - { type: merge, name: j, inputs: [t0, t1, t2] }
   - { type: output, name: out, input: j, config: { type: json, path: out/, options: { format: ndjson } } }
 """
-FLUSHES = 5
+FLUSHES = int(os.environ.get("CLINKER_FLUSHES", "5"))
 
 
 def ordered_backlog(folder: Path, files: int, each: int) -> tuple[list[Event], list[Event]]:

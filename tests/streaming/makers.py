@@ -62,7 +62,7 @@ class Case:
         for source, files in self.files.items():
             (folder / source).mkdir(parents=True, exist_ok=True)
             for i, records in enumerate(files):
-                if call is None or i % self.calls == call:
+                if call is None or i * self.calls // len(files) == call:
                     _write(folder / source / f"{i:04}.{SUFFIXES[self.kinds[source]]}", records)
 
 

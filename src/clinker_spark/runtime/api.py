@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from clinker_spark.config.model.output import ParquetOutput
@@ -60,8 +61,9 @@ class Pipeline:
             stream = builder.settle(plan[ref.node], builder.stream(ref))
         return stream.frame.select(*[quote(name) for name in plan[ref.node].schema])
 
-    def session(self) -> SparkSession:
-        """The active session, or one as clinker.toml and the pipeline ask for it."""
+    def session(self, usual: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+        """The active session, or one as clinker.toml and the pipeline ask for it; `usual` are settings that they may
+        say otherwise."""
         active = active_session()
         if active is not None:
             return active
@@ -70,7 +72,7 @@ class Pipeline:
             return session(conf=settings.conf, remote=settings.remote)
         memory = session_memory(self.plan, settings.master, settings.conf)
         few_arenas()
-        conf = with_spill_folder({**memory.conf, **settings.conf})
+        conf = with_spill_folder({**usual, **memory.conf, **settings.conf})
         return session(memory.master, conf=conf, java_options=memory.java_options)
 
     def _stream(self, text: str) -> StreamRef:

@@ -31,6 +31,7 @@ from clinker_spark.core.span import Source as Text
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.api import Pipeline
 from clinker_spark.spark.session.sessions import SparkSession
+from clinker_spark.spark.streaming.state import FLAT
 from clinker_spark.streaming.progress import StreamReport
 from clinker_spark.streaming.run import StreamOptions, StreamRun
 from clinker_spark.streaming.short_form import EVENT_TIME, pipeline_text
@@ -143,4 +144,4 @@ def run_streaming_pipeline(
 
 
 def _run(pipeline: Pipeline, spark: SparkSession | None, options: StreamOptions) -> StreamRun:
-    return StreamRun(pipeline.plan, spark or pipeline.session(), options, lambda event, details: None)
+    return StreamRun(pipeline.plan, spark or pipeline.session(FLAT), options, lambda event, details: None)

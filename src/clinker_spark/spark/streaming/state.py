@@ -18,6 +18,15 @@ _SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "1000",
 }
 
+FLAT = {
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "50",
+    "spark.ui.retainedStages": "50",
+    "spark.ui.retainedTasks": "1000",
+}
+"""How a session of a stream is started: Spark keeps the plans of the last thousand executions, each as a text of up to
+some hundred kilobytes, for a page that nobody has open. The heap of a driver would grow for the first hours."""
+
 
 def stream_session(spark: SparkSession, partitions: int, kept: int) -> SparkSession:
     """A session of its own, with the settings of a stream: they stay out of the user's."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import signal
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -66,15 +68,18 @@ def _put(text: str, path: str | None) -> None:
         raise InputError([Diagnostic("E401", f"cannot write '{path}': {reason}", help="check the path")]) from None
 
 
-def open_session(plan: Plan, pipeline: str, options: dict[str, Any]) -> SparkSession:
-    """A session as the options ask for it. Raises `ClinkerError` when Spark cannot start."""
+def open_session(
+    plan: Plan, pipeline: str, options: dict[str, Any], usual: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
+    """A session as the options ask for it; `usual` are settings that they may say otherwise. Raises `ClinkerError` when
+    Spark cannot start."""
     conf, remote, master = wanted_conf(pipeline, options), remote_of(pipeline, options), "local[*]"
     start = [_SHORT_RUN] if _is_short(plan, options) else []
     if "Archive" not in conf.get("spark.driver.extraJavaOptions", ""):  # the user has an archive of their own
         start.append(archive_options(make=(plan.memory_limit or LARGE) >= LARGE))
     if remote is None:
         wanted = wanted_session(plan, pipeline, options)
-        master, conf = wanted.master, with_spill_folder(wanted.conf)
+        master, conf = wanted.master, with_spill_folder({**usual, **wanted.conf})
         start.append(wanted.java_options)
         few_arenas()
     if not options["verbose"]:

@@ -30,11 +30,12 @@ def stream(pipeline: str, options: dict[str, Any]) -> int:
         click.echo(explain_stream(plan), nl=False)
         return 0
     from clinker_spark.cli.clinker.actions.run_session import open_session
+    from clinker_spark.spark.streaming.state import FLAT
     from clinker_spark.streaming.run import StreamOptions, run_stream
 
     base = None if options["base_dir"] is None else Path(options["base_dir"])
     given = StreamOptions(options["once"], options["flush_at_end"], base, options["checkpoint"])
-    spark = open_session(plan, pipeline, {**options, "remote": None})
+    spark = open_session(plan, pipeline, {**options, "remote": None}, FLAT)
     report = run_stream(plan, spark, given, _teller(options))
     if options["report"]:
         from clinker_spark.report.page.stream import write_stream_page
