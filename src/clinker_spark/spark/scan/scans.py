@@ -52,8 +52,8 @@ def scan(
     `progress` is a path to which the number of a split is added: a file there says how many records it gave so far.
     A split that runs twice writes the same again. `meter` is such a path for the bytes that were read; between two
     batches readers look beside it whether they shall wait (`gate`). What is made of the batches of a task in the same
-    place is `then`'s to say; `fields` are of what it gives. `tasks` are the splits of each task (`tasks_of`), by default
-    one.
+    place is `then`'s to say; `fields` are of what it gives. `tasks` are the splits of each task, by default one
+    (`tasks_of`).
     """
     progress, meter, most = readers.progress, readers.meter, readers.batch_size
     packed = [range(i, i + 1) for i in range(splits)] if tasks is None else tasks
@@ -81,8 +81,8 @@ def scan(
 
 
 def tasks_of(sizes: Sequence[int], parallelism: int) -> list[range]:
-    """Splits that follow each other, for each task; `sizes` are the bytes of the splits. Many small files are not as many
-    tasks: to start one costs as much as to read some megabytes.
+    """Splits that follow each other, for each task; `sizes` are the bytes of the splits. Many small files are not as
+    many tasks: to start one costs as much as to read some megabytes.
 
     Small ones come together, but never so many that some cores have nothing to do.
 
