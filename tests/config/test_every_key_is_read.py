@@ -98,7 +98,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     groups.Synthesize: ("plan/bind/reshape.py: _rule: made",),
     envelope.Envelope: ("config/model/envelope.py: types: self", "runtime/discover/envelopes.py: *: envelope"),
     envelope_node.EnvelopeConfig: ("plan/bind/envelope.py: bind_envelope: config",),
-    envelope_node.EnvelopeNode: ("config/model/envelope_node.py: : 'key'",),
+    envelope_node.EnvelopeNode: ("config/model/envelope_node.py: : 'key'", "plan/bind/envelope.py: *: node"),
     envelope.Extract: ("config/model/envelope.py: path: self",),
     envelope.Section: ("config/model/envelope.py: types: found", "runtime/discover/envelopes.py: *: spec"),
     record_kinds.Discriminator: ("spark/scan/kinds/lines.py: _place: found",),
