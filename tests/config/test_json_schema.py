@@ -95,7 +95,7 @@ def test_node_types_and_formats_are_told_apart_by_type() -> None:
     nodes = schema["properties"]["nodes"]["items"]
     assert {case["if"]["properties"]["type"]["const"] for case in nodes["allOf"]} == {
         "source", "transform", "aggregate", "route", "merge", "combine", "reshape", "cull", "stream_join", "query",
-        "composition",
+        "composition", "envelope",
         "output", "sink",
     }  # fmt: skip
     assert schema["$defs"]["OutputNode"]["properties"]["type"]["enum"] == ["output", "sink"]

@@ -111,6 +111,13 @@ class CullNode(InputNode):
     type: Literal["cull"]
     config: CullConfig
 
+    def check(self) -> Iterator[Finding]:
+        yield from super().check()
+        if self.config.removed_to == self.name:
+            message = f"the port for the records that leave has the name of the node, '{self.name}'"
+            help_text = "give it another one: the bare name stands for the records that stay"
+            yield Finding("E010", message, ("config", "removed_to"), help_text)
+
     @classmethod
     def side_ports_in(cls, node: Mapping) -> tuple[str, ...]:
         port = text_of(node.get("config"), "removed_to")

@@ -68,10 +68,17 @@ def check_paths(plan: Plan, options: Options, files: Files) -> tuple[Diagnostic,
 
 
 def _without_file(plan: Plan) -> Iterator[Diagnostic]:
-    """Outputs for each input file, of records that belong to none."""
+    """Outputs for each input file, or with a document of each, of records that belong to none."""
     for node in plan.outputs:
-        blocking = plan.facts.files.mixes_files.get(node.name) if node.per_file else None
-        if blocking is not None:
+        by_file = node.framing is not None and node.framing.by_file
+        blocking = plan.facts.files.mixes_files.get(node.name) if node.per_file or by_file else None
+        if blocking is not None and by_file:
+            message = (
+                f"the records of '{blocking}' are made of several files, and '{node.name}' makes a document of each"
+            )
+            help_text = "put an envelope with strategy: concat before it"
+            yield node.diagnostic("E436", message, "config", "reconstruct_envelope", help=help_text)
+        elif blocking is not None:
             message = f"the records of '{blocking}' are made of several files, and '{node.name}' wants one of each"
             help_text = "write a path without {source_file} and {source_path}"
             yield node.diagnostic("E436", message, "config", "path", help=help_text)

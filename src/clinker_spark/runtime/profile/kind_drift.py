@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from clinker_spark.config.model.record_kinds import RecordKind
+from clinker_spark.config.model.sources.record_kinds import RecordKind
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.profile.samples import Sample

@@ -12,11 +12,10 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.plan.budget import SPLIT_SETTING
 from clinker_spark.spark.fragments.work import FIELDS, then
 from clinker_spark.spark.scan.csv.splits import TARGET
-from clinker_spark.spark.scan.packing import tasks_of
 from clinker_spark.spark.scan.record_batches import engine_columns, read_batches
 from clinker_spark.spark.scan.record_plan import RecordPlan
 from clinker_spark.spark.scan.request import ReadRequest, Scan
-from clinker_spark.spark.scan.scans import scan
+from clinker_spark.spark.scan.scans import scan, tasks_of
 
 
 def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan:

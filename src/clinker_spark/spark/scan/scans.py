@@ -31,6 +31,9 @@ Then = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _EVERY = 0.5
 _END = ".end"
 _MOST_HERE = 64 << 20
+MOST_TOGETHER = 8 << 20
+"""A task takes further splits as long as it reads no more bytes than this."""
+_TASKS_PER_CORE = 3
 
 
 def scan(
@@ -49,8 +52,8 @@ def scan(
     `progress` is a path to which the number of a split is added: a file there says how many records it gave so far.
     A split that runs twice writes the same again. `meter` is such a path for the bytes that were read; between two
     batches readers look beside it whether they shall wait (`gate`). What is made of the batches of a task in the same
-    place is `then`'s to say; `fields` are of what it gives. `tasks` are the splits of each task (`packing`); by default
-    one.
+    place is `then`'s to say; `fields` are of what it gives. `tasks` are the splits of each task, by default one
+    (`tasks_of`).
     """
     progress, meter, most = readers.progress, readers.meter, readers.batch_size
     packed = [range(i, i + 1) for i in range(splits)] if tasks is None else tasks
@@ -75,6 +78,28 @@ def scan(
         kind: Any = _parse_datatype_string(schema)
         return spark.createDataFrame(rows, kind), True
     return spark.range(0, number, 1, number).mapInArrow(batches, schema), False
+
+
+def tasks_of(sizes: Sequence[int], parallelism: int) -> list[range]:
+    """Splits that follow each other, for each task; `sizes` are the bytes of the splits. Many small files are not as
+    many tasks: to start one costs as much as to read some megabytes.
+
+    Small ones come together, but never so many that some cores have nothing to do.
+
+    >>> tasks_of([10, 10, 10, 10_000_000, 10], 1)
+    [range(0, 3), range(3, 4), range(4, 5)]
+    """
+    most = min(MOST_TOGETHER, sum(sizes) // max(parallelism * _TASKS_PER_CORE, 1))
+    found: list[range] = []
+    start = taken = 0
+    for i, size in enumerate(sizes):
+        if i > start and taken + size > most:
+            found.append(range(start, i))
+            start, taken = i, 0
+        taken += size
+    if start < len(sizes):
+        found.append(range(start, len(sizes)))
+    return found
 
 
 def _rows_here(read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], tasks: int) -> pa.Table | None:

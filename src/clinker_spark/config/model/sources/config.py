@@ -19,6 +19,7 @@ from clinker_spark.config.model.schema import (
 )
 from clinker_spark.config.model.sources.envelope import Envelope, check_envelope
 from clinker_spark.config.model.sources.formats import (
+    NO_ARRAY_PATHS,
     check_line_options,
 )
 from clinker_spark.config.model.sources.keys import MODES, Files, OnUnmapped, Watermark, read_mode
@@ -100,9 +101,7 @@ class SourceConfig(Model):
     finite_only: ClassVar[bool] = False
     """Has it an end, so that only `clinker run` can read it?"""
     gone: ClassVar[dict[str, Gone]] = {
-        "array_paths": Gone(
-            "'array_paths' was replaced", "read the array as it is, and use 'emit each' in a transform", "E360"
-        ),
+        "array_paths": NO_ARRAY_PATHS,
     }
     section_key: ClassVar[str | None] = None
     """The key that leads to a section of the envelope of such a file."""

@@ -44,6 +44,11 @@ Encoding = Annotated[Words, AfterValidator(_encoding)]
 FieldBytes = Annotated[Size, AfterValidator(_field_bytes)]
 _LONGEST_FIELD = 1024**3
 _NO_INDEX = Gone("'max_index_bytes' has no meaning here", "no index of the file is kept in memory: remove the key")
+NO_ARRAY_PATHS = Gone(
+    "'array_paths' was replaced",
+    "instead of 'explode' write split_to_rows: [field] beside 'schema', and instead of 'join' multiple: true at the column",
+    "E360",
+)
 
 
 class CsvRead(Model):
@@ -78,7 +83,7 @@ class JsonRead(Model):
     record_path: Words | None = None
     """The keys that lead to the array of records: result.items. The format may be array then, or object."""
 
-    gone: ClassVar[dict[str, Gone]] = {"max_index_bytes": _NO_INDEX}
+    gone: ClassVar[dict[str, Gone]] = {"max_index_bytes": _NO_INDEX, "array_paths": NO_ARRAY_PATHS}
 
 
 class XmlRead(Model):
@@ -91,7 +96,7 @@ class XmlRead(Model):
     namespace_handling: Literal["strip", "qualify"] = "strip"
     """Leave the namespaces of names out, or keep their prefixes."""
 
-    gone: ClassVar[dict[str, Gone]] = {"max_index_bytes": _NO_INDEX}
+    gone: ClassVar[dict[str, Gone]] = {"max_index_bytes": _NO_INDEX, "array_paths": NO_ARRAY_PATHS}
 
 
 class FixedWidthRead(Model):

@@ -1,7 +1,8 @@
 """The window functions, one row each: `$window.sum(x)`, `$window.lag(1).price`, ...
 
 All frames are the whole partition, except `cumulative_sum`, which runs up to the current row. On Spark each
-is an OVER expression; `{whole}`, `{running}` and `{ranked}` stand for the three window clauses.
+is an OVER expression; `{whole}`, `{running}` and `{ranked}` stand for the three window clauses, `{x}` for the argument,
+and `{double}` for the argument as a DOUBLE: not cast if it is one, as Spark would send the copy through the shuffle.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ WINDOWS = {
             "value",
             _number,
             lambda p, n: _sum(_floats(p.values)),
-            "sum(CAST({x} AS DOUBLE)) OVER {whole}",
+            "sum({double}) OVER {whole}",
             finite=_FINITE.replace("frame", "whole"),
         ),
         WindowFunction(
@@ -189,7 +190,7 @@ WINDOWS = {
             "value",
             _number,
             lambda p, n: _sum(_floats(p.values[: p.current + 1])),
-            "sum(CAST({x} AS DOUBLE)) OVER {running}",
+            "sum({double}) OVER {running}",
             finite=_FINITE.replace("frame", "running"),
         ),
         WindowFunction(
@@ -198,7 +199,7 @@ WINDOWS = {
             "value",
             _number,
             _mean,
-            "(sum(CAST({x} AS DOUBLE)) OVER {whole} / nullif(count({x}) OVER {whole}, 0L))",
+            "(sum({double}) OVER {whole} / nullif(count({x}) OVER {whole}, 0L))",
             finite=_FINITE.replace("frame", "whole"),
         ),
         WindowFunction(

@@ -32,7 +32,9 @@ def lower_window(lowering: Lowering, e: ir.WindowRef) -> Sql:
     if x.text and "{whole}" in row.sql and lowering.window.by_range:
         x = _in_full_order(lowering, x, clauses["ranked"])
     offset = e.args[0].value if row.argument == "offset" and isinstance(e.args[0], ir.Const) else 0
-    text = row.sql.format(x=x.text, n=offset, **clauses)
+    is_double = bool(e.args) and e.args[0].type.kind is Kind.FLOAT and not e.args[0].type.is_dynamic
+    double = x.text if is_double else f"CAST({x.text} AS DOUBLE)"
+    text = row.sql.format(x=x.text, double=double, n=offset, **clauses)
     # A window expression ends a projection of its own; nothing else may be fused into it.
     result = lowering.builder.bind(Sql(text, x.level, 2, x.failures))
     if not row.finite or e.args[0].type.kind is not Kind.FLOAT:

@@ -20,10 +20,9 @@ from clinker_spark.spark.scan.csv.plan import CsvPlan, CsvSplit
 from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import engine_columns, read_split
 from clinker_spark.spark.scan.csv.splits import SMALLEST
-from clinker_spark.spark.scan.packing import tasks_of
 from clinker_spark.spark.scan.record_source import parallelism_of, split_target
 from clinker_spark.spark.scan.request import ReadRequest, Scan
-from clinker_spark.spark.scan.scans import scan
+from clinker_spark.spark.scan.scans import scan, tasks_of
 
 _NO_TEXTS = ", ".join(f"'{name}', ''" for name in ("kind", "field", "value", "message"))
 
