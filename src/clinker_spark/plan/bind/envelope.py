@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -68,7 +69,7 @@ def _of_files(binder: NodeBinder) -> dict[str, dict[str, ir.TExpr]]:
     return found
 
 
-def _total(binder: NodeBinder, schema: dict[str, Type], text: str, *at: str | int) -> Total | None:
+def _total(binder: NodeBinder, schema: Mapping[str, Type], text: str, *at: str | int) -> Total | None:
     """A field of a footer. Notes it if it is no total."""
     help_text = "write count(), or sum, avg, min or max of a column; make others in a transform or an aggregate"
     found = _TOTAL.fullmatch(text)

@@ -157,7 +157,8 @@ class CombinePlan(PlanNode):
         where misses are dropped: else the driver has to be the left one."""
         if self.on_miss != "skip" or self.match == "collect":
             return ()
-        found, met = [], (self.probe,)
+        found: list[tuple[tuple[int, ...], int]] = []
+        met: tuple[int, ...] = (self.probe,)
         for step in self.steps:
             build = self.qualifiers.index(step.build)
             if _HOLDERS[step.strategy] is SORT_MERGE:

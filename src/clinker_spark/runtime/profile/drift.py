@@ -22,7 +22,7 @@ from clinker_spark.runtime.profile.proposals import arrow_word
 from clinker_spark.runtime.profile.samples import MOST_RECORDS, Sample, sample_of
 from clinker_spark.runtime.profile.shapes import Shape, record_file
 from clinker_spark.runtime.profile.types import guess_texts, guess_values
-from clinker_spark.spark.operators.source import conventions_of
+from clinker_spark.spark.build.source_columns import conventions_of
 from clinker_spark.spark.scan.csv.header import file_name
 from clinker_spark.spark.scan.files import SourceFile, parquet_parts
 from clinker_spark.spark.scan.fixed.rows import FixedReader

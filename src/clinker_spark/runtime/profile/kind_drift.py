@@ -12,7 +12,7 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.runtime.profile.samples import Sample
 from clinker_spark.runtime.profile.shapes import record_file
-from clinker_spark.spark.operators.source import conventions_of
+from clinker_spark.spark.build.source_columns import conventions_of
 from clinker_spark.spark.scan.files import SourceFile
 from clinker_spark.spark.scan.kinds.lines import DelimitedKind, KindReader, structure_problem
 from clinker_spark.spark.scan.kinds.source import kind_reader

@@ -94,7 +94,7 @@ def check_headers(builder: Builder, node: OutputPlan) -> None:
     framing = node.framing
     if framing is None or framing.by_file:
         return
-    sources = {before.index for before in builder.plan.upstream(node.name) if not before.inputs}
+    sources = {source.index for source in builder.plan.sources_of(node.name)}
     for fields in filter(None, (framing.header, framing.footer)):
         names = [what for _, what, _ in fields if isinstance(what, str) and what in framing.echoed]
         known = [builder.run.file_values.get(name.removeprefix(ENVELOPE_PREFIX), {}) for name in names]

@@ -46,8 +46,8 @@ _ALWAYS = {
 _LOCAL = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Spark keeps the plans and tasks of the last thousand jobs, for pages that nobody looks at: hundreds of megabytes of
-    # the heap in a session that serves many runs, or a stream. We ask for those of one run.
+    # Spark keeps the plans and tasks of the last thousand jobs, for pages that nobody looks at: hundreds of megabytes
+    # of the heap in a session that serves many runs, or a stream. We ask for those of one run.
     "spark.sql.ui.retainedExecutions": "250",
     "spark.ui.retainedJobs": "250",
     "spark.ui.retainedStages": "500",

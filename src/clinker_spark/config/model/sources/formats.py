@@ -46,7 +46,8 @@ _LONGEST_FIELD = 1024**3
 _NO_INDEX = Gone("'max_index_bytes' has no meaning here", "no index of the file is kept in memory: remove the key")
 NO_ARRAY_PATHS = Gone(
     "'array_paths' was replaced",
-    "instead of 'explode' write split_to_rows: [field] beside 'schema', and instead of 'join' multiple: true at the column",
+    "instead of 'explode' write split_to_rows: [field] beside 'schema', and instead of 'join' multiple: true at the "
+    "column",
     "E360",
 )
 
