@@ -14,6 +14,7 @@ from clinker_spark.core.fast_paths import FAST_PATHS, taken, without
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
+from tests.scenarios.test_examples import without_marks
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "bench_fast_paths.py"
 
@@ -40,6 +41,7 @@ def made(folder: Path, spark: Any) -> dict[str, bytes]:
     options = Options(execution_id="0", now=dt.datetime(2026, 1, 1, tzinfo=dt.UTC))
     run(prepare(folder / "pipeline.yaml"), spark, options)
     found = {path.name: path.read_bytes() for path in folder.glob("*.csv")}
+    found["dead.csv"] = without_marks(found["dead.csv"])
     for path in folder.glob("*.csv"):
         path.unlink()
     return found
@@ -56,7 +58,7 @@ def test_they_change_no_byte(tmp_path: Path, spark: Any) -> None:
         "lines.csv": 259,
         "sums.csv": 8,
         "chosen.csv": 8,
-        "dead.csv": 56,
+        "dead.csv": 57,
     }
     for engine, bytes_ in usual.items():
         with without(*FAST_PATHS):

@@ -37,6 +37,7 @@ from clinker_spark.streaming.ends import SourceOptions, StreamSink, StreamSource
 from clinker_spark.streaming.file_sink import FileSink
 from clinker_spark.streaming.hot_keys import HotKeys
 from clinker_spark.streaming.letters import BatchLetters, Files, Found, failed_in
+from clinker_spark.streaming.noted import Noted
 from clinker_spark.streaming.progress import StreamReport, note_batch
 from clinker_spark.streaming.shape import check_shape, shape_of
 
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
 _POLL = 0.1
 _STARTS = 20
 """So often a query is started again, one time after the other, whose Python processes did not come up."""
-_NOTED = 100
-"""So many batches of a query may be looked at out of their order."""
 _PATIENCE = 30.0
 """So many seconds a batch may take to end when the stream is stopped."""
 
@@ -97,9 +96,7 @@ class StreamRun:
         self.sources: dict[tuple[str, str], StreamSource] = {}
         self.idle = {query.name: Idleness(query) for query in self.queries if query.stateful}
         self.running: list[RunningQuery] = []
-        self.noted: set[tuple[str, int, str]] = set()
-        """The letters of these were found already: by query, batch, and what made them."""
-        self.noting = threading.Lock()
+        self.noted = Noted()
         self.starts: Counter[str] = Counter()
         self.hot = HotKeys(plan, self.checkpoint, settings.hot_key)
 
@@ -319,12 +316,8 @@ class StreamRun:
             self._note(root.query, number, found, root.query.name)
 
     def _note(self, query: StreamQuery, batch: int, found: Found, made: str = "") -> None:
-        with self.noting:  # batches and what Spark says about them are looked at by two threads
-            if (query.name, batch, made) in self.noted:
-                return
-            self.noted = {each for each in self.noted if each[0] != query.name or each[1] > batch - _NOTED}
-            self.noted.add((query.name, batch, made))
-        self.report.note_letters(found.number, self.letters.write(query, batch, found, made))
+        if self.noted.is_new(query.name, batch, made):
+            self.report.note_letters(found.number, self.letters.write(query, batch, found, made))
 
     def _read(self, query: StreamQuery, batch: int) -> Found | None:
         """The failures among the records that a batch read."""

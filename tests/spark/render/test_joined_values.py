@@ -63,7 +63,7 @@ def test_values_are_joined(bench: Any) -> None:
     ]
     assert bench.text("named.xml") == (
         "<Root><Record><id>1</id><list><tag>a</tag><tag>b</tag></list><s>1.5</s><s>2</s></Record>"
-        "<Record><id>2</id><list><tag>a;x</tag><tag>b\\</tag></list></Record><Record><id>3</id></Record></Root>"
+        "<Record><id>2</id><list><tag>a;x</tag><tag>b\\</tag></list></Record><Record><id>3</id></Record></Root>\n"
     )
     bench.run("pipeline: { name: back }\nnodes:" + BACK)
     assert '"tags":["a;x","b\\\\"]' in bench.text("again.json")

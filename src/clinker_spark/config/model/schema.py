@@ -216,7 +216,6 @@ class ColumnPatch(_Placed, _Described):
 
 
 _PLACE = ("start", "width", "end", "justify", "pad", "trim")
-_CHANGES = ("type", "source_name", "nullable", "format", "precision", "scale", *_PLACE)
 LAYOUT_KEYS = (*_PLACE, "truncation")
 """Keys of columns that only fixed-width files have a use for."""
 
@@ -230,6 +229,7 @@ def patched(columns: Columns, patches: Sequence[ColumnPatch], places: FieldPlace
     """A schema with the places that stand beside it, and with what is different about some columns."""
     if not patches and places is None:
         return columns
+    changes = ("type", "source_name", "nullable", "format", "precision", "scale", *_PLACE)
     found = {column.name: column for column in columns}
     for place in places.fields if places is not None else ():
         if place.name in found:
@@ -238,9 +238,9 @@ def patched(columns: Columns, patches: Sequence[ColumnPatch], places: FieldPlace
         if patch.drop:
             found.pop(patch.name, None)
         elif patch.name in found:
-            found[patch.name] = found[patch.name].model_copy(update=given(patch, _CHANGES))
+            found[patch.name] = found[patch.name].model_copy(update=given(patch, changes))
         elif patch.type is not None:
-            found[patch.name] = Column(name=patch.name, **given(patch, _CHANGES))
+            found[patch.name] = Column(name=patch.name, **given(patch, changes))
     return tuple(found.values())
 
 

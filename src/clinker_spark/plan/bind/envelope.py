@@ -8,16 +8,22 @@ from dataclasses import replace
 from typing import Any
 
 from clinker_spark.config.model.envelope_node import EnvelopeNode
+from clinker_spark.config.model.sources.envelope import value_of
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import INT, Kind, Type
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.check.infer.groups import SCALE_HELP
 from clinker_spark.cxl.conditions import as_program, compile_value
 from clinker_spark.plan.bind.node import NodeBinder, Streams
-from clinker_spark.plan.nodes.envelope import EnvelopePlan, Framing, Total, envelope_column
+from clinker_spark.plan.nodes.envelope import EnvelopePlan
+from clinker_spark.plan.nodes.framing import Framing, Sections, Total, envelope_column
 
 _TOTAL = re.compile(r"\s*(\w+)\s*\(\s*(\*|\w+)?\s*\)\s*")
 _NUMBERS = (Kind.INT, Kind.FLOAT, Kind.DECIMAL)
 _TOTALS = ("count", "sum", "avg", "min", "max")
+
+Headers = Mapping[str, Mapping[str, ir.TExpr]]
+"""By section: its fields, and what gives them their values."""
 
 
 def bind_envelope(binder: NodeBinder, node: EnvelopeNode) -> Streams | None:
@@ -40,12 +46,15 @@ def bind_envelope(binder: NodeBinder, node: EnvelopeNode) -> Streams | None:
                 footers.setdefault(section, {})[name] = total
     if not fine:
         return None
-    return binder.made(_plan(binder, config.strategy, made, footers))
+    return binder.made(_plan(binder, made, Sections(config.strategy, _types(made), footers)))
 
 
-def _plan(
-    binder: NodeBinder, strategy: str, headers: dict[str, dict[str, ir.TExpr]], footers: dict[str, dict[str, Total]]
-) -> EnvelopePlan:
+def _types(headers: Headers) -> dict[str, dict[str, Type]]:
+    return {section: {name: value.type for name, value in fields.items()} for section, fields in headers.items()}
+
+
+def _plan(binder: NodeBinder, headers: Headers, sections: Sections) -> EnvelopePlan:
+    """A node that computes these headers, and then knows these sections."""
     stream = binder.inputs[0]
     columns = [
         (envelope_column(section, name), value) for section, fields in headers.items() for name, value in fields.items()
@@ -53,9 +62,7 @@ def _plan(
     return EnvelopePlan(
         **binder.common(stream.schema, tuple(stream.schema)),
         program=as_program(stream.schema, columns),
-        strategy=strategy,
-        headers={s: {name: value.type for name, value in fields.items()} for s, fields in headers.items()},
-        footers=footers,
+        made_sections=sections,
     )
 
 
@@ -64,7 +71,7 @@ def _of_files(binder: NodeBinder) -> dict[str, dict[str, ir.TExpr]]:
     found: dict[str, dict[str, ir.TExpr]] = {}
     for path in binder.scope.declares.get("doc", {}):
         section, _, name = path.partition(".")
-        value = compile_value(f"$doc.{path}", {}, name=binder.name, declares=binder.scope.declares)
+        value = compile_value(value_of(path), {}, name=binder.name, declares=binder.scope.declares)
         found.setdefault(section, {})[name] = value.value
     return found
 
@@ -90,6 +97,10 @@ def _total(binder: NodeBinder, schema: Mapping[str, Type], text: str, *at: str |
     if function in ("min", "max") and (t.is_dynamic or t.kind in (Kind.ARRAY, Kind.MAP)):
         binder.problem("E354", f"'{column}' is of type {t}, which has no order", *at, help=help_text)
         return None
+    if function != "count" and t.kind is Kind.DECIMAL and t.scale is None:
+        message = f"{function} of '{column}', a Decimal whose scale is not known"
+        binder.problem("E354", message, *at, help=SCALE_HELP)
+        return None
     if function == "count":
         t = INT
     elif function == "avg" and t.kind is Kind.INT:
@@ -99,18 +110,17 @@ def _total(binder: NodeBinder, schema: Mapping[str, Type], text: str, *at: str |
 
 def framing_of(binder: NodeBinder, config: Any) -> Framing | None:
     """What an output writes around its records; None if nothing, or if it is wrong, which is noted then."""
-    before = binder.binder.by_name[binder.inputs[0].ref.node]
-    if not config.reconstruct_envelope or not isinstance(before, EnvelopePlan):
+    known = binder.binder.by_name[binder.inputs[0].ref.node].envelope
+    if not config.reconstruct_envelope or known is None:
         return None
     written = config.options.envelope
     at = ("config", "options", "envelope")
-    sections = {**before.headers, **before.footers}
     fine = True
     for key in ("header_from_doc", "footer_from_doc"):
         name = getattr(written, key)
-        known = before.headers if key == "header_from_doc" else sections
-        if name is not None and name not in known:
-            help_text = did_you_mean(name, known) or (f"the sections are {', '.join(known)}" if known else None)
+        there = known.headers if key == "header_from_doc" else {**known.headers, **known.footers}
+        if name is not None and name not in there:
+            help_text = did_you_mean(name, there) or (f"the sections are {', '.join(there)}" if there else None)
             message = f"there is no section '{name}': no source has it in its 'envelope', and no envelope node makes it"
             binder.problem("E347", message, *at, key, help=help_text or "add it to the envelope of the source")
             fine = False
@@ -118,18 +128,18 @@ def framing_of(binder: NodeBinder, config: Any) -> Framing | None:
         return None
     header = None
     if written.header_from_doc is not None:
-        header = tuple(_fields(before, written.header_from_doc))
+        header = tuple(known.fields(written.header_from_doc))
     footer: tuple[tuple[str, str | Total, Type], ...] | None = None
     if written.footer_from_doc is not None:
-        totals = before.footers.get(written.footer_from_doc)
+        totals = known.footers.get(written.footer_from_doc)
         if totals is not None:
             footer = tuple((name, total, total.type) for name, total in totals.items())
         else:
-            footer = tuple(_fields(before, written.footer_from_doc))
+            footer = tuple(known.fields(written.footer_from_doc))
     if written.footer_record_count_field is not None:
         footer = (*(footer or ()), (written.footer_record_count_field, Total("count", None, INT), INT))
-    echoed = {envelope_column(section, name) for section in before.echoed for name in before.headers[section]}
-    return Framing(before.strategy == "preserve", header, footer, frozenset(echoed))
+    echoed = {column for section in known.echoed for _, column, _ in known.fields(section)}
+    return Framing(known.strategy == "preserve", header, footer, frozenset(echoed))
 
 
 def with_envelope(binder: NodeBinder, config: Any) -> None:
@@ -137,18 +147,16 @@ def with_envelope(binder: NodeBinder, config: Any) -> None:
     the output gets it. It is there as well if no envelope node is."""
     if not config.reconstruct_envelope:
         return
-    before = binder.binder.by_name[binder.inputs[0].ref.node]
-    own = before if isinstance(before, EnvelopePlan) else None
+    own = binder.binder.by_name[binder.inputs[0].ref.node].envelope
     known = {} if own is None else {**own.headers, **own.footers}
     written = config.options.envelope
     named = {written.header_from_doc, written.footer_from_doc} - set(known)
     found = {section: fields for section, fields in _of_files(binder).items() if section in named}
     if own is not None and not found:
         return
-    made = _plan(binder, "preserve", found, {})
-    if own is not None:
-        made = replace(made, strategy=own.strategy, headers={**own.headers, **made.headers}, footers=own.footers)
-    made = replace(made, name=f"{binder.name}.envelope", echoed=frozenset(found))
+    sections = own or Sections("preserve", {}, {})
+    sections = replace(sections, headers={**sections.headers, **_types(found)}, echoed=frozenset(found))
+    made = replace(_plan(binder, found, sections), name=f"{binder.name}.envelope")
     [stream] = binder.made(made).values()
     binder.inputs = [stream]
 
@@ -157,11 +165,7 @@ def check_reader(binder: NodeBinder) -> None:
     """Documents are what outputs write: other nodes read the records before they are framed. Notes it if not."""
     for bound in binder.inputs:
         before = binder.binder.by_name.get(bound.ref.node)
-        if isinstance(before, EnvelopePlan) and binder.node.kind != "output":
+        if before is not None and before.envelope is not None and binder.node.kind != "output":
             message = f"'{before.name}' makes documents for outputs, and '{binder.node.name}' is none"
             help_text = f"read what '{before.name}' reads, or put the envelope behind '{binder.node.name}'"
             binder.problem("E347", message, "input", help=help_text)
-
-
-def _fields(plan: EnvelopePlan, section: str) -> list[tuple[str, str, Type]]:
-    return [(name, envelope_column(section, name), t) for name, t in plan.headers[section].items()]

@@ -10,6 +10,7 @@ from clinker_spark.plan.columns import (
     CK_AGGREGATE_PREFIX,
     CK_PREFIX,
     DOCUMENT_COLUMN,
+    ENVELOPE_PREFIX,
     EVENT_COLUMN,
     FAILED_COLUMN,
     FROM_COLUMN,
@@ -39,11 +40,19 @@ BETWEEN_NODES = (
         (
             "report.explain",
             "spark.operators.aggregate",
+            "spark.operators.framing",
             "spark.operators.lateness",
             "spark.build.builder",
             "spark.operators.output",
             "spark.operators.values",
         ),
+    ),
+    HiddenColumn(
+        ENVELOPE_PREFIX,
+        "a value of a header: the same in all records of a document",
+        "any",
+        ("plan.nodes.framing",),
+        ("spark.operators.framing",),
     ),
     HiddenColumn(
         EVENT_COLUMN,

@@ -9,9 +9,13 @@ from clinker_spark.plan.columns import (
     BEGINS_COLUMN,
     BYTES_COLUMN,
     CONFLICT_COLUMN,
+    DOCUMENT_ENDS_COLUMN,
+    DOCUMENT_STARTS_COLUMN,
     FAMILY_COLUMN,
     FILE_KEY_COLUMN,
+    FOOTER_PREFIX,
     FOUND_COLUMN,
+    FRAMING_PREFIX,
     GONE_FILE_COLUMN,
     GONE_ROW_COLUMN,
     GOOD_COLUMN,
@@ -57,6 +61,15 @@ from clinker_spark.query.hidden import (
 )
 
 INSIDE_NODES = (
+    within(
+        FRAMING_PREFIX,
+        "beside a line: a value of a header, or one that a footer adds up",
+        "any",
+        "spark.operators.framing",
+    ),
+    within(FOOTER_PREFIX, "a total of the footer of a document", "any", "spark.operators.framing"),
+    within(DOCUMENT_STARTS_COLUMN, "true for the first line of a document", "BOOLEAN", "spark.operators.framing"),
+    within(DOCUMENT_ENDS_COLUMN, "true for the last line of a document", "BOOLEAN", "spark.operators.framing"),
     within(RANGE_COLUMN, "the range of sort keys that a record is in", "INT", "spark.operators.source_order"),
     within(GONE_FILE_COLUMN, "`$file` of a retracted record", "INT", "spark.operators.source"),
     within(GONE_ROW_COLUMN, "`$row` of a retracted record", "BIGINT", "spark.operators.source"),

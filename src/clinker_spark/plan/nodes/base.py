@@ -24,6 +24,7 @@ from clinker_spark.cxl.system import SOURCE_MEMBERS
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import HASH_AGGREGATE, NOTHING, Holder
 from clinker_spark.plan.nodes.fields import program_fields
+from clinker_spark.plan.nodes.framing import Sections
 from clinker_spark.plan.nodes.record_rules import Check, RecordLog
 from clinker_spark.plan.nodes.shown import ShownNode
 
@@ -318,6 +319,11 @@ class PlanNode(ShownNode):
     def mixes_files(self) -> bool:
         """Are its records made of several files, so that they belong to none?"""
         return True
+
+    @property
+    def envelope(self) -> Sections | None:
+        """The headers and footers that it makes for outputs; None if it makes none."""
+        return None
 
     @property
     def widens(self) -> bool:

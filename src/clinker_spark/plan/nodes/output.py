@@ -14,7 +14,7 @@ from clinker_spark.core.types import Kind
 from clinker_spark.cxl.vector.reasons import is_vector_type
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.facts import Keys, Required
-from clinker_spark.plan.nodes.envelope import Framing
+from clinker_spark.plan.nodes.framing import Framing
 from clinker_spark.plan.nodes.narrow import NarrowPlan
 
 

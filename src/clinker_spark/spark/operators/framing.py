@@ -16,8 +16,15 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import DOCUMENT_COLUMN
-from clinker_spark.plan.nodes.envelope import ENVELOPE_PREFIX, Framing, Total
+from clinker_spark.plan.columns import (
+    DOCUMENT_COLUMN,
+    DOCUMENT_ENDS_COLUMN,
+    DOCUMENT_STARTS_COLUMN,
+    ENVELOPE_PREFIX,
+    FOOTER_PREFIX,
+    FRAMING_PREFIX,
+)
+from clinker_spark.plan.nodes.framing import Framing, Total
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.spark.build.stream import DOCUMENT_BITS
 from clinker_spark.spark.render.rendering import OutColumn, Rendering, render
@@ -26,24 +33,23 @@ if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
 
 LINE = "value"
-_DOCUMENT, _FIELD, _FIRST, _LAST = "$document", "$framing.", "$first", "$last"
 _XML_DOCUMENT = "Document"
 
 
 def carried(framing: Framing) -> dict[str, Column]:
     """What must go along with a line, beside its place."""
-    found = {_DOCUMENT: F.col(quote(DOCUMENT_COLUMN)) if framing.by_file else F.lit(0)}
+    found = {DOCUMENT_COLUMN: F.col(quote(DOCUMENT_COLUMN)) if framing.by_file else F.lit(0)}
     for name in sorted(framing.columns):
-        found[_FIELD + name] = F.col(quote(name))
+        found[FRAMING_PREFIX + name] = F.col(quote(name))
     for _, what, _ in (*(framing.header or ()), *(framing.footer or ())):
         if isinstance(what, str):
-            found[_FIELD + what] = F.col(quote(what))
+            found[FRAMING_PREFIX + what] = F.col(quote(what))
     return found
 
 
 def document_of() -> Column:
     """By what records of one document are put together."""
-    return F.col(quote(_DOCUMENT))
+    return F.col(quote(DOCUMENT_COLUMN))
 
 
 def framed(node: OutputPlan, frame: DataFrame, order: list[Column], names: bytes) -> DataFrame:
@@ -51,12 +57,12 @@ def framed(node: OutputPlan, frame: DataFrame, order: list[Column], names: bytes
     of a CSV file, which each document has."""
     framing = node.framing
     assert framing is not None
-    window = Window.partitionBy(quote(_DOCUMENT)).orderBy(*order)
+    window = Window.partitionBy(quote(DOCUMENT_COLUMN)).orderBy(*order)
     whole = window.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     made = frame.withColumns(
         {
-            _FIRST: F.row_number().over(window) == 1,
-            _LAST: F.row_number().over(window) == F.count(F.lit(1)).over(whole),
+            DOCUMENT_STARTS_COLUMN: F.row_number().over(window) == 1,
+            DOCUMENT_ENDS_COLUMN: F.row_number().over(window) == F.count(F.lit(1)).over(whole),
             **{
                 _total_column(i): _total(what).over(whole)
                 for i, (_, what, _) in enumerate(framing.footer or ())
@@ -64,9 +70,9 @@ def framed(node: OutputPlan, frame: DataFrame, order: list[Column], names: bytes
             },
         }
     )
-    header = [OutColumn(name, t, quote(_FIELD + column)) for name, column, t in framing.header or ()]
+    header = [OutColumn(name, t, quote(FRAMING_PREFIX + column)) for name, column, t in framing.header or ()]
     footer = [
-        OutColumn(name, t, quote(_total_column(i) if isinstance(what, Total) else _FIELD + what))
+        OutColumn(name, t, quote(_total_column(i) if isinstance(what, Total) else FRAMING_PREFIX + what))
         for i, (name, what, t) in enumerate(framing.footer or ())
     ]
     before, behind = _around(
@@ -75,7 +81,7 @@ def framed(node: OutputPlan, frame: DataFrame, order: list[Column], names: bytes
         None if framing.header is None else _section(node, "header", header),
         None if framing.footer is None else _section(node, "footer", footer),
     )
-    first, last = quote(_FIRST), quote(_LAST)
+    first, last = quote(DOCUMENT_STARTS_COLUMN), quote(DOCUMENT_ENDS_COLUMN)
     line = f"concat(IF({first}, {before}, ''), {quote(LINE)}, IF({last}, {behind}, ''))"
     if node.config.type == "xml":  # nothing stands between elements: what Spark writes there is the `<` of the next one
         line = f"substring({line}, 2)"
@@ -110,13 +116,13 @@ def check_headers(builder: Builder, node: OutputPlan) -> None:
 
 
 def _total_column(i: int) -> str:
-    return f"$total.{i}"
+    return f"{FOOTER_PREFIX}{i}"
 
 
 def _total(total: Total) -> Column:
     if total.column is None:
         return F.count(F.lit(1))
-    column = F.col(quote(_FIELD + total.column))
+    column = F.col(quote(FRAMING_PREFIX + total.column))
     match total.function:
         case "count":
             return F.count(column)

@@ -69,6 +69,15 @@ class Section(Model):
                 yield Finding("E007", message, ("fields", name), "write string, int, float, bool, date or date_time")
 
 
+def value_of(path: str) -> str:
+    """How programs name a value of a file.
+
+    >>> value_of("head.batch")
+    '$doc.head.batch'
+    """
+    return f"$doc.{path}"
+
+
 class Envelope(Model):
     """What a file says about all of its records."""
 

@@ -17,6 +17,9 @@ from clinker_spark.cxl.check.infer.overloads import narrow, widen
 from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.syntax import ast
 
+SCALE_HELP = "say the scale where the column is read: type: decimal(2) in the schema of the source"
+"""About decimals that come from texts, such as `to_decimal()`: each value has digits of its own."""
+
 
 def aggregate_call(inference: Inference, e: ast.Call) -> ir.TExpr:
     """`sum(x)`, `count(*)`, ... Only in aggregate programs, never inside each other."""
@@ -41,7 +44,10 @@ def aggregate_call(inference: Inference, e: ast.Call) -> ir.TExpr:
     inference.in_aggregate = False
     result = row.result([a.type for a in args])
     if isinstance(result, str):
-        return inference.error(result, e.span, "convert the argument, or round it: .round_to(2)")
+        help_text = "convert the argument to a type that it takes"
+        if any(a.type.kind is Kind.DECIMAL and a.type.scale is None for a in args):
+            help_text = SCALE_HELP
+        return inference.error(result, e.span, help_text)
     if e.function in ("avg", "weighted_avg") and any(a.type.kind is Kind.DECIMAL for a in args):
         return _exact_average(inference, e, args)
     if e.function in ("sum", "avg", "weighted_avg"):
