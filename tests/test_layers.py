@@ -190,13 +190,8 @@ def test_a_folder_is_no_heap_of_files() -> None:
 FIELDS_OF_A_CLASS = 12
 
 LARGER: dict[str, int] = {
-    "dataset.flow.budget.PipelineBudget": 15,
-    "dataset.rows.segment_store.SegmentStore": 13,
     "runtime.arbitrate.arbitrator.Arbitrator": 13,
-    "runtime.dataset.writer.DatasetWriter": 13,
     "runtime.rollback.groups.Groups": 14,
-    "runtime.run.assemble.SeveralFiles": 14,
-    "runtime.run.state.RunState": 13,
     "spark.fragments.joins.index.Index": 13,
     "streaming.run.StreamRun": 20,
 }

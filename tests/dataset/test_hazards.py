@@ -102,7 +102,7 @@ def recorded_store(folder: Path) -> Any:
 
 def test_hazard_d_out_of_order_arrival_is_broken_by_the_stall_breaker() -> None:
     budget = PipelineBudget(100)
-    budget.multiplier = 1.0
+    budget.estimates.multiplier = 1.0
     woken: list[int] = []
     held = budget.request([0], 96, (0, 50), nothing)
     for time in (40, 10, 30):
@@ -114,30 +114,30 @@ def test_hazard_d_out_of_order_arrival_is_broken_by_the_stall_breaker() -> None:
     assert woken == []
     budget.notify_empty_emit()
     assert woken == [10], "the earliest passes, over the limit, and no other"
-    assert budget.current == 156 and not budget.force_overcommit
+    assert budget.current == 156 and not budget.stalls.force_overcommit
 
 
 def test_hazard_d_a_budget_that_is_not_full_is_no_stall() -> None:
     budget = PipelineBudget(1000)
-    budget.multiplier = 1.0
+    budget.estimates.multiplier = 1.0
     budget.request([0], 500, (0, 1), nothing).commit(500)
     budget.request([0], 600, (0, 2), nothing)
     for _ in range(100):
         budget.notify_empty_emit()
-    assert (budget.waiting, budget.overcommits) == (1, 0)
+    assert (budget.waiting, budget.stalls.overcommits) == (1, 0)
 
 
 @pytest.mark.parametrize("progress", ["release", "notify_row_emitted"])
 def test_hazard_d_progress_resets_the_breaker(progress: str) -> None:
     budget = PipelineBudget(100)
-    budget.multiplier = 1.0
+    budget.estimates.multiplier = 1.0
     budget.request([0], 100, (0, 1), nothing)
     budget.request([0], 100, (0, 2), nothing)
     for _ in range(constants.STALL_EMPTY_EMIT_THRESHOLD - 1):
         budget.notify_empty_emit()
     budget.release(1) if progress == "release" else budget.notify_row_emitted()
     budget.notify_empty_emit()
-    assert budget.overcommits == 0
+    assert budget.stalls.overcommits == 0
 
 
 def test_hazard_d_without_the_exact_breaker_schedules_do_stand_still(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_hazard_f_a_consumer_that_stops_refunds_everything(dataset: Dataset, siz
 
 def test_hazard_g_the_multiplier_is_bounded_and_forgets() -> None:
     budget = PipelineBudget(10**9)
-    assert budget.multiplier == constants.INITIAL_ESTIMATE_MULTIPLIER
+    assert budget.estimates.multiplier == constants.INITIAL_ESTIMATE_MULTIPLIER
 
     def fetch(actual: int) -> Reservation:
         found = budget.request([0], 100, (0, 0), nothing)
@@ -202,19 +202,19 @@ def test_hazard_g_the_multiplier_is_bounded_and_forgets() -> None:
 
     for _ in range(50):
         fetch(10_000)
-    assert budget.multiplier == constants.MAX_ESTIMATE_MULTIPLIER
+    assert budget.estimates.multiplier == constants.MAX_ESTIMATE_MULTIPLIER
     for _ in range(20):
         fetch(100)
-    assert budget.multiplier == pytest.approx(1.0, abs=0.05)
+    assert budget.estimates.multiplier == pytest.approx(1.0, abs=0.05)
     assert fetch(100).reserved == 100
     for _ in range(20):
         fetch(0)
-    assert budget.multiplier == constants.MIN_ESTIMATE_MULTIPLIER
+    assert budget.estimates.multiplier == constants.MIN_ESTIMATE_MULTIPLIER
 
 
 def test_hazard_h_a_fetch_larger_than_the_budget_passes_alone() -> None:
     budget = PipelineBudget(100)
-    budget.multiplier = 1.0
+    budget.estimates.multiplier = 1.0
     small = budget.request([0], 50, (0, 1), nothing)
     large = budget.request([0], 1000, (0, 2), nothing)
     later = budget.request([0], 10, (0, 3), nothing)
@@ -230,7 +230,7 @@ def test_hazard_h_a_fetch_larger_than_the_budget_passes_alone() -> None:
 
 def test_bytes_and_segments_are_admitted_together_or_not_at_all() -> None:
     budget = PipelineBudget(100)
-    budget.multiplier = 1.0
+    budget.estimates.multiplier = 1.0
     for part in range(constants.MAX_CONCURRENT_SEGMENTS):
         assert budget.request([part], 10, (part, 0), nothing).is_admitted
     fourth = budget.request([3], 10, (3, 0), nothing)
@@ -243,7 +243,7 @@ def test_bytes_and_segments_are_admitted_together_or_not_at_all() -> None:
 
 def test_nobody_overtakes_an_earlier_fetch_that_waits() -> None:
     budget = PipelineBudget(100)
-    budget.multiplier = 1.0
+    budget.estimates.multiplier = 1.0
     first = budget.request([0], 90, (0, 0), nothing)
     early = budget.request([0], 50, (0, 1), nothing)
     late = budget.request([0], 5, (0, 2), nothing)

@@ -30,7 +30,7 @@ def test_random_schedules(group: int) -> None:
             else:
                 assert found.rows == made.expected[: len(found.rows)], where
             assert found.budget is not None
-            overcommits += found.budget.overcommits
+            overcommits += found.budget.stalls.overcommits
     assert sum(ended.values()) == RECORDINGS * SCHEDULES // 4
     # The schedules are worth something only if they come to the edge.
     assert ended["cancelled"] and ended["failed"] and overcommits > 50

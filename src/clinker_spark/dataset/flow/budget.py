@@ -14,7 +14,7 @@ import heapq
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from clinker_spark.dataset.constants import (
@@ -65,25 +65,74 @@ class Reservation:
 
 
 @dataclass
+class Estimates:
+    """How much larger chunks are in memory than they were announced, learned from those that came.
+
+    >>> estimates = Estimates(multiplier=2.0)
+    >>> estimates.reserved(100)
+    200
+    >>> estimates.learn(100, 100)
+    >>> estimates.multiplier < 2.0
+    True
+    """
+
+    multiplier: float = INITIAL_ESTIMATE_MULTIPLIER
+
+    def reserved(self, estimate: int) -> int:
+        """The bytes to ask for."""
+        return int(estimate * self.multiplier)
+
+    def learn(self, estimate: int, actual: int) -> None:
+        """A chunk that was announced with `estimate` took `actual` bytes."""
+        if estimate > 0:
+            mixed = (1 - ESTIMATE_EMA_ALPHA) * self.multiplier + ESTIMATE_EMA_ALPHA * (actual / estimate)
+            self.multiplier = min(max(mixed, MIN_ESTIMATE_MULTIPLIER), MAX_ESTIMATE_MULTIPLIER)
+
+
+@dataclass
+class Stalls:
+    """The breakers: when may one fetch pass over the limit, because nothing would move without it?"""
+
+    force_overcommit: bool = False
+    overcommits: int = 0
+    """How often it happened."""
+    empty_emits: int = 0
+    """So many arrivals without a row, one after the other."""
+    worker_idle: bool = False
+
+    def progress(self) -> None:
+        """Rows came out, or memory came back: nothing stalls."""
+        self.force_overcommit = False
+        self.empty_emits = 0
+
+    def pass_one(self) -> None:
+        """A fetch passes. One for each stall: the limit is exceeded as little as possible."""
+        self.overcommits += 1
+        self.progress()
+
+    def empty_emit(self, full: bool) -> bool:
+        """Chunks came, and no row. Is that a stall, if the budget is `full` and fetches wait?"""
+        self.empty_emits += 1
+        stalls = full and self.empty_emits >= STALL_EMPTY_EMIT_THRESHOLD
+        self.force_overcommit = self.force_overcommit or stalls
+        return stalls
+
+
 class PipelineBudget:
     """Bytes and segments that are in use. All methods can be called from any thread."""
 
-    budget: int
-    max_segments: int = MAX_CONCURRENT_SEGMENTS
-    current: int = 0
-    peak: int = 0
-    active_segments: set[Any] = field(default_factory=set)
-    multiplier: float = INITIAL_ESTIMATE_MULTIPLIER
-    force_overcommit: bool = False
-    overcommits: int = 0
-    closed: bool = False
-
-    def __post_init__(self) -> None:
+    def __init__(self, budget: int, max_segments: int = MAX_CONCURRENT_SEGMENTS) -> None:
+        self.budget = budget
+        self.max_segments = max_segments
+        self.current = 0
+        self.peak = 0
+        self.active_segments: set[Any] = set()
+        self.estimates = Estimates()
+        self.stalls = Stalls()
+        self.closed = False
         self._lock = threading.RLock()
         self._waiting: list[Reservation] = []
         self._in_flight = 0
-        self._empty_emits = 0
-        self._worker_idle = False
         self._numbers = 0
 
     # ------------------------------------------------------------ fetches
@@ -108,8 +157,9 @@ class PipelineBudget:
         """Take bytes and segment slots together, or neither."""
         with self._lock:
             added = set(segments) - self.active_segments
-            forced = self.force_overcommit
-            if not forced:
+            if self.stalls.force_overcommit:
+                self.stalls.pass_one()
+            else:
                 # What is larger than the whole budget can never fit: it passes alone, and nothing waits for ever.
                 alone = reserved > self.budget and self.current == 0
                 if self.active_segments and len(self.active_segments) + len(added) > self.max_segments:
@@ -118,10 +168,6 @@ class PipelineBudget:
                     return False
                 if alone:
                     _log.warning("a fetch of %d bytes is larger than the budget of %d", reserved, self.budget)
-            else:
-                self.overcommits += 1
-                self.force_overcommit = False  # one fetch for each stall: the limit is exceeded as little as possible
-                self._empty_emits = 0
             self.active_segments |= added
             self._add(reserved)
             return True
@@ -129,7 +175,7 @@ class PipelineBudget:
     def _wake(self) -> None:
         while self._waiting:
             first = self._waiting[0]
-            reserved = int(first.estimate * self.multiplier)
+            reserved = self.estimates.reserved(first.estimate)
             if not self.try_admit(first.segments, reserved):
                 return
             heapq.heappop(self._waiting)
@@ -141,10 +187,7 @@ class PipelineBudget:
         with self._lock:
             if reservation.state != ADMITTED:
                 return
-            if reservation.estimate > 0:
-                seen = actual / reservation.estimate
-                mixed = (1 - ESTIMATE_EMA_ALPHA) * self.multiplier + ESTIMATE_EMA_ALPHA * seen
-                self.multiplier = min(max(mixed, MIN_ESTIMATE_MULTIPLIER), MAX_ESTIMATE_MULTIPLIER)
+            self.estimates.learn(reservation.estimate, actual)
             self._add(actual - reservation.reserved)
             freed = actual < reservation.reserved
             reservation.reserved = actual
@@ -179,8 +222,7 @@ class PipelineBudget:
         with self._lock:
             self._add(-size)
             if size:
-                self.force_overcommit = False
-                self._empty_emits = 0
+                self.stalls.progress()
             self._wake()
 
     def publish_segment_finalized(self, segment: Any) -> None:
@@ -192,28 +234,25 @@ class PipelineBudget:
     def notify_row_emitted(self) -> None:
         """There was progress."""
         with self._lock:
-            self.force_overcommit = False
-            self._empty_emits = 0
+            self.stalls.progress()
 
     def notify_empty_emit(self) -> None:
         """Chunks came, and no row could be emitted."""
         with self._lock:
-            self._empty_emits += 1
             full = self.current >= self.budget * STALL_SATURATION_THRESHOLD
-            if self._empty_emits >= STALL_EMPTY_EMIT_THRESHOLD and full and self._waiting:
-                self.force_overcommit = True
+            if self.stalls.empty_emit(full and bool(self._waiting)):
                 self._wake()
 
     def worker_waits(self, waits: bool) -> None:
         """Is the worker out of work?"""
         with self._lock:
-            self._worker_idle = waits
+            self.stalls.worker_idle = waits
             self._break_standstill()
 
     def _break_standstill(self) -> None:
         """Nothing is under way, and nothing will be unless a waiting fetch passes."""
-        if self._worker_idle and self._waiting and not self._in_flight and not self.closed:
-            self.force_overcommit = True
+        if self.stalls.worker_idle and self._waiting and not self._in_flight and not self.closed:
+            self.stalls.force_overcommit = True
             self._wake()
 
     # ------------------------------------------------------------ all

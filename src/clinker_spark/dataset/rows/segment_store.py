@@ -50,13 +50,44 @@ class Track:
         return taken
 
 
+class Held:
+    """The bytes of the budget that the chunks of one part hold."""
+
+    def __init__(self, budget: PipelineBudget) -> None:
+        self.budget = budget
+        self.size = 0
+        self._chunks: list[tuple[int, int, int]] = []
+        """(last time, number, bytes) of the chunks in memory, as a heap."""
+
+    def take(self, last_time: int, number: int, size: int) -> None:
+        """A chunk is there. No two have the same number."""
+        self.size += size
+        heapq.heappush(self._chunks, (last_time, number, size))
+
+    def release_through(self, time: int) -> None:
+        """Let go of the chunks whose last time has passed."""
+        freed = 0
+        while self._chunks and self._chunks[0][0] <= time:
+            freed += heapq.heappop(self._chunks)[2]
+        self._release(freed)
+
+    def release_all(self) -> None:
+        self._chunks = []
+        self._release(self.size)
+
+    def _release(self, size: int) -> None:
+        if size:
+            self.size -= size
+            self.budget.release(size)
+
+
 class SegmentStore:
     """One part in memory. Its bytes are released as it goes, and all of them by `close`, however it ends."""
 
     def __init__(self, layout: Layout, part: Part, budget: PipelineBudget, batch_rows: int) -> None:
         self.layout = layout
         self.part = part
-        self.budget = budget
+        self.held = Held(budget)
         self.batch_rows = batch_rows
         temporal = [need for need in part.needs if not need.chunk.is_static]
         self.expected = Expected(
@@ -65,12 +96,8 @@ class SegmentStore:
         self.received = 0
         self.processed_through = FIRST - 1
         self.tracks = [Track() for _ in layout.columns]
-        self.held = 0
-        """Bytes that this part holds of the budget."""
         self.warnings: list[Diagnostic] = []
         self.done = False
-        self._chunks: list[tuple[int, int, int]] = []
-        """(last time, number, bytes) of the chunks in memory, as a heap."""
         self._static_row_due = layout.index is None
 
     @property
@@ -80,14 +107,13 @@ class SegmentStore:
     def add(self, loaded: Loaded) -> None:
         """Take a chunk and its bytes. Raises DatasetDamaged when it has rows that should have been emitted."""
         self.received += 1
-        self.held += loaded.size
-        if loaded.need.chunk.is_static:
+        is_static = loaded.need.chunk.is_static
+        self.held.take(EVERYTHING if is_static else loaded.time_max, self.received, loaded.size)
+        if is_static:
             self.expected.record_static()
-            heapq.heappush(self._chunks, (EVERYTHING, self.received, loaded.size))
             for column, piece in loaded.pieces.items():
                 self.tracks[column].static.append(piece)
             return
-        heapq.heappush(self._chunks, (loaded.time_max, self.received, loaded.size))
         fits = self.expected.record_arrival(loaded.need.chunk.entity, loaded.time_min)
         if not fits:
             self._diverges(loaded)
@@ -127,7 +153,7 @@ class SegmentStore:
         if horizon > self.processed_through:
             yield from self._window(horizon)
             self.processed_through = horizon
-        self._collect_garbage()
+        self.held.release_through(self.processed_through)  # their newest values were copied
 
     def _pass(self, until: int) -> None:
         """Values from before the part: only the newest can be asked for."""
@@ -175,25 +201,13 @@ class SegmentStore:
 
     # ------------------------------------------------------------ memory
 
-    def _collect_garbage(self) -> None:
-        """Let go of the chunks whose last time has passed. Their newest values were copied."""
-        freed = 0
-        while self._chunks and self._chunks[0][0] <= self.processed_through:
-            freed += heapq.heappop(self._chunks)[2]
-        if freed:
-            self.held -= freed
-            self.budget.release(freed)
-
     def close(self) -> None:
         """Give back all memory and the segment's slot; once."""
         if self.done:
             return
         self.done = True
         self.tracks = []
-        self._chunks = []
-        held, self.held = self.held, 0
-        if held:
-            self.budget.release(held)
+        self.held.release_all()
 
 
 class _Kept:

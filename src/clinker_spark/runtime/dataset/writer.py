@@ -94,6 +94,40 @@ class _Pack:
     size: int = 0
 
 
+class _Buffers:
+    """Rows that wait to become chunks: by segment, entity and indexes."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str, str, tuple[str, ...]], _Buffer] = {}
+        self._rows = self._size = 0
+
+    @property
+    def full(self) -> bool:
+        return self._rows > BUFFER_ROWS or self._size > BUFFER_BYTES
+
+    def add(self, segment: str, rows: Rows) -> _Buffer:
+        """Let rows wait; gives the buffer that they are in."""
+        buffer = self._waiting.setdefault((segment, rows.entity, tuple(rows.indexes)), _Buffer())
+        buffer.blocks.append(rows)
+        count, size = len(rows.ids), sum(values.nbytes for values in rows.components.values())
+        buffer.rows, buffer.size = buffer.rows + count, buffer.size + size
+        self._rows, self._size = self._rows + count, self._size + size
+        return buffer
+
+    def taken(self, buffer: _Buffer) -> list[Rows]:
+        """What waited in a buffer, which is empty then."""
+        self._rows, self._size = self._rows - buffer.rows, self._size - buffer.size
+        found = buffer.blocks
+        buffer.rows, buffer.size, buffer.blocks = 0, 0, []
+        return found
+
+    def all(self) -> list[tuple[str, _Buffer]]:
+        """All buffers, and the segments they belong to. They are forgotten here."""
+        found = [(segment, buffer) for (segment, _, _), buffer in self._waiting.items()]
+        self._waiting.clear()
+        return found
+
+
 class DatasetWriter:
     """Adds rows to a dataset. Inside of `locked`; nothing is visible before `publish`."""
 
@@ -106,8 +140,7 @@ class DatasetWriter:
             f"{entity}:{name}": (entity, name) for entity, names in self.components.items() for name in names
         }
         self.added: dict[str, list[Chunk]] = {}
-        self._buffers: dict[tuple[str, str, tuple[str, ...]], _Buffer] = {}
-        self._buffered = self._buffered_bytes = 0
+        self._buffers = _Buffers()
         self._before: dict[str, list[Chunk]] = {}
         self._next_id: dict[tuple[str, str], int] = {}
         self._pack = _Pack()
@@ -132,14 +165,10 @@ class DatasetWriter:
             if not pa.types.is_null(kind):
                 self._claim(rows.entity, name)
                 types[name] = kind
-        buffer = self._buffers.setdefault((segment, rows.entity, tuple(rows.indexes)), _Buffer())
-        buffer.blocks.append(rows)
-        size = sum(values.nbytes for values in rows.components.values())
-        buffer.rows, buffer.size = buffer.rows + len(rows.ids), buffer.size + size
-        self._buffered, self._buffered_bytes = self._buffered + len(rows.ids), self._buffered_bytes + size
+        buffer = self._buffers.add(segment, rows)
         if buffer.rows >= 4 * CHUNK_ROWS or buffer.size >= 4 * CHUNK_BYTES:
             self._flush(segment, buffer)
-        if self._buffered > BUFFER_ROWS or self._buffered_bytes > BUFFER_BYTES:
+        if self._buffers.full:
             self.flush()
 
     def _claim(self, entity: str, name: str) -> None:
@@ -161,16 +190,13 @@ class DatasetWriter:
 
     def flush(self) -> None:
         """Make chunks of all that waits."""
-        for (segment, _, _), buffer in self._buffers.items():
+        for segment, buffer in self._buffers.all():
             self._flush(segment, buffer)
-        self._buffers.clear()
 
     def _flush(self, segment: str, buffer: _Buffer) -> None:
         if not buffer.rows:
             return
-        rows = _together(buffer.blocks, self.components)
-        self._buffered, self._buffered_bytes = self._buffered - buffer.rows, self._buffered_bytes - buffer.size
-        buffer.rows, buffer.size, buffer.blocks = 0, 0, []
+        rows = _together(self._buffers.taken(buffer), self.components)
         index = next((name for name in self.catalogue.indexes if name in rows.indexes), None)
         rows = rows.sorted_by(index)
         count = len(rows.ids)

@@ -62,8 +62,7 @@ class SourceLetters(Letters):
 
 def kept_by_readers(state: RunState) -> SourceLetters | None:
     """The bad records that readers kept; None when it is not known whether there are any."""
-    assert state.progress is not None
-    found = kept_letters(state.plan, state.builder.scans, Path(state.progress))
+    found = kept_letters(state.plan, state.builder.scans, state.progress)
     if found is not None:
         for report in state.report.sources:
             report.records = found.records.get(report.name, report.records)

@@ -41,11 +41,10 @@ class Accounts:
 
     def job_starts(self, output: str) -> None:
         """What readers said in an earlier job is no number of this one."""
-        assert self.state.progress is not None
         scans = self.state.builder.scans
         for name in self.state.sources_of(output):
             if not (name in scans and scans[name].here):
-                forget_counts(Path(self.state.progress), name)
+                forget_counts(self.state.progress, name)
 
     def job_done(self, output: str, parts: Sequence[Path]) -> None:
         """After the job of an output: what its readers have to say, and its `parts`, if they say how many records they

@@ -220,6 +220,42 @@ class _Group:
     bytes: int = 0
 
 
+class _OpenFile:
+    """The file that records are written into now."""
+
+    def __init__(self, path: Path, rendering: Rendering, prefix: bytes, key: str | None) -> None:
+        self.path = path
+        self.key = key
+        """That of its first record."""
+        self.records = 0
+        self.size = len(prefix)
+        self._rendering = rendering
+        self._out = open(path, "wb")  # noqa: SIM115 - closed by `close`
+        self._out.write(prefix)
+
+    def append(self, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        separator = self._rendering.separator
+        text = separator.join(lines)
+        if self.records:
+            text = separator + text
+        self._out.write(text)
+        self.records += len(lines)
+        self.size += len(text)
+
+    def close(self, key: str | None) -> Made:
+        """With what comes after the records; without records it becomes what an empty output is."""
+        if self.records:
+            self._out.write(self._rendering.suffix)
+        else:
+            self._out.seek(0)
+            self._out.truncate()
+            self._out.write(self._rendering.empty)
+        self._out.close()
+        return Made(self.path, self.path.stat().st_size, key, self.records)
+
+
 class SeveralFiles:
     """Writes records into one file after the other; `begin` names the next one."""
 
@@ -232,9 +268,7 @@ class SeveralFiles:
         self.begin = begin
         self.made: list[Made] = []
         self.oversize: list[str] = []
-        self._out: IO[bytes] | None = None
-        self._path: Path | None = None
-        self._count = self._size = 0
+        self._file: _OpenFile | None = None
         self._group = _Group()
 
     def write(self, parts: list[Path]) -> list[Made]:
@@ -244,8 +278,8 @@ class SeveralFiles:
                     self._add_keyed(record)
             else:
                 self._add_block(block)
-        if self._out is None and not self.made:
-            self._open(None)
+        if self._file is None and not self.made:
+            self._opened(None)
         self._close()
         return self.made
 
@@ -256,20 +290,18 @@ class SeveralFiles:
         while at < len(block):
             if self._full():
                 self._close()
-            if self._out is None:
-                self._open(None)
+            file = self._file or self._opened(None)
             room = len(block) - at
             if self.split.max_records is not None:
-                room = min(room, self.split.max_records - self._count)
+                room = min(room, self.split.max_records - file.records)
             if self.split.max_bytes is not None:
-                room = self._fitting(block, at, room)
-            self._append(block[at : at + room])
+                room = self._fitting(file.size, block, at, room)
+            file.append(block[at : at + room])
             at += room
 
-    def _fitting(self, block: list[bytes], at: int, room: int) -> int:
+    def _fitting(self, size: int, block: list[bytes], at: int, room: int) -> int:
         """How many records until the size is reached; at least one."""
         assert self.split is not None and self.split.max_bytes is not None
-        size = self._size
         for i in range(room):
             size += len(block[at + i]) + len(self.rendering.separator)
             if size >= self.split.max_bytes:
@@ -283,14 +315,13 @@ class SeveralFiles:
         if changed:
             self._check_group()
             self._group = _Group()
-        if self._out is not None and changed and (self.split is None or self._full()):
+        if changed and (self.split is None or self._full()):
             self._close()
-        if self._out is None:
-            self._open(text)
+        file = self._file or self._opened(text)
         self._group.key = text
         self._group.records += 1
         self._group.bytes += len(line)
-        self._append([line])
+        file.append([line])
 
     def _check_group(self) -> None:
         split = self.split
@@ -302,50 +333,22 @@ class SeveralFiles:
             self.oversize.append(self._group.key)
 
     def _full(self) -> bool:
-        if self._out is None or self.split is None:
+        if self._file is None or self.split is None:
             return False
-        records = self.split.max_records is not None and self._count >= self.split.max_records
-        return records or (self.split.max_bytes is not None and self._size >= self.split.max_bytes)
+        records = self.split.max_records is not None and self._file.records >= self.split.max_records
+        return records or (self.split.max_bytes is not None and self._file.size >= self.split.max_bytes)
 
-    def _open(self, key: str | None) -> None:
-        self._path = self.begin(len(self.made) + 1, key)
-        self._out = open(self._path, "wb")  # noqa: SIM115 - closed by _close
-        self._count = 0
-        first = not self.made or self.rendering.repeat_prefix
-        prefix = (
-            self.rendering.prefix
-            if first and (self.split is None or self.split.repeat_header or not self.made)
-            else b""
-        )
-        self._prefix = prefix
-        self._out.write(prefix)
-        self._size = len(prefix)
-        self._opened_for = key
-
-    def _append(self, lines: list[bytes]) -> None:
-        assert self._out is not None
-        if not lines:
-            return
-        separator = self.rendering.separator
-        text = separator.join(lines)
-        if self._count:
-            text = separator + text
-        self._out.write(text)
-        self._count += len(lines)
-        self._size += len(text)
+    def _opened(self, key: str | None) -> _OpenFile:
+        """The next file."""
+        begins = not self.made or (self.rendering.repeat_prefix and (self.split is None or self.split.repeat_header))
+        prefix = self.rendering.prefix if begins else b""
+        self._file = _OpenFile(self.begin(len(self.made) + 1, key), self.rendering, prefix, key)
+        return self._file
 
     def _close(self) -> None:
-        if self._out is None:
+        if self._file is None:
             return
-        assert self._path is not None
-        if self._count:
-            self._out.write(self.rendering.suffix)
-        else:
-            self._out.seek(0)
-            self._out.truncate()
-            self._out.write(self.rendering.empty)
-        self._out.close()
-        self._check_group() if self.keyed and self.split is not None else None
-        key = self._opened_for if self.split is None else None
-        self.made.append(Made(self._path, self._path.stat().st_size, key, self._count))
-        self._out = None
+        if self.keyed and self.split is not None:
+            self._check_group()
+        self.made.append(self._file.close(self._file.key if self.split is None else None))
+        self._file = None

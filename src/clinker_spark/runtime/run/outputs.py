@@ -74,7 +74,7 @@ class Outputs:
         """Are they written once more, without what was retracted?"""
         self.complete = True
         """Were all of them written the last time that they were written again?"""
-        state.parts = lambda name: str(self._parts_folder(state.plan.output(name)))
+        state.folders.parts = lambda name: str(self._parts_folder(state.plan.output(name)))
 
     @cached_property
     def targets(self) -> dict[str, Target]:

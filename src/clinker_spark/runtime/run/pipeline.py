@@ -83,7 +83,7 @@ class _Run:
                 self._measured(),
                 watched(self.state.plan, self.state.arbitrator, folder),
             ):
-                self.state.progress = folder
+                self.state.folders.progress = folder
                 self._log("before_transform")
                 self._warn_of_letters()
                 self.outputs.recover()
@@ -288,8 +288,7 @@ class _Run:
             result = discover(node, self.state.base, self.state.options.now, self.state.inputs.storage, left)
             earlier = result.earlier
             self.state.report.warnings += result.warnings
-            assert self.state.progress is not None
-            found = with_copies(self.state.spark, node, result.files, self.state.progress)
+            found = with_copies(self.state.spark, node, result.files, str(self.state.progress))
             found = without_bad(self.state, node, found)
             if node.cannot_widen:
                 self.state.tell("log", {"level": "info", "name": node.name, "message": CANNOT_WIDEN})

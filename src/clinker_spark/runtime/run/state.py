@@ -65,6 +65,16 @@ class Inputs:
 
 
 @dataclass
+class Folders:
+    """Where the workers of a run write what is not for anybody else."""
+
+    progress: str | None = None
+    """How far they are."""
+    parts: Callable[[str], str] | None = None
+    """The folder for the parts of an output, once it is known where outputs go."""
+
+
+@dataclass
 class Outcome:
     """What became of records."""
 
@@ -96,9 +106,7 @@ class RunState:
         started = options.now.strftime("%Y-%m-%dT%H:%M:%SZ")
         self.report = RunReport(RunIdentity(plan.file.settings.name, options.execution_id, self.batch_id, started))
         self.inputs = Inputs()
-        self.progress: str | None = None
-        self.parts: Callable[[str], str] | None = None
-        """The folder for the parts of an output, once it is known where outputs go."""
+        self.folders = Folders()
         self.outcome = Outcome()
         self.arbitrator = arbitrator_of(plan, spark, options.execution_id)
         self._builders: list[Builder] = []
@@ -143,8 +151,8 @@ class RunState:
                 files=self.files,
                 unsorted=self.inputs.unsorted,
                 small=self.inputs.small,
-                folder=self.progress,
-                parts=self.parts if taken("worker_parts") else None,
+                folder=self.folders.progress,
+                parts=self.folders.parts if taken("worker_parts") else None,
                 local=is_local(self.spark),
                 measured=self.inputs.measured,
             ),
@@ -191,6 +199,12 @@ class RunState:
         self.outcome.written.clear()
         self.report.outputs.clear()
 
+    @property
+    def progress(self) -> Path:
+        """The folder in which workers say how far they are. It is there while a run reads."""
+        assert self.folders.progress is not None
+        return Path(self.folders.progress)
+
     def source(self, name: str) -> SourcePlan:
         return next(node for node in self.plan.sources if node.name == name)
 
@@ -200,10 +214,9 @@ class RunState:
 
     def source_records(self, name: str) -> int:
         """How many records a source has."""
-        assert self.progress is not None
         [report] = [source for source in self.report.sources if source.name == name]
         if report.records is None:
-            report.records = records_read(Path(self.progress), name)
+            report.records = records_read(self.progress, name)
         return self.records(name)
 
     def records(self, source: str | None) -> int:
@@ -219,13 +232,12 @@ class RunState:
     @cached_property
     def _watch(self) -> Watch:
         """Tells how far the run is. All files are found when the first pass begins."""
-        assert self.progress is not None
         sizes = {source.name: source.bytes for source in self.report.sources}
         expected = {
             writing(output.name): sum(sizes[name] for name in self.sources_of(output.name))
             for output in self.plan.outputs
         }
-        return Watch(Path(self.progress), sizes, Passes(expected), lambda found: self.tell("progress", found))
+        return Watch(self.progress, sizes, Passes(expected), lambda found: self.tell("progress", found))
 
     @contextmanager
     def passing(
