@@ -8,12 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import PlanBuilder, Sql, quote
 from clinker_spark.cxl.system import Context
+
+
+@dataclass(frozen=True)
+class WindowFrame:
+    """The part of a partition that functions see.
+
+    >>> str(WindowFrame("ROWS", "6 PRECEDING"))
+    'ROWS BETWEEN 6 PRECEDING AND CURRENT ROW'
+    """
+
+    unit: Literal["ROWS", "RANGE"]
+    """Is it so many rows, or the rows whose sort value is that near?"""
+    first: str
+    last: str = "CURRENT ROW"
+
+    @property
+    def by_values(self) -> bool:
+        """SQL orders by one expression only then, and not ties by their arrival."""
+        return self.unit == "RANGE"
+
+    def __str__(self) -> str:
+        return f"{self.unit} BETWEEN {self.first} AND {self.last}"
+
+
+WHOLE = WindowFrame("ROWS", "UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING")
+SO_FAR = WindowFrame("ROWS", "UNBOUNDED PRECEDING")
 
 
 @dataclass(frozen=True)
@@ -23,23 +49,16 @@ class WindowSpec:
     partition_by: tuple[str, ...] = ()
     sort_by: tuple[str, ...] = ()
     arrival: str = quote(ARRIVAL_COLUMN)
-    frame: str | None = None
-    """The part of a partition that functions see, as SQL: "ROWS BETWEEN 6 PRECEDING AND CURRENT ROW"."""
-
-    @property
-    def by_range(self) -> bool:
-        """Is the frame made of values? Then SQL orders by one expression only, and not ties by their arrival."""
-        return self.frame is not None and self.frame.startswith("RANGE")
+    frame: WindowFrame = WHOLE
 
     def clauses(self) -> dict[str, str]:
         partition = f"PARTITION BY {', '.join(self.partition_by)} " if self.partition_by else ""
         order = f"ORDER BY {', '.join((*self.sort_by, self.arrival))}"
         tied = f"ORDER BY {', '.join(self.sort_by) or '1'}"
-        rows = "ROWS BETWEEN UNBOUNDED PRECEDING AND"
-        whole = f"{order} {self.frame or f'{rows} UNBOUNDED FOLLOWING'}"
+        framed = tied if self.frame.by_values else order
         return {
-            "whole": f"({partition}{f'{tied} {self.frame}' if self.by_range else whole})",
-            "running": f"({partition}{order} {rows} CURRENT ROW)",
+            "whole": f"({partition}{framed} {self.frame})",
+            "running": f"({partition}{order} {SO_FAR})",
             "ranked": f"({partition}{order})",
             "tied": f"({partition}{tied})",
         }

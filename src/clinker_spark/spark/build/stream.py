@@ -75,8 +75,8 @@ def direction(item: SortField, name: str) -> Column:
     return column.asc_nulls_first() if item.null_order == "first" else column.asc_nulls_last()
 
 
-def order_text(item: SortField) -> str:
-    """A sort column as SQL: "`day` DESC NULLS LAST"."""
+def order_text(item: SortField, key: str | None = None) -> str:
+    """A sort column as SQL: "`day` DESC NULLS LAST"; with a `key`, that is compared in place of the column."""
     direction = "DESC" if item.order == "desc" else "ASC"
     nulls = "FIRST" if item.null_order == "first" else "LAST"
-    return f"{quote(item.field)} {direction} NULLS {nulls}"
+    return f"{key or quote(item.field)} {direction} NULLS {nulls}"

@@ -17,7 +17,7 @@ from clinker_spark.core.types import Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.aggregates import LoweredAggregate, lower_aggregate
-from clinker_spark.cxl.lower.lowering import WindowSpec
+from clinker_spark.cxl.lower.lowering import WHOLE, WindowFrame, WindowSpec
 from clinker_spark.cxl.lower.plan import FanOut, LoweredProgram, Project, PythonColumn, Step, Where, quote
 from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
@@ -37,7 +37,7 @@ class Window:
 
     group_by: Sequence[str] = ()
     sort_by: Sequence[str] = ()
-    frame: str | None = None
+    frame: WindowFrame = WHOLE
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE, lookup_column, variable_column
+from clinker_spark.cxl.lower.lowering import WindowFrame
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import BEFORE_COLUMN, OK_COLUMN
 from clinker_spark.plan.nodes.base import Schema
@@ -70,10 +71,10 @@ def analytic_window(window: WindowPlan, schema: Schema) -> Window:
         return Window(window.group_by, sort_by)
     if frame.range is None:
         first, last = (_bound(at, end) for at, end in zip(frame.rows or (), ("PRECEDING", "FOLLOWING"), strict=True))
-        return Window(window.group_by, sort_by, f"ROWS BETWEEN {first} AND {last}")
+        return Window(window.group_by, sort_by, WindowFrame("ROWS", first, last))
     [item] = window.sort_by
-    time = sort_by[0].replace(quote(item.field), f"({micros_since_1970(item.field, schema[item.field])})", 1)
-    return Window(window.group_by, [time], f"RANGE BETWEEN {micros(frame.range)}L PRECEDING AND CURRENT ROW")
+    time = order_text(item, f"({micros_since_1970(item.field, schema[item.field])})")
+    return Window(window.group_by, [time], WindowFrame("RANGE", f"{micros(frame.range)}L PRECEDING"))
 
 
 def _bound(at: int | None, end: str) -> str:

@@ -29,7 +29,7 @@ def lower_window(lowering: Lowering, e: ir.WindowRef) -> Sql:
         x = replace(x, text=row.prepare(x.text, e.args[0].type))
     else:
         x = Sql("")
-    if x.text and "{whole}" in row.sql and lowering.window.by_range:
+    if x.text and "{whole}" in row.sql and lowering.window.frame.by_values:
         x = _in_full_order(lowering, x, clauses["ranked"])
     offset = e.args[0].value if row.argument == "offset" and isinstance(e.args[0], ir.Const) else 0
     is_double = bool(e.args) and e.args[0].type.kind is Kind.FLOAT and not e.args[0].type.is_dynamic
