@@ -1,11 +1,11 @@
-"""What do three outputs over one source cost? This tree against another one, each in a warm session of its own, in
-turns, and against three pipelines with an output each.
+"""What do three outputs over one source cost? This tree against another one, each in warm sessions of its own, one
+after the other, and against three pipelines with an output each.
 
-    python benchmarks/bench_fan_out.py --old SRC [--rows 1500000] [--rounds 3] [--cases route mixed ...]
+    python benchmarks/bench_fan_out.py --old SRC [--rows 1500000] [--turns 2] [--rounds 2] [--cases route mixed ...]
 
 `--old` is the `src` folder of another commit (`git archive COMMIT src | tar x -C FOLDER`). Reported: seconds of
-a processor of all processes, and of the clock, best of all rounds but the first; *apart* are three pipelines of this
-tree.
+a processor of all processes, and of the clock, best of all rounds but the first of a session; *apart* are three
+pipelines of this tree.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--old")
     parser.add_argument("--rows", type=int, default=1_500_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -126,44 +127,53 @@ def main() -> None:
         serve()
         return
     folder = Path(tempfile.mkdtemp(prefix="clinker-bench-"))
-    sides: dict[str, Side] = {}
+    sources = {"new": str(Path(__file__).resolve().parents[1] / "src"), **({"old": given.old} if given.old else {})}
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     try:
         _generate(folder / "orders.csv", given.rows)
         print(f"{given.rows:,} rows, {(folder / 'orders.csv').stat().st_size / 1e6:.0f} MB")
-        sides["new"] = Side(str(Path(__file__).resolve().parents[1] / "src"))
-        if given.old:
-            sides["old"] = Side(given.old)
-        for case in given.cases:
-            _case(folder, case, sides, given.rounds)
+        for _ in range(given.turns):
+            for name, source in sources.items():
+                side = Side(source)
+                try:
+                    for case in given.cases:
+                        _measure(folder, case, name, side, given.rounds, found)
+                finally:
+                    side.end()
+            _show(given.cases, found)
     finally:
-        for side in sides.values():
-            side.end()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _case(folder: Path, case: str, sides: dict[str, Side], rounds: int) -> None:
+def _measure(
+    folder: Path, case: str, name: str, side: Side, rounds: int, found: dict[tuple[str, str], list[tuple[float, float]]]
+) -> None:
     shared, outputs = CASES[case]
-    together = _written(folder, "together", shared + "".join(outputs))
-    apart = [_written(folder, f"apart{i}", _alone(case, shared, outputs, i)) for i in range(len(outputs))]
-    work = {name: (side, [together]) for name, side in sides.items()}
-    work["apart"] = (sides["new"], apart)
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in work}
+    work = {name: [_written(folder, "together", shared + "".join(outputs))]}
+    if name == "new":
+        alone = [_alone(shared, outputs, i) for i in range(len(outputs))]
+        work["apart"] = [_written(folder, f"apart{i}", text) for i, text in enumerate(alone)]
     for i in range(rounds + 1):
-        for name, (side, files) in work.items():
+        for what, files in work.items():
             times = side.run(files)
             if i:
-                found[name].append(times)
-    best = {name: tuple(map(min, zip(*times, strict=True))) for name, times in found.items()}
-    shown = "  ".join(f"{name} {cpu:5.2f} s CPU {clock:5.2f} s" for name, (cpu, clock) in best.items())
-    ratios = "  ".join(
-        f"new/{name} {best['new'][0] / best[name][0]:.2f} ({best['new'][1] / best[name][1]:.2f})"
-        for name in best
-        if name != "new"
-    )
-    print(f"{case:<10} {shown}   {ratios}", flush=True)
+                found.setdefault((case, what), []).append(times)
 
 
-def _alone(case: str, shared: str, outputs: list[str], number: int) -> str:
+def _show(cases: list[str], found: dict[tuple[str, str], list[tuple[float, float]]]) -> None:
+    for case in cases:
+        every = {what: times for (of, what), times in found.items() if of == case}
+        best = {what: [min(column) for column in zip(*times, strict=True)] for what, times in every.items()}
+        shown = "  ".join(f"{what} {cpu:5.2f} s CPU {clock:5.2f} s" for what, (cpu, clock) in best.items())
+        ratios = [
+            f"new/{what} {best['new'][0] / cpu:.2f} ({best['new'][1] / clock:.2f})"
+            for what, (cpu, clock) in best.items()
+            if what != "new"
+        ]
+        print(f"{case:<10} {shown}   {'  '.join(ratios)}", flush=True)
+
+
+def _alone(shared: str, outputs: list[str], number: int) -> str:
     """The pipeline with one of the outputs; a route needs all of its ports."""
     text = shared + outputs[number]
     if "type: route" not in shared:
@@ -245,7 +255,7 @@ def _engine() -> tuple[Any, Any, Any]:
     except ImportError:
         from clinker_spark.runtime.run import run  # type: ignore[attr-defined, no-redef]
         from clinker_spark.spark.session import session  # type: ignore[attr-defined, no-redef]
-    return prepare, run, session("local[2]")
+    return prepare, run, session("local[2]", conf={"spark.driver.memory": "700m"})
 
 
 def _cpu() -> float:
