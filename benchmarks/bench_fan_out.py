@@ -158,6 +158,7 @@ def _measure(
             times = side.run(files)
             if i:
                 found.setdefault((case, what), []).append(times)
+                print(f"  {case:<10} {what:<5} {times[0]:5.2f} s CPU {times[1]:5.2f} s", flush=True)
 
 
 def _show(cases: list[str], found: dict[tuple[str, str], list[tuple[float, float]]]) -> None:
@@ -255,7 +256,7 @@ def _engine() -> tuple[Any, Any, Any]:
     except ImportError:
         from clinker_spark.runtime.run import run  # type: ignore[attr-defined, no-redef]
         from clinker_spark.spark.session import session  # type: ignore[attr-defined, no-redef]
-    return prepare, run, session("local[2]", conf={"spark.driver.memory": "700m"})
+    return prepare, run, session("local[2]", conf={"spark.driver.memory": "600m"})
 
 
 def _cpu() -> float:
