@@ -1,11 +1,11 @@
 """What do three outputs over one source cost? This tree against another one, each in warm sessions of its own, one
-after the other, and against three pipelines with an output each.
+after the other, or against three pipelines with an output each.
 
-    python benchmarks/bench_fan_out.py --old SRC [--rows 1500000] [--turns 2] [--rounds 2] [--cases route mixed ...]
+    python benchmarks/bench_fan_out.py --old SRC [--rows 1500000] [--turns 2] [--rounds 2] [--apart] [--cases route ...]
 
 `--old` is the `src` folder of another commit (`git archive COMMIT src | tar x -C FOLDER`). Reported: seconds of
 a processor of all processes, and of the clock, best of all rounds but the first of a session; *apart* are three
-pipelines of this tree.
+pipelines of this tree (`--apart`).
 """
 
 from __future__ import annotations
@@ -120,6 +120,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_500_000)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--apart", action="store_true", help="three pipelines of this tree, too")
     parser.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES))
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -137,7 +138,7 @@ def main() -> None:
                 side = Side(source)
                 try:
                     for case in given.cases:
-                        _measure(folder, case, name, side, given.rounds, found)
+                        _measure(folder, case, name, side, given, found)
                 finally:
                     side.end()
             _show(given.cases, found)
@@ -146,14 +147,19 @@ def main() -> None:
 
 
 def _measure(
-    folder: Path, case: str, name: str, side: Side, rounds: int, found: dict[tuple[str, str], list[tuple[float, float]]]
+    folder: Path,
+    case: str,
+    name: str,
+    side: Side,
+    given: argparse.Namespace,
+    found: dict[tuple[str, str], list[tuple[float, float]]],
 ) -> None:
     shared, outputs = CASES[case]
     work = {name: [_written(folder, "together", shared + "".join(outputs))]}
-    if name == "new":
+    if name == "new" and given.apart:
         alone = [_alone(shared, outputs, i) for i in range(len(outputs))]
         work["apart"] = [_written(folder, f"apart{i}", text) for i, text in enumerate(alone)]
-    for i in range(rounds + 1):
+    for i in range(given.rounds + 1):
         for what, files in work.items():
             times = side.run(files)
             if i:
