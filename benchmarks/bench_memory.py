@@ -106,7 +106,10 @@ def look():
     while True:
         time.sleep(0.05)
         context = SparkContext._active_spark_context
-        held = Steering(SimpleNamespace(sparkContext=context)).execution_bytes() if context else 0
+        try:
+            held = Steering(SimpleNamespace(sparkContext=context)).execution_bytes() if context else 0
+        except AttributeError:  # a context that is not whole yet
+            continue
         if held > most:
             most = held
             with open(shown, "w") as file:
