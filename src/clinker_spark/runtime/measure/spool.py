@@ -64,6 +64,7 @@ def _counts(report: RunReport) -> dict[str, Any]:
         "records_ok": sum(balance.written for balance in report.balances) if whole else None,
         "records_written": sum(output.records for output in report.outputs),
         "records_dlq": report.dead_letters,
+        "records_null_dropped": sum(output.dropped for output in report.outputs),
         "execution_mode": "TwoPass" if report.dead_letters else "Streaming",
         "thread_count": os.cpu_count(),
         "input_files": [name for source in report.sources for name in source.paths],

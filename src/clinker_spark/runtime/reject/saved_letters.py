@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from clinker_spark.spark.parts import DataFrame, part_writer, read_parts
@@ -112,29 +111,34 @@ class Saved(Letters):
     place: Path
     spark: SparkSession
 
+    def _files(self) -> Any:
+        from pyarrow import dataset  # it loads pandas: 50 MB, for runs in which nothing may have failed
+
+        return dataset.dataset(self.place, format="parquet")
+
     @cached_property
     def frame(self) -> DataFrame:
         """The same as a DataFrame; its schema is that of the files, which costs no job."""
-        return read_parts(self.spark, str(self.place), pads.dataset(self.place, format="parquet").schema)
+        return read_parts(self.spark, str(self.place), self._files().schema)
 
     @property
     def columns(self) -> list[str]:
-        return list(pads.dataset(self.place, format="parquet").schema.names)
+        return list(self._files().schema.names)
 
     def batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
-        yield from pads.dataset(self.place, format="parquet").to_batches(columns=list(columns))
+        yield from self._files().to_batches(columns=list(columns))
 
     def rows(self) -> int:
-        return int(pads.dataset(self.place, format="parquet").count_rows())
+        return int(self._files().count_rows())
 
     def table(self, *columns: str) -> pa.Table:
         """All of it: for letters that are few."""
-        return pads.dataset(self.place, format="parquet").to_table(columns=list(columns) or None)
+        return self._files().to_table(columns=list(columns) or None)
 
     def only(self, chosen: Callable[[pa.RecordBatch], pa.Array], place: Path) -> Saved:
         """Those that are `chosen` of each batch, in files of their own; without a Spark job, batch by batch."""
         place.mkdir(parents=True, exist_ok=True)
-        found = pads.dataset(self.place, format="parquet")
+        found = self._files()
         with pq.ParquetWriter(place / "part-0.parquet", found.schema) as out:
             for batch in found.to_batches():
                 out.write_batch(batch.filter(chosen(batch)))

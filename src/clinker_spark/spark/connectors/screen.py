@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from clinker_spark.spark.arrow_batches import over_batches
+
 _COLUMNS = "line STRING, more BIGINT"
 _SCHEMA = pa.schema([("line", pa.string()), ("more", pa.int64())])
 
@@ -26,7 +28,7 @@ def first_rows(batch: DataFrame, most: int) -> tuple[list[dict[str, Any]], int]:
             yield pa.RecordBatch.from_arrays([lines, pa.nulls(len(lines), pa.int64())], schema=_SCHEMA)
         yield pa.RecordBatch.from_arrays([pa.nulls(1, pa.string()), pa.array([more])], schema=_SCHEMA)
 
-    found = batch.mapInArrow(shown, _COLUMNS).collect()
+    found = over_batches(batch, shown, _COLUMNS).collect()
     lines = [row["line"] for row in found if row["line"] is not None]
     more = sum(row["more"] or 0 for row in found) + len(lines[most:])
     return [json.loads(line) for line in lines[:most]], more

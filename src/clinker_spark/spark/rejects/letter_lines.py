@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from clinker_spark.plan.columns import LINE_COLUMN
 from clinker_spark.plan.nodes.aggregate import LATE, LATE_STAGE
 from clinker_spark.plan.nodes.reshape import CONFLICT
+from clinker_spark.spark.arrow_batches import over_batches
 from clinker_spark.spark.rejects.letter_marks import PREFIX, source_hash
 from clinker_spark.spark.scan.lines import shown_line
 from clinker_spark.spark.scan.text.cells import quoted_where_needed
@@ -194,4 +195,4 @@ def sorted_lines(letters: DataFrame, lines: LetterLines) -> DataFrame:
         for batch in batches:
             yield pa.RecordBatch.from_arrays([lines.lines(batch)], ["value"])
 
-    return letters.select(*SHOWN).mapInArrow(made, "value STRING")
+    return over_batches(letters.select(*SHOWN), made, "value STRING")

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import _parse_datatype_string
 
 from clinker_spark.cxl.lower.plan import quote
+from clinker_spark.spark.arrow_batches import over_batches
 from clinker_spark.spark.scan.gate import gated
 from clinker_spark.spark.scan.meter import read_so_far
 from clinker_spark.spark.scan.request import NOTHING_TOLD, Readers
@@ -77,7 +78,7 @@ def scan(
     if readers.here and (rows := _rows_here(batches, number)) is not None:
         kind: Any = _parse_datatype_string(schema)
         return spark.createDataFrame(rows, kind), True
-    return spark.range(0, number, 1, number).mapInArrow(batches, schema), False
+    return over_batches(spark.range(0, number, 1, number), batches, schema), False
 
 
 def tasks_of(sizes: Sequence[int], parallelism: int) -> list[range]:

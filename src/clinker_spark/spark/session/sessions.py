@@ -18,6 +18,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from clinker_spark.spark.arrow_batches import load_converters
 from clinker_spark.spark.parts import without_checksum_files
 from clinker_spark.spark.session import jvm
 
@@ -191,6 +192,7 @@ def session(
         builder = builder.config(key, value)
     if not verbose:
         jvm.quiet()
+    load_converters()
     with jvm.starting(quiet=not verbose):
         started = builder.getOrCreate()
     _remember_names(started)

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from clinker_spark.spark.arrow_batches import over_batches
 from clinker_spark.spark.connectors.failures import carried, failure, package
 from clinker_spark.spark.connectors.kafka.client import PATIENCE, Cluster, explained, patiently
 
@@ -58,7 +59,7 @@ class TopicSink:
         """The records of a batch: columns value, and key and headers where the output has them."""
         # One task, behind a shuffle: the records are computed by all of them, and a transaction has one producer.
         try:
-            done = batch.repartition(1).mapInArrow(_sender(self, number), "rows BIGINT").collect()
+            done = over_batches(batch.repartition(1), _sender(self, number), "rows BIGINT").collect()
         except Exception as error:
             raise carried(error) from error
         if not done:  # Spark runs no task where it knows that there are no records

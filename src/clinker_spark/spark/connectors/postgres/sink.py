@@ -20,6 +20,7 @@ import pyarrow.csv as pc
 from pyspark.sql import DataFrame
 
 from clinker_spark.core.types import Type
+from clinker_spark.spark.arrow_batches import over_batches
 from clinker_spark.spark.connectors.failures import carried, failure
 from clinker_spark.spark.connectors.postgres.database import Database
 from clinker_spark.spark.connectors.postgres.tables import (
@@ -93,7 +94,7 @@ class TableSink:
         """The records of a batch, in the columns of the table."""
         # One row of each task comes back: as many as there are partitions.
         self.write_copied(
-            number, lambda copy: [(row.attempt, row.rows) for row in batch.mapInArrow(copy, _ATTEMPT).collect()]
+            number, lambda copy: [(row.attempt, row.rows) for row in over_batches(batch, copy, _ATTEMPT).collect()]
         )
 
     def write_copied(self, number: int, run: Callable[[Copy], list[tuple[str, int]]]) -> None:

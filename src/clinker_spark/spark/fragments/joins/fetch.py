@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.nodes.combine import CombinePlan, CombineStep
 from clinker_spark.plan.nodes.fields import fields_of, program_fields
+from clinker_spark.spark.arrow_batches import over_batches
 from clinker_spark.spark.columns.select import select_sql
 from clinker_spark.spark.fragments.joins.steps import Tables
 from clinker_spark.spark.fragments.task import Table
@@ -73,8 +74,8 @@ def _table(builder: Builder, step: CombineStep, frame: DataFrame, *, once: bool)
     folder = builder.run.folder if builder.run.local else None
     most = MOST_SENT if folder is None else MOST_MAPPED
     start = None if folder is None else os.path.join(folder, f"{name}.part-")
-    plain = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])  # `mapInArrow` takes a dot for a step inside
-    parts = plain.mapInArrow(partial(_packed, start, most), _FIELDS).collect()
+    plain = frame.toDF(*[f"c{i}" for i in range(len(frame.columns))])  # PySpark takes a dot for a step inside
+    parts = over_batches(plain, partial(_packed, start, most), _FIELDS).collect()
     if sum(part["size"] for part in parts) > most:
         return None
     read = [pl.read_ipc(part["path"] or io.BytesIO(part["content"])) for part in parts if part["size"]]
