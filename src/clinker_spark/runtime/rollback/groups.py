@@ -367,7 +367,9 @@ class Groups:
         return self._save(_union([every, *once]), "letters")
 
     def _endless(self) -> DataError:
-        return DataError([self.plan.outputs[0].diagnostic("E411", f"records keep failing after {self.most_turns} turns")])
+        return DataError(
+            [self.plan.outputs[0].diagnostic("E411", f"records keep failing after {self.most_turns} turns")]
+        )
 
     def _lost(self) -> DataError:
         """Records fail in a pass that writes, and not in the one that looks for them: nothing is published."""
