@@ -73,6 +73,20 @@ def totals_text(window: str = "tumbling: { size: 5s }", emit: str = "n = count(*
             "E503",
             "'g' cannot be part of a stream",
         ),
+        *[
+            (plan_text(node, out="g"), "E503", "'g' cannot be part of a stream")
+            for node in (
+                "{ type: transform, name: g, input: a, config: { cxl: distinct by k } }",
+                "{ type: cull, name: g, input: a, config: { partition_by: [k], "
+                "rules: [{ name: r, drop_group_when: count(*) > 3 }] } }",
+                "{ type: reshape, name: g, input: a, config: { partition_by: [k], "
+                "rules: [{ name: r, when: n > 3, mutate: { set: { n: 0 } } }] } }",
+                "{ type: query, name: g, inputs: [a], config: { query: 'from r in a select {k: r.k}' } }",
+                "{ type: merge, name: g, inputs: [a, b], config: { mode: interleave } }",
+                "{ type: combine, name: g, input: { l: a, r: b }, "
+                "config: { where: l.k == r.k, propagate_ck: driver, cxl: emit z = l.k } }",
+            )
+        ],
         (totals_text(emit="n = collect(left_n)"), "E503", "'collect'"),
         (totals_text(emit="n = sum(1 / left_n)"), "E503", "may fail at 'g'"),
         (totals_text("tumbling: { size: 5s }, late: dead_letter"), "E503", "late: dead_letter"),
@@ -97,6 +111,16 @@ def totals_text(window: str = "tumbling: { size: 5s }", emit: str = "n = count(*
             ).replace("delay: 1s", "delay: 2s", 1),
             "E503",
             "different delays",
+        ),
+        (
+            plan_text(
+                "{ type: stream_join, name: j2, input: { left: j, right: b }, "
+                "config: { left_keys: left_k, right_keys: k, time_window: 5s, left_prefix: x_ } }",
+                out="j2",
+                join=", kind: full",
+            ),
+            "E501",
+            "left input 'j' have no time",
         ),
         (
             plan_text(

@@ -34,7 +34,8 @@ def stream(pipeline: str, options: dict[str, Any]) -> int:
     from clinker_spark.streaming.run import StreamOptions, run_stream
 
     base = None if options["base_dir"] is None else Path(options["base_dir"])
-    given = StreamOptions(options["once"], options["flush_at_end"], base, options["checkpoint"])
+    told = bool(options["machine"] or options["report"])
+    given = StreamOptions(options["once"], options["flush_at_end"], base, options["checkpoint"], sides=told)
     spark = open_session(plan, pipeline, {**options, "remote": None}, FLAT)
     report = run_stream(plan, spark, given, _teller(options))
     if options["report"]:
@@ -66,7 +67,7 @@ def _teller(options: dict[str, Any]) -> Listener:
         if options["machine"]:
             sys.stdout.write(json.dumps({"event": event, **details}, default=str) + "\n")
             sys.stdout.flush()
-        elif not options["quiet"] and not options["once"]:
+        elif event == "batch" and not options["quiet"] and not options["once"]:
             read = sum(details["records"].values())
             shown = f"batch {details['number']} of {details['query']}: {read} records in {details['milliseconds']} ms"
             click.echo(shown, err=True)
