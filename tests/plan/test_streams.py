@@ -19,6 +19,24 @@ SOURCE = """\
 JOIN = "{ left_keys: k, right_keys: k, time_window: 5s%s }"
 
 
+SHORT = """\
+name = "short"
+sources = [
+  { name = "a", query = "a/*.csv", connection = { type = "csv" }, schema = { k = "string", at = "date_time" } },
+  { name = "b", query = "b/*.csv", connection = { type = "csv" }, schema = { k = "string", at = "date_time" } },
+]
+target = { type = "csv", path = "out/" }
+
+[transform.join]
+left_source = "a"
+right_source = "b"
+left_keys = ["k"]
+right_keys = ["k"]
+time_window_ms = 5000
+event_time_column = "at"
+"""
+
+
 def plan_text(*nodes: str, a: str = "", join: str = "", out: str = "j", more: str = "", extra: str = "") -> str:
     text = (
         f"pipeline: {{ name: p }}\n{extra}nodes:\n" + SOURCE.format(name="a", more=a) + SOURCE.format(name="b", more="")
@@ -146,6 +164,14 @@ def test_every_place_that_writes_is_a_query(tmp_path: Path) -> None:
     assert found == {"j": ["out"], "a": ["raw"]}
 
 
+@pytest.mark.parametrize(
+    "window", ["tumbling: { size: 5s }", "hopping: { size: 6s, slide: 2s }", "session: { gap: 5s }"]
+)
+def test_totals_behind_a_join_of_many_files(tmp_path: Path, window: str) -> None:
+    """A pair is of two files: nobody has to say that its files are totalled together."""
+    assert problems(tmp_path, totals_text(window)) == []
+
+
 def test_explain_needs_no_data(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(plan_text(join=", kind: left, late_data: reopen, allowed_lateness: 1m, late_rule: window"))
@@ -161,8 +187,9 @@ def test_flush_goes_with_once(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "--once" in result.output
 
 
-def test_a_checkpoint_that_is_not_there_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text(plan_text())
+@pytest.mark.parametrize("name", ["p.yaml", "p.toml"])
+def test_a_checkpoint_that_is_not_there_is_none(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(plan_text() if name == "p.yaml" else SHORT)
     result = CliRunner().invoke(clinker, ["state", "check", str(path)])
     assert result.exit_code == 0 and "no checkpoint yet" in result.output

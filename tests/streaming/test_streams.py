@@ -191,7 +191,9 @@ def test_hot_keys_and_another_shape(tmp_path: Path, started: SparkSession) -> No
     report = stream.run(sides=True)
     (warning,) = report.warnings
     assert warning.code == "W500" and "5 records with the key a wait on the left side of 'paid'" in warning.message
-    waiting = [Waiting("paid", "paid", side, n, (((key,), n),)) for side, key, n in (("left", "a", 5), ("right", "b", 1))]
+    waiting = [
+        Waiting("paid", "paid", side, n, (((key,), n),)) for side, key, n in (("left", "a", 5), ("right", "b", 1))
+    ]
     assert report.waiting == waiting
     assert [(side.node, side.rows) for side in report.batches[-1].state] == [("paid", 6)]
     shown = page(prepare(tmp_path / "p.yaml"), report)

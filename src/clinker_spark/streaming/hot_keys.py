@@ -28,7 +28,7 @@ class Waiting:
     side: str | None
     """None: these are totals of windows that are not closed yet."""
     records: int
-    top: tuple[tuple[tuple[str, ...], int], ...]
+    top: tuple[tuple[tuple[str | None, ...], int], ...]
     """The keys of which most records wait, and how many of each."""
 
 
@@ -50,6 +50,11 @@ def _holder(shape: Mapping[str, Any], side: Held) -> str:
         return str(names[side.operator])
     alike = [name for name, node in shape["state"].items() if ("keys" in node) == (side.side is not None)]
     return alike[0] if len(alike) == 1 else f"operator {side.operator}"
+
+
+def key_text(key: Sequence[str | None]) -> str:
+    """A key for people."""
+    return ", ".join("null" if part is None else part for part in key)
 
 
 class HotKeys:
@@ -87,7 +92,7 @@ class HotKeys:
                     if count > self.most and place not in self.told:
                         self.told.add(place)
                         where = f"on the {side.side} side of '{node.name}'"
-                        message = f"{count} records with the key {', '.join(key)} wait {where}"
+                        message = f"{count} records with the key {key_text(key)} wait {where}"
                         help_text = "is it a real key? stream: { hot_key: N } sets the limit"
                         found.append(node.diagnostic("W500", message, "config", help=help_text))
         return list({warning.message: warning for warning in found}.values())

@@ -134,8 +134,8 @@ _FIRST, _LAST = "TIMESTAMP_NTZ'0001-01-01 00:00:00'", "TIMESTAMP_NTZ'9999-12-31 
 def sql_datetime_text(sql: str, between: str = " ") -> str:
     """The text of a TIMESTAMP_NTZ as `datetime_text` has it; `sql` is repeated. Years beyond 9999 have more digits.
 
-    Spark leaves out zeros at the end of a fraction. Where its text has the length of one with none, three or six digits,
-    it is right as it is: to look at it twice would take half as long again as to make it."""
+    Spark leaves out zeros at the end of a fraction. Where its text has the length of one with none, three or six
+    digits, it is right as it is: to look at it twice would take half as long again as to make it."""
     text = f"CAST({sql} AS STRING)"
     right = f"octet_length({text}) IN (19, 23, 26) AND {sql} BETWEEN {_FIRST} AND {_LAST}"
     point = f"instr({text}, '.')"

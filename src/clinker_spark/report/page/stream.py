@@ -15,7 +15,7 @@ from clinker_spark.report.page.html import Html, element, section, table
 from clinker_spark.report.summary import size
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.errors import IoError
-from clinker_spark.streaming.hot_keys import Waiting
+from clinker_spark.streaming.hot_keys import Waiting, key_text
 from clinker_spark.streaming.progress import Batch, StreamReport
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 760, 120, 64, 18, 8
@@ -121,7 +121,7 @@ def _waiting(sides: Sequence[Waiting]) -> Html:
             each.node,
             each.side or "open windows",
             f"{each.records:,}",
-            "; ".join(f"{', '.join(key)}: {count:,}" for key, count in each.top),
+            "; ".join(f"{key_text(key)}: {count:,}" for key, count in each.top),
         )
         for each in sides
     ]

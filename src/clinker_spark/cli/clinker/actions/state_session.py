@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from clinker_spark.cli.clinker.actions.planning import plan_of
+from clinker_spark.cli.clinker.actions.planning import plan_of, short_form
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.streams import queries
@@ -18,7 +18,7 @@ from clinker_spark.streaming.shape import check_shape
 
 def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> int:
     """Compare a pipeline with its checkpoint."""
-    plan = plan_of(pipeline, {"settings": (), "rules_path": None, "memory_limit": None})
+    plan = plan_of(pipeline, {"settings": (), "rules_path": None, "memory_limit": None}, short_form(pipeline))
     found = queries(plan)
     base = plan.file.folder if base_dir is None else Path(base_dir)
     place = Checkpoint(checkpoint_folder(plan, base, checkpoint))
@@ -35,6 +35,8 @@ def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> 
 
 def show_state(folder: str, top: int, *, as_json: bool) -> int:
     """What waits in a checkpoint."""
+    from clinker_spark.streaming.hot_keys import key_text  # pyspark: check does without it
+
     place = Checkpoint(Path(folder))
     about = place.load()
     if about is None:
@@ -52,7 +54,7 @@ def show_state(folder: str, top: int, *, as_json: bool) -> int:
             of = f"{side['side']} of {side['node']}" if side["side"] else side["node"]
             click.echo(f"  {of}: {side['records']:,} {what}")
             for key, count in side["top"]:
-                click.echo(f"    {count:>10,}  {', '.join(key)}")
+                click.echo(f"    {count:>10,}  {key_text(key)}")
     return 0
 
 

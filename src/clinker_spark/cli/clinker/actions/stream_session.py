@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 
-from clinker_spark.cli.clinker.actions.planning import plan_of, show_warnings
-from clinker_spark.config.files import read_source
-from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.errors import InputError
-from clinker_spark.core.span import Source
+from clinker_spark.cli.clinker.actions.planning import plan_of, short_form, show_warnings
 from clinker_spark.plan.streams import queries
 from clinker_spark.runtime.run.options import Listener
 from clinker_spark.streaming.progress import StreamReport
@@ -22,7 +17,7 @@ from clinker_spark.streaming.progress import StreamReport
 
 def stream(pipeline: str, options: dict[str, Any]) -> int:
     """Plan, then explain or run."""
-    plan = plan_of(pipeline, options, _short_form(pipeline))
+    plan = plan_of(pipeline, options, short_form(pipeline))
     queries(plan)  # what cannot be a stream is said before Java starts
     if options["explain"]:
         from clinker_spark.streaming.explain import explain_stream
@@ -47,19 +42,6 @@ def stream(pipeline: str, options: dict[str, Any]) -> int:
         for line in _summary(report):
             click.echo(line, err=True)
     return 0
-
-
-def _short_form(pipeline: str) -> Source | None:
-    """A stream in the short form, which is TOML, as the pipeline that it stands for."""
-    if not pipeline.endswith(".toml"):
-        return None
-    from clinker_spark.streaming.short_form import pipeline_text  # other commands start without it
-
-    try:
-        form = tomllib.loads(read_source(pipeline).text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError([Diagnostic("E511", f"'{pipeline}' is no TOML: {error}", help="correct the file")]) from None
-    return Source(pipeline, pipeline_text(form, pipeline))
 
 
 def _teller(options: dict[str, Any]) -> Listener:
