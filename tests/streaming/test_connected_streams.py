@@ -134,7 +134,7 @@ def test_kills_lose_nothing_and_write_nothing_twice(tmp_path: Path, kafka: Kafka
     """kill -9 of all processes of a stream at random moments; each time one side comes first, and the other one when
     the stream is already started again."""
     choice = random.Random(16)
-    shop = Shop(tmp_path, kafka, postgres, "kills", most=40)
+    shop = Shop(tmp_path, kafka, postgres, "kills", most=90)
     expected: Counter[tuple[int, int]] = Counter()
     todo: list[tuple[int, int]] = []
     # There is nothing to read yet. It leaves an archive of classes, which halves the start of those that are killed.
