@@ -18,6 +18,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -140,12 +141,13 @@ QUIET = 8.0
 """After so many seconds without another row ematix-flow has no more to give."""
 
 
-def ematix(python: str, folder: Path, place: Path) -> tuple[float, int]:
-    """How long ematix-flow takes to its last row, and how many rows it writes."""
+def ematix(python: str, folder: Path, place: Path) -> tuple[float, float, int]:
+    """How long ematix-flow takes to its last row, its processor seconds (those in which it waits for more included),
+    and how many rows it writes."""
     place.mkdir()
     (place / "out").mkdir()
     code = "import sys; from ematix_flow.streaming import run_pipeline; run_pipeline(config_str=sys.stdin.read())"
-    begin, wall = time.perf_counter(), time.time()
+    begin, wall, before = time.perf_counter(), time.time(), resource.getrusage(resource.RUSAGE_CHILDREN)
     process = subprocess.Popen(
         [python, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
@@ -169,9 +171,11 @@ def ematix(python: str, folder: Path, place: Path) -> tuple[float, int]:
     files = [path for path in (place / "out").rglob("*") if path.is_file()]
     if not files:
         print(process.stderr.read().decode()[-2000:])
-        return 0.0, 0
+        return 0.0, 0.0, 0
     seconds = max(path.stat().st_mtime for path in files) - wall
-    return seconds, sum(sum(1 for _ in open(path, "rb")) for path in files)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, used, sum(sum(1 for _ in open(path, "rb")) for path in files)
 
 
 def processor_seconds() -> tuple[float, float]:
@@ -232,7 +236,8 @@ def main() -> None:
         records = 2 * given.rows * given.batches
         if given.ematix:
             own = [ematix(given.ematix, folder, folder / f"ematix-{run}") for run in range(given.runs)]
-            best["ematix"], pairs["ematix"] = (min(seconds for seconds, _ in own), float("nan")), own[-1][1]
+            best["ematix"] = (min(seconds for seconds, _, _ in own), min(used for _, used, _ in own))
+            pairs["ematix"] = own[-1][2]
         for name, (seconds, used) in best.items():
             rates = f"{records / seconds:>10,.0f} records/s {pairs[name] / seconds:>10,.0f} pairs/s" if seconds else ""
             print(f"{name:8} {seconds:6.2f} s, {used:6.2f} s of processors {rates}   {pairs[name]:,} pairs")

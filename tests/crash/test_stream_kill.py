@@ -27,6 +27,7 @@ from clinker_spark.streaming import run as stream_run
 from clinker_spark.streaming.file_sink import FileSink
 from clinker_spark.streaming.run import StreamOptions, run_stream
 from tests.streaming.model import Event, joined, read_pairs, write_files
+from tests.support.archived import archived
 
 EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
 KILLS = int(os.environ.get("CLINKER_KILLS", "30"))
@@ -144,7 +145,8 @@ def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "clinker_spark", "stream", str(folder / "p.yaml"), *options, "-q"]
     command += ["--conf", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"]
     log = open(folder / "log", "ab")  # noqa: SIM115 - the process writes it
-    return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    env = {**os.environ, **archived(folder)}
+    return subprocess.Popen(command, env=env, stdout=log, stderr=log, start_new_session=True)
 
 
 def batches(folder: Path, what: str) -> int:

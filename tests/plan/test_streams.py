@@ -19,6 +19,24 @@ SOURCE = """\
 JOIN = "{ left_keys: k, right_keys: k, time_window: 5s%s }"
 
 
+SHORT = """\
+name = "short"
+sources = [
+  { name = "a", query = "a/*.csv", connection = { type = "csv" }, schema = { k = "string", at = "date_time" } },
+  { name = "b", query = "b/*.csv", connection = { type = "csv" }, schema = { k = "string", at = "date_time" } },
+]
+target = { type = "csv", path = "out/" }
+
+[transform.join]
+left_source = "a"
+right_source = "b"
+left_keys = ["k"]
+right_keys = ["k"]
+time_window_ms = 5000
+event_time_column = "at"
+"""
+
+
 def plan_text(*nodes: str, a: str = "", join: str = "", out: str = "j", more: str = "", extra: str = "") -> str:
     text = (
         f"pipeline: {{ name: p }}\n{extra}nodes:\n" + SOURCE.format(name="a", more=a) + SOURCE.format(name="b", more="")
@@ -73,6 +91,20 @@ def totals_text(window: str = "tumbling: { size: 5s }", emit: str = "n = count(*
             "E503",
             "'g' cannot be part of a stream",
         ),
+        *[
+            (plan_text(node, out="g"), "E503", "'g' cannot be part of a stream")
+            for node in (
+                "{ type: transform, name: g, input: a, config: { cxl: distinct by k } }",
+                "{ type: cull, name: g, input: a, config: { partition_by: [k], "
+                "rules: [{ name: r, drop_group_when: count(*) > 3 }] } }",
+                "{ type: reshape, name: g, input: a, config: { partition_by: [k], "
+                "rules: [{ name: r, when: n > 3, mutate: { set: { n: 0 } } }] } }",
+                "{ type: query, name: g, inputs: [a], config: { query: 'from r in a select {k: r.k}' } }",
+                "{ type: merge, name: g, inputs: [a, b], config: { mode: interleave } }",
+                "{ type: combine, name: g, input: { l: a, r: b }, "
+                "config: { where: l.k == r.k, propagate_ck: driver, cxl: emit z = l.k } }",
+            )
+        ],
         (totals_text(emit="n = collect(left_n)"), "E503", "'collect'"),
         (totals_text(emit="n = sum(1 / left_n)"), "E503", "may fail at 'g'"),
         (totals_text("tumbling: { size: 5s }, late: dead_letter"), "E503", "late: dead_letter"),
@@ -100,6 +132,16 @@ def totals_text(window: str = "tumbling: { size: 5s }", emit: str = "n = count(*
         ),
         (
             plan_text(
+                "{ type: stream_join, name: j2, input: { left: j, right: b }, "
+                "config: { left_keys: left_k, right_keys: k, time_window: 5s, left_prefix: x_ } }",
+                out="j2",
+                join=", kind: full",
+            ),
+            "E501",
+            "left input 'j' have no time",
+        ),
+        (
+            plan_text(
                 '{ type: transform, name: t, input: j, config: { cxl: "emit x = 1 / left_n" } }',
                 "{ type: stream_join, name: j2, input: { left: t, right: b }, "
                 "config: { left_keys: left_k, right_keys: k, time_window: 5s, left_prefix: x_ } }",
@@ -122,6 +164,14 @@ def test_every_place_that_writes_is_a_query(tmp_path: Path) -> None:
     assert found == {"j": ["out"], "a": ["raw"]}
 
 
+@pytest.mark.parametrize(
+    "window", ["tumbling: { size: 5s }", "hopping: { size: 6s, slide: 2s }", "session: { gap: 5s }"]
+)
+def test_totals_behind_a_join_of_many_files(tmp_path: Path, window: str) -> None:
+    """A pair is of two files: nobody has to say that its files are totalled together."""
+    assert problems(tmp_path, totals_text(window)) == []
+
+
 def test_explain_needs_no_data(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(plan_text(join=", kind: left, late_data: reopen, allowed_lateness: 1m, late_rule: window"))
@@ -137,8 +187,9 @@ def test_flush_goes_with_once(tmp_path: Path) -> None:
     assert result.exit_code == 2 and "--once" in result.output
 
 
-def test_a_checkpoint_that_is_not_there_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "p.yaml"
-    path.write_text(plan_text())
+@pytest.mark.parametrize("name", ["p.yaml", "p.toml"])
+def test_a_checkpoint_that_is_not_there_is_none(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(plan_text() if name == "p.yaml" else SHORT)
     result = CliRunner().invoke(clinker, ["state", "check", str(path)])
     assert result.exit_code == 0 and "no checkpoint yet" in result.output

@@ -123,7 +123,8 @@ class _Maker:
 
     def records(self, delay: int) -> list[list[dict[str, Any]]]:
         """In an order in which none is late, cut into files."""
-        rng, count = self.rng, self.rng.choice((0, 8, 20, 30))
+        rng = self.rng
+        count = 0 if self.chance(0.06) else rng.choice((15, 25, 40))  # nothing joins with nothing
         grid = rng.choice((1, 500, 1000))  # coarse grids make ties, and times exactly a window apart
         found = []
         for i in range(count):

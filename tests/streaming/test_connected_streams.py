@@ -21,6 +21,7 @@ from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.streams import queries
 from clinker_spark.streaming.run import StreamOptions, run_stream
+from tests.support.archived import archived
 from tests.support.services import Kafka, Postgres
 
 ALL = os.environ.get("CLINKER_CASES") == "all"
@@ -133,7 +134,7 @@ def test_kills_lose_nothing_and_write_nothing_twice(tmp_path: Path, kafka: Kafka
     """kill -9 of all processes of a stream at random moments; each time one side comes first, and the other one when
     the stream is already started again."""
     choice = random.Random(16)
-    shop = Shop(tmp_path, kafka, postgres, "kills", most=40)
+    shop = Shop(tmp_path, kafka, postgres, "kills", most=90)
     expected: Counter[tuple[int, int]] = Counter()
     todo: list[tuple[int, int]] = []
     # There is nothing to read yet. It leaves an archive of classes, which halves the start of those that are killed.
@@ -174,7 +175,7 @@ def _start(shop: Shop, *, once: bool) -> subprocess.Popen[bytes]:
     with open(shop.folder / "log", "ab") as log:
         return subprocess.Popen(
             [*command, *(["--once"] if once else [])],
-            env={**os.environ, PASSWORD: shop.postgres.password, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={**os.environ, **archived(shop.folder), PASSWORD: shop.postgres.password},
             stdout=log,
             stderr=log,
             start_new_session=True,

@@ -18,9 +18,11 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.report.page.stream import page
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.streaming.api import start_stream
 from clinker_spark.streaming.checkpoint import Checkpoint
+from clinker_spark.streaming.hot_keys import Waiting
 from clinker_spark.streaming.progress import StreamReport
 from clinker_spark.streaming.run import StreamOptions, run_stream
 
@@ -74,8 +76,8 @@ class Stream:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
 
-    def run(self, *, flush: bool = False) -> StreamReport:
-        options = StreamOptions(once=True, flush=flush)
+    def run(self, *, flush: bool = False, sides: bool = False) -> StreamReport:
+        options = StreamOptions(once=True, flush=flush, sides=sides)
         return run_stream(prepare(self.folder / "p.yaml"), self.spark, options, lambda event, details: None)
 
     def out(self) -> Counter[tuple[str, ...]]:
@@ -186,8 +188,16 @@ def test_hot_keys_and_another_shape(tmp_path: Path, started: SparkSession) -> No
     stream = Stream(tmp_path, started, join="inner")
     stream.orders("1", *[("a", f"10:00:{i:02}", 1) for i in range(5)])
     stream.payments("1", ("b", "10:00:00", 1))
-    (warning,) = stream.run().warnings
+    report = stream.run(sides=True)
+    (warning,) = report.warnings
     assert warning.code == "W500" and "5 records with the key a wait on the left side of 'paid'" in warning.message
+    waiting = [
+        Waiting("paid", "paid", side, n, (((key,), n),)) for side, key, n in (("left", "a", 5), ("right", "b", 1))
+    ]
+    assert report.waiting == waiting
+    assert [(side.node, side.rows) for side in report.batches[-1].state] == [("paid", 6)]
+    shown = page(prepare(tmp_path / "p.yaml"), report)
+    assert "What waits" in shown and "<td>a: 5</td>" in shown
     text = (tmp_path / "p.yaml").read_text()
     (tmp_path / "p.yaml").write_text(text.replace("amount: int }", "amount: int, x: int }").replace("1m", "2m"))
     with pytest.raises(ClinkerError) as caught:

@@ -25,9 +25,11 @@ INSTEAD = {
     "combine": "join streams with 'type: stream_join'; look-ups in files belong into a run over files",
     "aggregate": "a stream has totals of windows of time: add 'time_window', or total what it writes with clinker run",
     "query": "a query needs all of its records: write what the stream puts out to files, and query these",
-    "transform": "windows, look-ups and shared variables need all records: leave them to a run over the results",
+    "transform": "distinct, windows, look-ups and shared variables need all records: leave them to a run over the "
+    "results",
     "merge": "write mode: concat; taking turns needs all records",
 }
+_REST = "end the stream before it, and do the rest with clinker run over the files that it writes"
 
 _SOURCE_KEYS = {
     "correlation_key": "the records of a group may still be to come",
@@ -159,7 +161,7 @@ def _finite(plan: Plan) -> Iterator[Diagnostic]:
         if node.stateful or alone:
             continue
         message = f"'{node.name}' cannot be part of a stream: a node of type {node.kind} needs all records here"
-        yield node.diagnostic("E503", message, "type", help=INSTEAD.get(node.kind))
+        yield node.diagnostic("E503", message, "type", help=INSTEAD.get(node.kind, _REST))
 
 
 def _settings(plan: Plan) -> Iterator[Diagnostic]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import pickle
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,14 +50,14 @@ class FileSource:
         feed = FileFeed(
             source=self.node.name,
             kind=self.node.config.type,
-            request=asked,
             schema=schema_text(self.node.config.type, asked),
-            listing=f"{__name__}:list_files",
-            watched=Watched(self.node, self.options.base),
+            listing=(__name__, list_files.__name__),
             log=self.log,
             beats=self.options.beats,
             max_files=self.options.max_files,
             tasks=self.options.tasks,
+            request=pickle.dumps(asked),
+            watched=pickle.dumps(Watched(self.node, self.options.base)),
         )
         return open_files_stream(spark, feed)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.streams import StreamQuery
+from clinker_spark.streaming.hot_keys import Waiting
 
 KEPT = 2000
 """So many batches are remembered at most: a stream that goes on for months must not grow."""
@@ -19,8 +20,9 @@ _PATHS = 100
 
 @dataclass(frozen=True)
 class SideState:
-    """What one operator of Spark holds."""
+    """What one operator of Spark holds: both sides of a join, or the totals of an aggregate."""
 
+    node: str
     operator: str
     rows: int
     bytes: int
@@ -71,6 +73,8 @@ class StreamReport:
     letters: int = 0
     letter_paths: list[str] = field(default_factory=list)
     """Where the last of them are."""
+    waiting: list[Waiting] = field(default_factory=list)
+    """What waited side by side when it was last looked at; that is done when somebody wants to know."""
     late: int = 0
     """Records that came behind the watermark, and were dropped."""
     warnings: list[Diagnostic] = field(default_factory=list)
@@ -105,8 +109,8 @@ def _every_second(batches: Sequence[Batch]) -> list[Batch]:
     return [*found, *alone.values()]
 
 
-def note_batch(report: StreamReport, query: StreamQuery, told: dict[str, Any]) -> Batch:
-    """A batch as Spark tells about it."""
+def note_batch(report: StreamReport, query: StreamQuery, names: Sequence[str], told: dict[str, Any]) -> Batch:
+    """A batch as Spark tells about it; `names` are the nodes that hold records, as Spark numbers them."""
     records = {}
     for source in told["sources"]:
         end, start = _offset(source["endOffset"]), _offset(source["startOffset"])
@@ -125,13 +129,14 @@ def note_batch(report: StreamReport, query: StreamQuery, told: dict[str, Any]) -
         told.get("eventTime", {}).get("watermark"),
         tuple(
             SideState(
+                names[i] if i < len(names) else "",
                 op["operatorName"],
                 op["numRowsTotal"],
                 op["memoryUsedBytes"],
                 op["numRowsRemoved"],
                 op["numRowsDroppedByWatermark"],
             )
-            for op in told["stateOperators"]
+            for i, op in enumerate(told["stateOperators"])
         ),
     )
     report.note(batch)

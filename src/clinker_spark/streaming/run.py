@@ -9,14 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.graph import Plan
-from clinker_spark.plan.streams import StreamQuery, queries
+from clinker_spark.plan.streams import StreamQuery, operators, queries
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.paths.checks import check_not_read
 from clinker_spark.runtime.run.engine_failures import explained
@@ -35,7 +35,7 @@ from clinker_spark.streaming.checkpoint import Checkpoint, checkpoint_folder
 from clinker_spark.streaming.connectors.letters import check_letters
 from clinker_spark.streaming.ends import SourceOptions, StreamSink, StreamSource, sink_of, source_of
 from clinker_spark.streaming.file_sink import FileSink
-from clinker_spark.streaming.hot_keys import HotKeys
+from clinker_spark.streaming.hot_keys import SHOWN, HotKeys, waiting
 from clinker_spark.streaming.letters import BatchLetters, Files, Found, failed_in
 from clinker_spark.streaming.noted import Noted
 from clinker_spark.streaming.progress import StreamReport, note_batch
@@ -62,6 +62,8 @@ class StreamOptions:
     """Then close all windows: records of outer joins that still wait for others come out."""
     base: Path | None = None
     checkpoint: str | None = None
+    sides: bool = False
+    """Look at what waits side by side, every five minutes and at the end: Spark's own numbers are those of a join."""
 
 
 def run_stream(plan: Plan, spark: SparkSession, options: StreamOptions, tell: Listener) -> StreamReport:
@@ -117,7 +119,7 @@ class StreamRun:
             finally:
                 for sink in self.sinks.values():
                     sink.close()
-        self._warn(self.hot.look(self.spark, self.queries))
+        self._look()
         if self.report.late:
             message = f"{self.report.late} record(s) came behind the watermark, and were dropped"
             self.report.warnings.append(
@@ -143,6 +145,18 @@ class StreamRun:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _look(self) -> None:
+        """What waits, and for which keys."""
+        self._warn(self.hot.look(self.spark, self.queries))
+        if not self.options.sides:
+            return
+        shapes = self.about["shape"]
+        names = [query.name for query in self.queries if query.name in shapes]
+        found = [each for name in names for each in waiting(self.spark, self.checkpoint, shapes[name], name, SHOWN)]
+        self.report.waiting = found
+        for each in found:
+            self.tell("state", asdict(each))
 
     def _warn(self, warnings: Sequence[Diagnostic]) -> None:
         known = {warning.message for warning in self.report.warnings}
@@ -190,7 +204,7 @@ class StreamRun:
                     self._hear(each)
                     self._wake(each.name)
                 if self.hot.due():
-                    self._warn(self.hot.look(self.spark, self.queries))
+                    self._look()
                 active = any(each.active for each in running)  # before the errors: what ends meanwhile is seen then
                 failed = any(each.error() is not None for each in running)
                 if self.report.interrupted or not (self._go_on(running) if failed else active):
@@ -226,7 +240,7 @@ class StreamRun:
         """What Spark says about the batches that were finished meanwhile."""
         query = self._query(running.name)
         for told in running.progress():
-            batch = note_batch(self.report, query, told)
+            batch = note_batch(self.report, query, operators(self.plan, query.root), told)
             self.hot.note(query, batch.waiting)
             if query.name in self.idle:
                 newest = newest_times(told, NEWEST)

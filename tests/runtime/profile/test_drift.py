@@ -126,3 +126,22 @@ def test_files_with_several_kinds_of_records(tmp_path: Path) -> None:
         "  + 1 line of a kind with the tag 'Z' in 'a.txt'",
         "  ! item.id: 2 of 3 values are not int in 'a.txt': 'xx'; they look like string",
     ]
+
+
+def test_dates_of_another_format_and_blanks(tmp_path: Path) -> None:
+    """`date` is what is declared already: only the format says what to do. Undeclared texts are cleaned like others."""
+    (tmp_path / "d.csv").write_text("at,since,more\n31.12.2025,2026-01-01,1.50 \n30.11.2025,13/01/2026,-\n")
+    (tmp_path / "p.yaml").write_text("""
+pipeline: { name: t }
+nodes:
+  - type: source
+    name: d
+    config: { type: csv, path: d.csv, trim: true, null_values: ["-"], schema: { at: date, since: date } }
+  - { type: output, name: o, input: d, config: { type: csv, path: o.csv } }
+""")
+    result = CliRunner().invoke(clinker, ["drift", str(tmp_path / "p.yaml")], standalone_mode=False)
+    assert result.output.splitlines()[1:-1] == [
+        "  + more is not declared, and is in 'd.csv'; it looks like nullable(float)",
+        "  ! at: 2 of 2 values are not date in 'd.csv': '31.12.2025'; they look like date with format: %d.%m.%Y",
+        "  ! since: 1 of 2 values are not date in 'd.csv': '13/01/2026'; they look like string",
+    ]

@@ -12,6 +12,7 @@ import pytest
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
+from clinker_spark.runtime.rollback.groups import Groups
 from clinker_spark.runtime.run import outputs
 from clinker_spark.runtime.run.assemble import cut_lines
 
@@ -353,7 +354,7 @@ error_handling: { strategy: continue, dlq: { path: dead.csv } }
 
 
 def test_a_failure_that_makes_the_next_one_ends_somewhere(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clinker_spark.runtime.rollback.groups.MOST_TURNS", 2)
+    monkeypatch.setattr(Groups, "most_turns", 2)
     bench.file("in.csv", "id,shop,amount\n1,a,1\n2,b,2\n3,c,3\n4,d,4\n")
     with pytest.raises(ClinkerError) as caught:
         bench.run(ENDLESS)

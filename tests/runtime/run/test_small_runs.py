@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clinker_spark.runtime.rollback.groups import Groups
 from clinker_spark.spark.session.small_inputs import SETTING, SMALL
 
 
@@ -78,6 +79,29 @@ def test_an_output_without_records_is_written(bench: Any) -> None:
     bench.file("orders.csv", "id,region,amount\n")
     report, _ = jobs_of(bench, PIPELINE)
     assert report.exit_code == 0 and bench.text("lines.csv") == "id,region,amount\n" and bench.text("sums.json") == ""
+
+
+COPIES = """
+pipeline: { name: test }
+nodes:
+  - type: source
+    name: orders
+    config: { type: csv, path: orders.csv, correlation_key: id, schema: { id: int, amount: int } }
+  - { type: transform, name: once, input: orders, config: { cxl: distinct by amount } }
+  - { type: transform, name: checked, input: once, config: { cxl: "emit share = 60 / (amount - 9)" } }
+  - { type: output, name: lines, input: checked, config: { type: csv, path: lines.csv } }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+"""
+
+
+def test_many_copies_of_a_record_that_fails_are_no_reason_to_give_up(bench: Any) -> None:
+    """Each that is retracted makes the next one the first of its kind, which is judged then."""
+    copies = Groups.most_turns + 2
+    bench.file("orders.csv", "id,amount\n" + "".join(f"{i},9\n" for i in range(copies)) + "99,10\n")
+    report = bench.run(COPIES)
+    assert report.exit_code == 2 and bench.text("lines.csv") == "id,amount,share\n99,10,60\n"
+    assert [letter["_cxl_dlq_trigger"] for letter in bench.letters()] == ["true"] * copies
+    assert report.rollback.retraction["turns"] == copies
 
 
 WHOLE = """

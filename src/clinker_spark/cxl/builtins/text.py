@@ -127,14 +127,22 @@ def sql_text(sql: str, type: Type) -> str:
     return f"CAST({sql} AS STRING)"
 
 
+_FIRST, _LAST = "TIMESTAMP_NTZ'0001-01-01 00:00:00'", "TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
+"""The times of which the year has four digits."""
+
+
 def sql_datetime_text(sql: str, between: str = " ") -> str:
-    """The text of a TIMESTAMP_NTZ as `datetime_text` has it; `sql` is repeated. Years beyond 9999 have more digits."""
+    """The text of a TIMESTAMP_NTZ as `datetime_text` has it; `sql` is repeated. Years beyond 9999 have more digits.
+
+    Spark leaves out zeros at the end of a fraction. Where its text has the length of one with none, three or six
+    digits, it is right as it is: to look at it twice would take half as long again as to make it."""
     text = f"CAST({sql} AS STRING)"
+    right = f"octet_length({text}) IN (19, 23, 26) AND {sql} BETWEEN {_FIRST} AND {_LAST}"
     point = f"instr({text}, '.')"
     full = f"rpad({text}, {point} + IF(length({text}) - {point} <= 3, 3, 6), '0')"
     if between != " ":
         text, full = f"replace({text}, ' ', '{between}')", f"replace({full}, ' ', '{between}')"
-    return f"CASE WHEN {point} = 0 THEN {text} ELSE {full} END"
+    return f"CASE WHEN {right} THEN {text} ELSE CASE WHEN {point} = 0 THEN {text} ELSE {full} END END"
 
 
 def sql_let(value: str, name: str, body: str) -> str:

@@ -75,7 +75,8 @@ class _Binder:
         name = self.binder.binder.known.events[bound.ref.node]
         if name is None:
             message = f"the records of the {side} input '{bound.ref}' have no time"
-            help_text = "add 'watermark: { column: .., delay: .. }' to its source, and leave that column as it is"
+            help_text = "add 'watermark: { column: .., delay: .. }' to its source, and leave that column as it is; "
+            help_text += "a full join can only be the last one"
             self.binder.problem("E501", message, "input", side, help=help_text)
         elif bound.schema[name].nullable:
             message = f"the time of the {side} input '{bound.ref}', '{name}', may be null"

@@ -77,6 +77,9 @@ class StreamJoinPlan(PlanNode):
     def holder(self) -> Holder:
         return SORT_MERGE
 
+    def several_documents(self, before: Sequence[bool]) -> bool:
+        return False  # a pair is made of records of two files, and belongs to neither
+
     def event_column(self, before: Sequence[str | None]) -> str | None:
         side = self.config.event_side
         found = [c.name for c in self.columns if c.side == side and c.source == self.events[c.side]]

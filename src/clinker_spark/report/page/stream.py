@@ -15,6 +15,7 @@ from clinker_spark.report.page.html import Html, element, section, table
 from clinker_spark.report.summary import size
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.errors import IoError
+from clinker_spark.streaming.hot_keys import Waiting, key_text
 from clinker_spark.streaming.progress import Batch, StreamReport
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 760, 120, 64, 18, 8
@@ -57,6 +58,7 @@ def page(plan: Plan, report: StreamReport) -> str:
         element("header", element("h1", name), element("div", *shown, class_="cards")),
         section("Pipeline", graph(plan, lines, {})),
         *(_charts(query, [b for b in report.batches if b.query == query]) for query in _names(report)),
+        *([section("What waits", _waiting(report.waiting))] if report.waiting else []),
         section("Batches", _batches(report.batches[-SHOWN:])),
         Html(f'<script type="application/json" id="batches">{data}</script>'),
     )
@@ -111,6 +113,19 @@ def line_chart(
         drawn.append(element("text", text(highest * share), x=LEFT - 6, y=f"{y + 4:.1f}", class_="tick end"))
     drawn.append(element("polyline", points=points, fill="none", stroke="currentColor", stroke_width="1.5"))
     return element("svg", *drawn, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", class_="chart")
+
+
+def _waiting(sides: Sequence[Waiting]) -> Html:
+    rows = [
+        (
+            each.node,
+            each.side or "open windows",
+            f"{each.records:,}",
+            "; ".join(f"{key_text(key)}: {count:,}" for key, count in each.top),
+        )
+        for each in sides
+    ]
+    return table(("node", "side", "records", "keys with most of them"), rows, right=(2,))
 
 
 def _batches(batches: Sequence[Batch]) -> Html:

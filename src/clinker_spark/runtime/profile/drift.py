@@ -168,8 +168,7 @@ def _compare(plan: Plan, node: SourcePlan, file: str, sample: Sample, made: Sour
     for name, values in sample.columns.items():
         if name not in declared:
             present = [value for value in values if value is not ABSENT]
-            guess = guess_values(present) if sample.typed else guess_texts([v for v in present if isinstance(v, str)])
-            made.note(name, "undeclared", file).looks_like = guess.type
+            made.note(name, "undeclared", file).looks_like = _likeness(present, sample, cleaning)
     for name, column in declared.items():
         found = sample.columns.get(name)
         if found is None and (sample.records or sample.columns):
@@ -195,10 +194,14 @@ def _check_values(
         note.declared, note.bad, note.seen = column.type, note.bad + len(bad), note.seen + len(values)
         value = values[bad[0]]
         note.example = note.example or ("nothing" if value in (None, ABSENT, "") else repr(value)[:60])
-        guess = (
-            guess_values(values) if sample.typed else guess_texts([v for v in values if isinstance(v, str)], cleaning)
-        )
-        note.looks_like = guess.type
+        note.looks_like = _likeness(values, sample, cleaning)
+
+
+def _likeness(values: list[Any], sample: Sample, cleaning: Cleaning) -> str:
+    """What values look like, as a column would declare it: dates that are not ISO 8601 have a format."""
+    texts = [value for value in values if isinstance(value, str)]
+    guess = guess_values(values) if sample.typed else guess_texts(texts, cleaning)
+    return guess.type if guess.format is None else f"{guess.type} with format: {guess.format}"
 
 
 def _unfit(

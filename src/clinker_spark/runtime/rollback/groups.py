@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
 
 
-MOST_TURNS = 50
 LISTED_GROUPS = 2_000
 """Up to so many groups with a failure, a condition names them."""
 LISTED_TOTALS = 1_000
@@ -66,6 +65,8 @@ class Groups:
 
     most_totals = LISTED_TOTALS
     """Of so many totals that failed, the names are wanted."""
+    most_turns = 50
+    """After so many a run gives up: each reads the inputs twice."""
 
     def __init__(self, state: RunState, outputs: Outputs, kept_bad: SourceLetters | None, *, oversize: bool) -> None:
         self.state = state
@@ -107,7 +108,7 @@ class Groups:
     def settle(self) -> Saved:
         """Withhold what must be; gives all dead letters."""
         failing = 0
-        for turn in range(MOST_TURNS):
+        for turn in range(self.most_turns):
             self.counters["turns"] = turn + 1
             with self.state.passing(FINDING):
                 traceable = self._find(turn)
@@ -366,7 +367,9 @@ class Groups:
         return self._save(_union([every, *once]), "letters")
 
     def _endless(self) -> DataError:
-        return DataError([self.plan.outputs[0].diagnostic("E411", f"records keep failing after {MOST_TURNS} turns")])
+        return DataError(
+            [self.plan.outputs[0].diagnostic("E411", f"records keep failing after {self.most_turns} turns")]
+        )
 
     def _lost(self) -> DataError:
         """Records fail in a pass that writes, and not in the one that looks for them: nothing is published."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from clinker_spark.runtime.reject.saved_letters import Saved, save_table
 from clinker_spark.runtime.rollback.evidence import Evidence, GroupName, correlated_letters, group_text
-from clinker_spark.runtime.rollback.groups import LISTED_TOTALS, MOST_TURNS, Groups
+from clinker_spark.runtime.rollback.groups import LISTED_TOTALS, Groups
 from clinker_spark.runtime.rollback.strata import UNTRACED, strata
 from clinker_spark.runtime.run.progress import FINDING
 from clinker_spark.spark.build.passes import Numbers
@@ -49,6 +49,8 @@ class SmallGroups(Groups):
     """The groups of one run."""
 
     most_totals = MOST_ROWS
+    most_turns = 1_000
+    """A turn is one small job. `distinct` brings up the copies of a failed record one by one."""
     table: Any = None
     """The pass, as a DataFrame that runs again and again."""
     looking: Builder | None = None
@@ -68,7 +70,7 @@ class SmallGroups(Groups):
             self._forget()
 
     def _settle(self) -> Saved:
-        for turn in range(MOST_TURNS):
+        for turn in range(self.most_turns):
             self.counters["turns"] = turn + 1
             with self.state.passing(FINDING):
                 self.found = self._look()

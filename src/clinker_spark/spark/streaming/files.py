@@ -1,4 +1,8 @@
-"""Files as a stream: a folder that is watched, read file by file in the order in which they are taken up."""
+"""Files as a stream: a folder that is watched, read file by file in the order in which they are taken up.
+
+Spark starts half a dozen processes of Python for each query, and most of them only ask for the names of the columns.
+They import this module: so it loads the readers of files, and all that pipelines are made of, only where these work.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import os
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -14,16 +19,15 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from clinker_spark.config.node_types import resolve
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.cxl.hidden import ERROR_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import BEAT_COLUMN, FAILED_COLUMN
-from clinker_spark.spark.scan.csv.source import with_short_errors
-from clinker_spark.spark.scan.request import ReadRequest, Scan
-from clinker_spark.spark.streaming.file_batches import open_files, with_file
 from clinker_spark.spark.streaming.file_log import FileLog
 from clinker_spark.spark.streaming.reader import BEAT_TYPE, SourceReader
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.scan.request import ReadRequest, Scan
 
 FORMAT = "clinker_files"
 PIECE = 16 << 20
@@ -36,17 +40,18 @@ class FileFeed:
 
     source: str
     kind: str
-    request: ReadRequest
-    """Without files."""
     schema: str
     """Names and types of the records."""
-    listing: str
-    """`module:function` that lists the files of `watched`."""
-    watched: Any
+    listing: tuple[str, str]
+    """The module and the name of a function that lists the files of `watched`."""
     log: str
     beats: str
     max_files: int
     tasks: int
+    request: bytes
+    """The pickled `ReadRequest`, without files: for those who read records."""
+    watched: bytes
+    """Pickled, too: for the one who looks for files."""
 
 
 @dataclass
@@ -113,7 +118,8 @@ class FileStreamReader(SourceReader):
         self.last = len(self.log.files)
 
     def _look(self) -> None:
-        self.log.take(resolve(self.feed.listing)(self.feed.watched))
+        module, function = self.feed.listing
+        self.log.take(getattr(import_module(module), function)(pickle.loads(self.feed.watched)))
 
     def parts(self, start: int, end: int) -> Sequence[InputPartition]:
         found = []
@@ -123,8 +129,10 @@ class FileStreamReader(SourceReader):
         return found
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
+        from clinker_spark.spark.streaming.file_batches import open_files, with_file  # only tasks read files
+
         assert isinstance(part, FilePartition)
-        request = with_file(self.feed.request, part.path, part.name, part.size)
+        request = with_file(pickle.loads(self.feed.request), part.path, part.name, part.size)
         try:
             opened = open_files(self.feed.kind, request, part.pieces)
             for i in range(part.piece, opened.parts, part.pieces):
@@ -147,12 +155,17 @@ def _as_declared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def schema_text(kind: str, request: ReadRequest) -> str:
     """Names and types of the records that a source gives."""
+    from clinker_spark.spark.streaming.file_batches import open_files  # only the driver asks
+
     fields = open_files(kind, request, 1).fields
     return ", ".join(f"{quote(name)} {type_}" for name, type_ in fields)
 
 
 def open_files_stream(spark: SparkSession, feed: FileFeed) -> Scan:
     """The records of a source, `$beat` last."""
+    from clinker_spark.spark.scan.csv.source import with_short_errors  # only the driver opens it
+    from clinker_spark.spark.scan.request import Scan
+
     spark.dataSource.register(FileStream)
     # As a file, not as an option: Spark shows options wherever it shows a plan.
     path = os.path.join(os.path.dirname(feed.log), "feed")

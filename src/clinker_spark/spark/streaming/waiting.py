@@ -41,14 +41,14 @@ class Held:
         row = self.frame.agg(F.max(F.expr(f"unix_millis({found[0]})"))).first()
         return None if row is None else row[0]
 
-    def top(self, most: int, width: int) -> list[tuple[tuple[str, ...], int]]:
+    def top(self, most: int, width: int) -> list[tuple[tuple[str | None, ...], int]]:
         """The keys of which most records wait, and how many. A key has `width` columns; what Spark keeps behind them is
         its own."""
         keys = [F.col(f"key.{quote(name)}").cast("string") for name in _names(self.frame, "key")[:width]]
         texts = F.array(*keys).alias("key")
         counted = self.frame.groupBy(texts).agg(F.count(F.lit(1)).alias("records"))
         rows = counted.orderBy(F.desc("records"), "key").limit(most).collect()
-        return [(tuple(str(text) for text in row["key"]), int(row["records"])) for row in rows]
+        return [(tuple(row["key"]), int(row["records"])) for row in rows]
 
     def size(self) -> int:
         return self.frame.count()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import tomllib
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from clinker_spark.config.files import read_source
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.render import render_all, use_color
+from clinker_spark.core.errors import InputError
 from clinker_spark.core.span import Source
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
@@ -30,6 +33,19 @@ def plan_of(pipeline: str, options: dict[str, Any], text: Source | None = None) 
     )
     show_warnings(plan.warnings)
     return plan
+
+
+def short_form(pipeline: str) -> Source | None:
+    """A stream in the short form, which is TOML, as the pipeline that it stands for."""
+    if not pipeline.endswith(".toml"):
+        return None
+    from clinker_spark.streaming.short_form import pipeline_text  # other commands start without it
+
+    try:
+        form = tomllib.loads(read_source(pipeline).text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError([Diagnostic("E511", f"'{pipeline}' is no TOML: {error}", help="correct the file")]) from None
+    return Source(pipeline, pipeline_text(form, pipeline))
 
 
 def show_plan(pipeline: str) -> None:

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from clinker_spark.cli.clinker.actions.planning import plan_of
+from clinker_spark.cli.clinker.actions.planning import plan_of, short_form
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.streams import queries
 from clinker_spark.streaming.checkpoint import Checkpoint, checkpoint_folder
 from clinker_spark.streaming.shape import check_shape
 
-if TYPE_CHECKING:
-    from clinker_spark.spark.streaming.waiting import Held
-
 
 def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> int:
     """Compare a pipeline with its checkpoint."""
-    plan = plan_of(pipeline, {"settings": (), "rules_path": None, "memory_limit": None})
+    plan = plan_of(pipeline, {"settings": (), "rules_path": None, "memory_limit": None}, short_form(pipeline))
     found = queries(plan)
     base = plan.file.folder if base_dir is None else Path(base_dir)
     place = Checkpoint(checkpoint_folder(plan, base, checkpoint))
@@ -38,6 +35,8 @@ def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> 
 
 def show_state(folder: str, top: int, *, as_json: bool) -> int:
     """What waits in a checkpoint."""
+    from clinker_spark.streaming.hot_keys import key_text  # pyspark: check does without it
+
     place = Checkpoint(Path(folder))
     about = place.load()
     if about is None:
@@ -55,40 +54,27 @@ def show_state(folder: str, top: int, *, as_json: bool) -> int:
             of = f"{side['side']} of {side['node']}" if side["side"] else side["node"]
             click.echo(f"  {of}: {side['records']:,} {what}")
             for key, count in side["top"]:
-                click.echo(f"    {count:>10,}  {', '.join(key)}")
+                click.echo(f"    {count:>10,}  {key_text(key)}")
     return 0
-
-
-def _shown(query: dict[str, Any], held: Held) -> str:
-    """The node that holds it. Checkpoints of older versions say it only where it is the only one of its kind."""
-    names = query.get("operators") or []
-    if held.operator < len(names):
-        return str(names[held.operator])
-    alike = [name for name, node in query["state"].items() if ("keys" in node) == (held.side is not None)]
-    return alike[0] if len(alike) == 1 else f"operator {held.operator}"
 
 
 def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[str, Any]]:
     from clinker_spark.spark.session.sessions import session  # other commands start without it
     from clinker_spark.spark.streaming.state import stream_session
-    from clinker_spark.spark.streaming.waiting import held
+    from clinker_spark.streaming.hot_keys import waiting
 
     spark = stream_session(session("local[*]", app_name="clinker state"), about["partitions"], 100)
     found = []
     for name in (name for name in about["shape"] if name != "join_format"):
-        nodes = about["shape"][name]["state"]
-        joins = [node for node in nodes.values() if "keys" in node]
-        width = min((len(join["keys"]) for join in joins), default=0)
-        folder = place.spark_of(name)
         sides = [
             {
-                "node": _shown(about["shape"][name], side),
+                "node": side.node,
                 "side": side.side,
-                "records": side.size(),
-                "top": [[list(key), count] for key, count in side.top(top, width)] if side.side else [],
+                "records": side.records,
+                "top": [[list(key), count] for key, count in side.top],
             }
-            for side in (held(spark, folder) if nodes else ())
+            for side in waiting(spark, place, about["shape"][name], name, top)
         ]
-        size = sum(path.stat().st_size for path in (folder / "state").rglob("*") if path.is_file())
+        size = sum(path.stat().st_size for path in (place.spark_of(name) / "state").rglob("*") if path.is_file())
         found.append({"name": name, "batches": place.committed_of(name) + 1, "bytes": size, "sides": sides})
     return found

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import click
 
-from clinker_spark.cli.clinker.actions.planning import plan_of, show_warnings
-from clinker_spark.config.files import read_source
-from clinker_spark.core.diagnostics import Diagnostic
-from clinker_spark.core.errors import InputError
-from clinker_spark.core.span import Source
+from clinker_spark.cli.clinker.actions.planning import plan_of, short_form, show_warnings
 from clinker_spark.plan.streams import queries
 from clinker_spark.runtime.run.options import Listener
 from clinker_spark.streaming.progress import StreamReport
@@ -22,7 +17,7 @@ from clinker_spark.streaming.progress import StreamReport
 
 def stream(pipeline: str, options: dict[str, Any]) -> int:
     """Plan, then explain or run."""
-    plan = plan_of(pipeline, options, _short_form(pipeline))
+    plan = plan_of(pipeline, options, short_form(pipeline))
     queries(plan)  # what cannot be a stream is said before Java starts
     if options["explain"]:
         from clinker_spark.streaming.explain import explain_stream
@@ -34,7 +29,8 @@ def stream(pipeline: str, options: dict[str, Any]) -> int:
     from clinker_spark.streaming.run import StreamOptions, run_stream
 
     base = None if options["base_dir"] is None else Path(options["base_dir"])
-    given = StreamOptions(options["once"], options["flush_at_end"], base, options["checkpoint"])
+    told = bool(options["machine"] or options["report"])
+    given = StreamOptions(options["once"], options["flush_at_end"], base, options["checkpoint"], sides=told)
     spark = open_session(plan, pipeline, {**options, "remote": None}, FLAT)
     report = run_stream(plan, spark, given, _teller(options))
     if options["report"]:
@@ -48,25 +44,12 @@ def stream(pipeline: str, options: dict[str, Any]) -> int:
     return 0
 
 
-def _short_form(pipeline: str) -> Source | None:
-    """A stream in the short form, which is TOML, as the pipeline that it stands for."""
-    if not pipeline.endswith(".toml"):
-        return None
-    from clinker_spark.streaming.short_form import pipeline_text  # other commands start without it
-
-    try:
-        form = tomllib.loads(read_source(pipeline).text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError([Diagnostic("E511", f"'{pipeline}' is no TOML: {error}", help="correct the file")]) from None
-    return Source(pipeline, pipeline_text(form, pipeline))
-
-
 def _teller(options: dict[str, Any]) -> Listener:
     def tell(event: str, details: dict[str, Any]) -> None:
         if options["machine"]:
             sys.stdout.write(json.dumps({"event": event, **details}, default=str) + "\n")
             sys.stdout.flush()
-        elif not options["quiet"] and not options["once"]:
+        elif event == "batch" and not options["quiet"] and not options["once"]:
             read = sum(details["records"].values())
             shown = f"batch {details['number']} of {details['query']}: {read} records in {details['milliseconds']} ms"
             click.echo(shown, err=True)
