@@ -53,8 +53,8 @@ def engine_columns(plan: RecordPlan) -> list[tuple[str, str]]:
     return found
 
 
-def read_batches(plan: RecordPlan, split: RecordSplit) -> Iterator[pa.RecordBatch]:
-    """The records of a split in the columns of the plan."""
+def read_batches(plan: RecordPlan, split: RecordSplit, most: int = MAX_ROWS) -> Iterator[pa.RecordBatch]:
+    """The records of a split in the columns of the plan, `most` at once."""
     row, left = split.first_row, split.take
     if left is not None and left <= 0:
         return
@@ -66,8 +66,8 @@ def read_batches(plan: RecordPlan, split: RecordSplit) -> Iterator[pa.RecordBatc
         if left is not None:
             batch = batch.slice(0, left)
             left -= batch.num_rows
-        for start in range(0, batch.num_rows, MAX_ROWS):
-            yield batch.slice(start, MAX_ROWS)
+        for start in range(0, batch.num_rows, most):
+            yield batch.slice(start, most)
         if left is not None and left <= 0:
             return
 

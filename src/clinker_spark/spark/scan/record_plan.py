@@ -25,6 +25,8 @@ from clinker_spark.spark.scan.text.streams import compression_of, open_binary
 
 PIECE = 1 << 20
 """Bytes of a file that become one batch: some thousand records."""
+FRAGMENT_PIECE = 4 << 20
+"""The same, where the worker that reads them goes on: so many records that its steps are worth it."""
 BOM = b"\xef\xbb\xbf"
 READ_ERRORS = (OSError, EOFError, zlib.error, pa.ArrowException)
 

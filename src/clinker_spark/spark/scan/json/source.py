@@ -22,6 +22,7 @@ from clinker_spark.spark.scan.json.whole import WholeLines
 from clinker_spark.spark.scan.record_batches import Error, Rows, string_array, structural, widened_array
 from clinker_spark.spark.scan.record_plan import (
     BOM,
+    FRAGMENT_PIECE,
     PIECE,
     RecordFile,
     RecordPlan,
@@ -44,7 +45,8 @@ _TOGETHER = 4096
 
 def read_json(spark: SparkSession, request: ReadRequest) -> Scan:
     """The records of JSON files. Raises InputError for files that cannot be read or do not fit."""
-    return scan_of(spark, json_plan(request, parallelism=parallelism_of(spark)), request)
+    piece = PIECE if request.fragment is None else FRAGMENT_PIECE
+    return scan_of(spark, json_plan(request, parallelism=parallelism_of(spark), piece=piece), request)
 
 
 @dataclass(frozen=True)
