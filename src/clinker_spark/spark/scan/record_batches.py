@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE
-from clinker_spark.plan.columns import LINE_COLUMN, RECORD_COLUMN, WIDENED_COLUMN
+from clinker_spark.plan.columns import CELLS_PREFIX, LINE_COLUMN, RECORD_COLUMN, WIDENED_COLUMN
 from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.spark.columns.undeclared import TEXTS, VALUES
 from clinker_spark.spark.scan.lines import line_array
@@ -31,7 +31,7 @@ class Rows:
 
     count: int
     values: dict[str, pa.Array] = field(default_factory=dict)
-    """The wanted columns."""
+    """The wanted columns, and members as the lines have them."""
     errors: dict[int, Error] = field(default_factory=dict)
     texts: dict[str, pa.Array] = field(default_factory=dict)
     """The declared columns as they stood in the file, when the plan asks for the record."""
@@ -76,6 +76,10 @@ def batch_of(plan: RecordPlan, rows: Rows, file: int, numbers: np.ndarray) -> pa
     """The columns of some records; `numbers` are what `$row` says."""
     names = [name for name, _ in plan.fields]
     arrays = [rows.values[name] for name in names]
+    for i in range(len(plan.members)):
+        names.append(f"{CELLS_PREFIX}{i}")
+        given = rows.values.get(names[-1])
+        arrays.append(pa.nulls(rows.count, pa.string()) if given is None else given)
     names.append(ERROR_COLUMN)
     arrays.append(_error_column(rows.errors, rows.count))
     if plan.widened:

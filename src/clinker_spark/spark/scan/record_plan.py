@@ -19,6 +19,7 @@ import pyarrow as pa
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
+from clinker_spark.spark.fragments.task import Members
 from clinker_spark.spark.scan.csv.header import file_name, unreadable
 from clinker_spark.spark.scan.request import ReadRequest
 from clinker_spark.spark.scan.text.streams import compression_of, open_binary
@@ -82,6 +83,8 @@ class RecordPlan:
     positions: bool = False
     record: bool = False
     row_offsets: tuple[int, ...] = ()
+    members: tuple[Members, ...] = ()
+    """Texts of members of JSON objects to give besides, where they stand in the file so."""
 
 
 def local_files(request: ReadRequest, kind: str) -> tuple[RecordFile, ...]:

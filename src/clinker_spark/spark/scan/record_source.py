@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -24,6 +25,7 @@ def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan
     fields = [*plan.fields, *engine_columns(plan)]
     worker = request.worker(plan.widened)
     most = MAX_ROWS if worker is None else sys.maxsize
+    plan = plan if worker is None else replace(plan, members=worker.members)
     frame, here = scan(
         spark,
         len(plan.splits),

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clinker_spark.cxl.builtins.text import json_text
 from clinker_spark.spark.scan.json.documents import decoder
 from clinker_spark.spark.scan.text.streams import MARK
 
@@ -39,6 +40,17 @@ class Slot:
 
     place: int
     text: bool = True
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of each line, from the key of one value to the end of another one."""
+
+    first: int
+    last: int
+    before: int
+    """The bytes of it before the first value, and those behind the last one."""
+    after: int
 
 
 @dataclass(frozen=True)
@@ -105,10 +117,30 @@ def layout_of(line: bytes) -> Layout | None:
     return Layout(slots, (*fixed, open_text), frozenset(name for name, value in record.items() if value is None))
 
 
-def read_alike(data: bytes, layout: Layout, wanted: Sequence[str]) -> list[pa.Array] | None:
-    """The texts of some keys, one for each line; None if not all lines have the layout."""
+def stretch_of(layout: Layout, members: Sequence[tuple[str, str]]) -> Stretch | None:
+    """Where these keys and their values stand, if they do so as they are written; with the name that is written."""
+    slots = [layout.slots[name] for name, _ in members if name in layout.slots]
+    first = slots[0].place if slots else 0
+    if [slot.place for slot in slots] != list(range(first, first + len(members))):
+        return None
+    before = b""
+    for slot, (_, written) in zip(slots, members, strict=True):
+        key = json_text(written).encode() + b":" + (b'"' if slot.text else b"")
+        text = layout.fixed[slot.place]
+        if not (text == before + key if before else text.endswith(key)):
+            return None
+        before = b'",' if slot.text else b","
+    key = json_text(members[0][1]).encode() + b":" + (b'"' if slots[0].text else b"")
+    return Stretch(first, slots[-1].place, len(key), int(slots[-1].text))
+
+
+def read_alike(
+    data: bytes, layout: Layout, wanted: Sequence[str], stretches: Sequence[Stretch] = ()
+) -> list[pa.Array] | None:
+    """The texts of some keys, one for each line, and of stretches; None if not all lines have the layout."""
     slots = [layout.slots[name] for name in wanted]
     edges: list[list[np.ndarray]] = [[] for _ in slots]
+    outside: list[list[np.ndarray]] = [[] for _ in stretches]
     start = 0
     while start < len(data):
         end = data.find(b"\n", start + _WINDOW) + 1 or len(data)
@@ -116,7 +148,10 @@ def read_alike(data: bytes, layout: Layout, wanted: Sequence[str]) -> list[pa.Ar
         if values is None:
             return None
         for slot, found in zip(slots, edges, strict=True):
-            found += values[slot.place : slot.place + 1]
+            found.append(values[slot.place])
+        for stretch, found in zip(stretches, outside, strict=True):
+            left, right = values[stretch.first][:, 0] - stretch.before, values[stretch.last][:, 1] + stretch.after
+            found.append(np.stack([left, right], axis=1))
         start = end
     texts = []
     for slot, found in zip(slots, edges, strict=True):
@@ -127,7 +162,7 @@ def read_alike(data: bytes, layout: Layout, wanted: Sequence[str]) -> list[pa.Ar
             if ord("n") in _bytes(text)[1]:
                 text = pc.if_else(pc.equal(text, "null"), pa.scalar(None, pa.string()), text)
         texts.append(text)
-    return texts
+    return texts + [_texts(data, np.concatenate(found)) for found in outside]
 
 
 def _places(data: bytes, start: int, end: int, layout: Layout) -> list[np.ndarray] | None:

@@ -71,14 +71,13 @@ class JsonReader:
             parser = decoder(exact=self.exact)
             whole = None
             if not (plan.record or plan.widened or self.cleaning or self.splits):
-                whole = WholeLines(self.columns, self.places)
+                whole = WholeLines(self.columns, self.places, plan.members)
             first = not split.start
             for data in line_pieces(file, split, b"\n", self.piece):
                 data, first = (data.removeprefix(BOM) if first else data), False
                 for part, made in [(data, None)] if whole is None else whole.parts(data):
                     if made is not None:
-                        wanted = {name for name, _ in plan.fields}
-                        yield Rows(made[0], {name: values for name, values in made[1].items() if name in wanted})
+                        yield Rows(*made)
                         continue
                     found, errors = parse_lines(lines_of(part), parser)
                     yield self._split_rows(plan, found, errors, byte_lines(part) if plan.record else [])
