@@ -131,9 +131,9 @@ class Piece:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Are cells just what stands between delimiters, as UTF-8?"""
-        quotes = (self.dialect.quote.encode(), b'"')
-        if len(self.raw) > _MOST or not is_utf8(self.encoding) or any(quote in self.raw for quote in quotes):
+        """Are cells just what stands between delimiters and newlines, as UTF-8?"""
+        others = (self.dialect.quote.encode(), b'"', b"\r")
+        if len(self.raw) > _MOST or not is_utf8(self.encoding) or any(other in self.raw for other in others):
             return False
         return utf8_with_marks(self.raw, self.encoding) is self.raw and not self.raw.startswith(_BOM)
 

@@ -32,7 +32,7 @@ def cells_between(block: Block, places: Sequence[int | None], width: int) -> pa.
     content = np.frombuffer(piece.raw, dtype=np.uint8)
     if int(ends[-1]) > len(content):
         return None
-    # A blank line, or a line end of two characters, is no cell: all behind it would begin too early.
+    # A blank line is no cell: all behind it would begin too early.
     lines = content[ends[:-1]] == _NEWLINE
     whole = int(ends[-1]) == len(content) or content[ends[-1]] == _NEWLINE
     if not (whole and lines.all() and (content[starts] != _NEWLINE).all()):
