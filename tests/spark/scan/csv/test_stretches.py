@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
+
+import pyarrow as pa
 
 from clinker_spark.config.model.schema import Column
 from clinker_spark.config.model.sources.formats import CsvRead
@@ -61,6 +64,18 @@ def test_cells_are_those_of_the_values(tmp_path: Path) -> None:
                 copied, others = copied + (found is not None), others + (found is None)
     assert copied > 100
     assert others > 100
+
+
+def test_some_of_the_records(tmp_path: Path) -> None:
+    path = tmp_path / "f.csv"
+    path.write_bytes(b"a,b\n1,x\n2,y\n3,z\n4,u\n")
+    columns = (Column(name="a", type="int"), Column(name="b", type="string"))
+    request = read_request(SourceFile(str(path), path.name), columns, CsvRead())
+    [block] = parsed_batches(plan := make_plan(request, parallelism=1), plan.splits[0], range(2))
+    for rows, expected in (([1, 2], ["2,y", "3,z"]), ([0, 2], None), ([3], ["4,u"])):
+        some = {place: text.take(pa.array(rows)) for place, text in block.columns.items()}
+        found = cells_between(replace(block, rows=len(rows), columns=some, records=block.records[rows]), [0, 1], 2)
+        assert (None if found is None else found.to_pylist()) == expected
 
 
 def test_blank_lines_are_no_cells(tmp_path: Path) -> None:

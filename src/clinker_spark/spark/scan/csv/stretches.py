@@ -22,8 +22,10 @@ def cells_between(block: Block, places: Sequence[int | None], width: int) -> pa.
     first, piece = places[0], block.piece
     if first is None or list(places) != list(range(first, first + len(places))) or block.ragged or block.marked:
         return None
-    if not block.rows or len(block.columns) < width or not piece.is_plain:
+    if not block.rows or width < 2 or len(block.columns) < width or not piece.is_plain:
         return None
+    if block.records[-1] - block.records[0] != block.rows - 1:
+        return None  # only some of the records that follow each other
     before = [_sizes_so_far(block.columns[place]) for place in range(width)]
     starts = np.arange(block.rows + 1) * width + piece.place(int(block.records[0]))
     for each in before:

@@ -73,7 +73,9 @@ class JsonReader:
             if not (plan.record or plan.widened or self.cleaning or self.splits):
                 whole = WholeLines(self.columns, self.places, plan.members)
             first = not split.start
-            for data in line_pieces(file, split, b"\n", self.piece):
+            # Python's objects take ten times the room of the bytes that they are made of.
+            piece = self.piece if whole is not None and whole.usable else min(self.piece, PIECE)
+            for data in line_pieces(file, split, b"\n", piece):
                 data, first = (data.removeprefix(BOM) if first else data), False
                 for part, made in [(data, None)] if whole is None else whole.parts(data):
                     if made is not None:
