@@ -28,7 +28,7 @@ Runs = tuple[tuple[int, CellRun], ...]
 
 
 def find_cells(plan: Plan, facts: Facts) -> Facts:
-    ways = {output.name: _way(plan, output) for output in plan.outputs}
+    ways = {output.name: way_of(plan, output) for output in plan.outputs}
     runs = {output.name: _runs(output, *ways[output.name]) for output in plan.outputs}
     reached: dict[str, list[OutputPlan]] = {source.name: [] for source in plan.sources}
     if any(runs.values()) and taken("finished_cells"):
@@ -51,7 +51,7 @@ def find_cells(plan: Plan, facts: Facts) -> Facts:
     return replace(facts, columns=replace(facts.columns, pass_through=sent, cells=cells))
 
 
-def _way(plan: Plan, output: OutputPlan) -> tuple[SourcePlan | None, set[str]]:
+def way_of(plan: Plan, output: OutputPlan) -> tuple[SourcePlan | None, set[str]]:
     """The one source of an output, when its records come from there each by itself, and the columns that are changed on
     the way."""
     changed: set[str] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from clinker_spark.cxl.builtins.text import json_text
 from clinker_spark.cxl.dates.formats import format_value
 from clinker_spark.cxl.vector.call import by_distinct, text_bytes
 from clinker_spark.cxl.vector.forms.text import datetime_texts, float_texts, text_of
-from clinker_spark.spark.fragments.task import Cell, LineFormat
+from clinker_spark.plan.columns import CELLS_PREFIX
+from clinker_spark.spark.fragments.task import Cell, LineFormat, Members
 from clinker_spark.spark.fragments.undeclared import texts_of_json
 from clinker_spark.spark.render.cell_text import is_plain
 
@@ -105,6 +106,14 @@ def _json_line(lines: LineFormat, frame: pl.DataFrame, end: str) -> pl.Expr:
     the first one may, they are put together first."""
     parts: list[pl.Expr | str] = []
     for i, cell in enumerate(lines.cells):
+        if cell.several:
+            if not frame[cell.column].null_count():
+                parts += ["," if i else "{", pl.col(cell.column)]
+            elif i:
+                parts.append(pl.concat_str([pl.lit(","), pl.col(cell.column)]).fill_null(""))
+            else:
+                return _optional_members(lines, end)
+            continue
         key = ("," if i else "{") + json_text(cell.name) + ":"
         if not frame[cell.column].null_count():
             parts += [key, *_present(cell, frame[cell.column])]
@@ -142,9 +151,34 @@ def _present(cell: Cell, values: pl.Series) -> list[pl.Expr | str]:
 
 
 def _optional_members(lines: LineFormat, end: str) -> pl.Expr:
-    members = [pl.concat_str([pl.lit(json_text(cell.name) + ":"), _json_value(cell)]) for cell in lines.cells]
-    inner = pl.concat_str(members, separator=",", ignore_nulls=True)
+    inner = pl.concat_str([_member(cell) for cell in lines.cells], separator=",", ignore_nulls=True)
     return pl.concat_str([pl.lit("{"), inner, pl.lit("}" + end)])
+
+
+def _member(cell: Cell) -> pl.Expr:
+    """A member with its key, null where it has no value."""
+    if cell.several:
+        return pl.col(cell.column)
+    return pl.concat_str([pl.lit(json_text(cell.name) + ":"), _json_value(cell)])
+
+
+def with_members(frame: pl.DataFrame, runs: Sequence[Members], unread: Collection[str]) -> pl.DataFrame:
+    """The records with the texts of members that the reader did not give. Null where all members are left out."""
+    for i, members in enumerate(runs):
+        name = f"{CELLS_PREFIX}{i}"
+        if name in frame.columns and not frame[name].null_count():
+            continue
+        if members.nulls:
+            parts: list[pl.Expr | str] = []
+            for cell in members.cells:
+                key = ("," if parts else "") + json_text(cell.name) + ":"
+                parts += [key, _json_value(cell).fill_null("null")]
+            made = pl.concat_str(_together(parts))
+        else:
+            made = pl.concat_str([_member(cell) for cell in members.cells], separator=",", ignore_nulls=True)
+            made = pl.when(made != "").then(made)
+        frame = frame.with_columns(made.alias(name))
+    return frame.drop(unread, strict=False) if runs else frame
 
 
 def _json_value(cell: Cell) -> pl.Expr:

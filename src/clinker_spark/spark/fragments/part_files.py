@@ -10,13 +10,18 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from itertools import pairwise
 from types import TracebackType
 from typing import IO
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 from pyspark import TaskContext
 
 from clinker_spark.cxl.vector.call import text_view
+
+_WITHIN = 12
 
 __all__ = ["PartFiles", "folder_of_output", "fresh_folders"]
 
@@ -34,6 +39,27 @@ def fresh_folders(folder: str, outputs: int) -> list[str]:
     for each in made:
         os.makedirs(each)
     return made
+
+
+def _contents(lines: pl.Series) -> list[memoryview]:
+    """The bytes of all lines: as Polars put them side by side, where it did."""
+    array = lines.to_arrow(compat_level=pl.CompatLevel.newest())
+    if not len(array) or not pa.types.is_string_view(array.type):
+        return [text_view(lines)]
+    _, views, *blocks = array.buffers()
+    # Size, first bytes, block and place; a text of up to twelve bytes stands there itself.
+    table = np.frombuffer(views, dtype=np.int32).reshape(-1, 4)[array.offset : array.offset + len(array)]
+    sizes, numbers, places = table[:, 0], table[:, 2], table[:, 3]
+    if int(sizes.min()) <= _WITHIN:
+        return [text_view(lines)]
+    edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(table)]
+    found = []
+    for start, end in pairwise(edges):
+        if (places[start : end - 1] + sizes[start : end - 1] != places[start + 1 : end]).any():
+            return [text_view(lines)]
+        last = int(places[end - 1]) + int(sizes[end - 1])
+        found.append(memoryview(blocks[int(numbers[start])])[int(places[start]) : last])
+    return found
 
 
 class PartFiles:
@@ -56,9 +82,9 @@ class PartFiles:
             path = os.path.join(folder, f".{self._number}.{os.getpid()}")
             self._files[output] = path, open(path, "wb", buffering=0)  # noqa: SIM115
         file = self._files[output][1]
-        content = text_view(lines)
-        while content:  # what is written to a file without a buffer may be less
-            content = content[file.write(content) :]
+        for content in _contents(lines):
+            while content:  # what is written to a file without a buffer may be less
+                content = content[file.write(content) :]
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         for path, file in self._files.values():

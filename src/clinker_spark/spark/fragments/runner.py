@@ -17,7 +17,7 @@ from clinker_spark.cxl.vector.program import Batch, VectorProgram, lower_program
 from clinker_spark.plan.columns import FAILED_COLUMN, OK_COLUMN, PORT_COLUMN, PORT_PREFIX, WIDENED_COLUMN
 from clinker_spark.spark.fragments.joins.index import TooMany
 from clinker_spark.spark.fragments.joins.lookup import MOST_PAIRS, Rules, joined, with_keys
-from clinker_spark.spark.fragments.lines import lines_of
+from clinker_spark.spark.fragments.lines import lines_of, with_members
 from clinker_spark.spark.fragments.part_files import PartFiles
 from clinker_spark.spark.fragments.task import (
     COUNTS,
@@ -119,6 +119,7 @@ class Runner:
         failed = 0 if bad is None else pc.sum(pc.cast(bad, pa.int64())).as_py() or 0
         if failed:
             frame = frame.filter(~pl.Series(pl.from_arrow(bad)))
+        frame = with_members(frame, self.task.members, self.task.unread)
         return self._steps(*self._settled(self.task.settle, frame, failed))
 
     def _settled(self, settle: Settle | None, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:

@@ -21,14 +21,17 @@ from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.nodes.merge import MergePlan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.route import RoutePlan
+from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.nodes.transform import TransformPlan
 from clinker_spark.spark.columns.undeclared import Widened, names_of
 from clinker_spark.spark.fragments.joins.steps import Tables, join_step
+from clinker_spark.spark.fragments.members import base_style, cells_of, member_runs, unread_columns
 from clinker_spark.spark.fragments.task import (
     Cell,
     CheckStep,
     FragmentTask,
     LineFormat,
+    Members,
     MergeStep,
     RouteStep,
     Settle,
@@ -36,7 +39,6 @@ from clinker_spark.spark.fragments.task import (
     TransformStep,
     WriteStep,
 )
-from clinker_spark.spark.render.cell_text import CellStyle, declared
 
 if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
@@ -80,16 +82,28 @@ class FragmentSteps:
         self.tables = tables or {}
         self.typed = typed
         self.streams: dict[tuple[str, str | None], int] = {}
+        self.runs: dict[str, dict[int, Members]] = {}
+        self.members: tuple[Members, ...] = ()
+        self.unread: frozenset[str] = frozenset()
 
     def task(self, source: PlanNode) -> FragmentTask:
         [given] = self.places.add(f"{source.name}.source", "rows")
         settle = self._settle(source)
         self._stream(source)
         others = [node for name in self.fragment.nodes if (node := self.plan[name]).inputs]
+        if isinstance(source, SourcePlan) and len(self.fragment.sources) == 1:
+            self._find_members(source)
         steps = tuple(_STEPS[type(node)](self, node) for node in others if self._input(node) is not None)
         asked = self.plan.file.settings.declared_batch_size
         together = FragmentTask.together if asked is None else asked
-        return FragmentTask(given, settle, steps, self.places.size, together)
+        return FragmentTask(given, settle, steps, self.places.size, together, self.members, self.unread)
+
+    def _find_members(self, source: SourcePlan) -> None:
+        outputs = [self.plan.output(name) for name in self.fragment.outputs]
+        self.runs = {output.name: member_runs(self.plan, output, source) for output in outputs}
+        self.members = tuple(dict.fromkeys(run for runs in self.runs.values() for run in runs.values()))
+        if self.members:
+            self.unread = unread_columns(self.plan, source, self.runs)
 
     def _stream(self, node: PlanNode, port: str | None = None) -> int:
         """A new stream with the records that leave a node."""
@@ -151,9 +165,11 @@ class FragmentSteps:
         return WriteStep(self._taken(node), self.fragment.outputs.index(node.name), self._lines(node), ends)
 
     def _lines(self, node: OutputPlan) -> LineFormat:
-        known = declared(node.declared or ())
-        base = CellStyle(between="T") if node.config.type == "csv" else CellStyle()
-        cells = [Cell(name, column, node.schema[column], base.of(known.get(name))) for name, column in node.columns]
+        base = base_style(node)
+        cells = cells_of(node)
+        for at, members in sorted(self.runs.get(node.name, {}).items(), reverse=True):
+            done = Cell("", f"{CELLS_PREFIX}{self.members.index(members)}", STRING, base, finished=True)
+            cells[at : at + len(members.cells)] = [done]
         for run in sorted(self.plan.facts.columns.cells.get(node.name, ()), key=lambda run: -run.at):
             done = Cell("", f"{CELLS_PREFIX}{run.number}", STRING, base, finished=True)
             cells[run.at : run.at + len(run.run.columns)] = [done]

@@ -36,6 +36,21 @@ class Cell:
     undeclared: str | None = None
     """The name of the column in the source, where no schema has it."""
 
+    @property
+    def several(self) -> bool:
+        """Are these several members of an object, with their keys?"""
+        return self.finished and not self.name
+
+
+@dataclass(frozen=True)
+class Members:
+    """Neighbouring members of JSON objects that an output writes as a source has them. A reader that finds them so in
+    its lines gives the text of all, and for the others it is made of the values."""
+
+    cells: tuple[Cell, ...]
+    nulls: bool
+    """Are members without a value written?"""
+
 
 @dataclass(frozen=True)
 class LineFormat:
@@ -180,5 +195,9 @@ class FragmentTask:
     """How many counts there are."""
     together: int = 32_768
     """So many records at least are computed together: some readers give small batches."""
+    members: tuple[Members, ...] = ()
+    """What the reader shall give as finished members."""
+    unread: frozenset[str] = frozenset()
+    """Columns of the source that only these members have."""
     parts: str | None = None
     """The folder in which workers write the parts of outputs themselves; None: Spark gets the lines."""

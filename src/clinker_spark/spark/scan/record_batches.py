@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE
-from clinker_spark.plan.columns import LINE_COLUMN, RECORD_COLUMN, WIDENED_COLUMN
+from clinker_spark.plan.columns import CELLS_PREFIX, LINE_COLUMN, RECORD_COLUMN, WIDENED_COLUMN
 from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.spark.columns.undeclared import TEXTS, VALUES
 from clinker_spark.spark.scan.lines import line_array
@@ -31,7 +31,7 @@ class Rows:
 
     count: int
     values: dict[str, pa.Array] = field(default_factory=dict)
-    """The wanted columns."""
+    """The wanted columns, and members as the lines have them."""
     errors: dict[int, Error] = field(default_factory=dict)
     texts: dict[str, pa.Array] = field(default_factory=dict)
     """The declared columns as they stood in the file, when the plan asks for the record."""
@@ -53,8 +53,8 @@ def engine_columns(plan: RecordPlan) -> list[tuple[str, str]]:
     return found
 
 
-def read_batches(plan: RecordPlan, split: RecordSplit) -> Iterator[pa.RecordBatch]:
-    """The records of a split in the columns of the plan."""
+def read_batches(plan: RecordPlan, split: RecordSplit, most: int = MAX_ROWS) -> Iterator[pa.RecordBatch]:
+    """The records of a split in the columns of the plan, `most` at once."""
     row, left = split.first_row, split.take
     if left is not None and left <= 0:
         return
@@ -66,8 +66,8 @@ def read_batches(plan: RecordPlan, split: RecordSplit) -> Iterator[pa.RecordBatc
         if left is not None:
             batch = batch.slice(0, left)
             left -= batch.num_rows
-        for start in range(0, batch.num_rows, MAX_ROWS):
-            yield batch.slice(start, MAX_ROWS)
+        for start in range(0, batch.num_rows, most):
+            yield batch.slice(start, most)
         if left is not None and left <= 0:
             return
 
@@ -76,6 +76,10 @@ def batch_of(plan: RecordPlan, rows: Rows, file: int, numbers: np.ndarray) -> pa
     """The columns of some records; `numbers` are what `$row` says."""
     names = [name for name, _ in plan.fields]
     arrays = [rows.values[name] for name in names]
+    for i in range(len(plan.members)):
+        names.append(f"{CELLS_PREFIX}{i}")
+        given = rows.values.get(names[-1])
+        arrays.append(pa.nulls(rows.count, pa.string()) if given is None else given)
     names.append(ERROR_COLUMN)
     arrays.append(_error_column(rows.errors, rows.count))
     if plan.widened:

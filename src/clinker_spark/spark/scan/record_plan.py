@@ -19,12 +19,15 @@ import pyarrow as pa
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
+from clinker_spark.spark.fragments.task import Members
 from clinker_spark.spark.scan.csv.header import file_name, unreadable
 from clinker_spark.spark.scan.request import ReadRequest
 from clinker_spark.spark.scan.text.streams import compression_of, open_binary
 
 PIECE = 1 << 20
 """Bytes of a file that become one batch: some thousand records."""
+FRAGMENT_PIECE = 4 << 20
+"""The same, where the worker that reads them goes on: so many records that its steps are worth it."""
 BOM = b"\xef\xbb\xbf"
 READ_ERRORS = (OSError, EOFError, zlib.error, pa.ArrowException)
 
@@ -80,6 +83,8 @@ class RecordPlan:
     positions: bool = False
     record: bool = False
     row_offsets: tuple[int, ...] = ()
+    members: tuple[Members, ...] = ()
+    """Texts of members of JSON objects to give besides, where they stand in the file so."""
 
 
 def local_files(request: ReadRequest, kind: str) -> tuple[RecordFile, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from dataclasses import replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -12,7 +14,7 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.plan.budget import SPLIT_SETTING
 from clinker_spark.spark.fragments.work import FIELDS, then
 from clinker_spark.spark.scan.csv.splits import TARGET
-from clinker_spark.spark.scan.record_batches import engine_columns, read_batches
+from clinker_spark.spark.scan.record_batches import MAX_ROWS, engine_columns, read_batches
 from clinker_spark.spark.scan.record_plan import RecordPlan
 from clinker_spark.spark.scan.request import ReadRequest, Scan
 from clinker_spark.spark.scan.scans import scan, tasks_of
@@ -22,11 +24,13 @@ def scan_of(spark: SparkSession, plan: RecordPlan, request: ReadRequest) -> Scan
     """The records of a plan: a task for each split, or for several small ones."""
     fields = [*plan.fields, *engine_columns(plan)]
     worker = request.worker(plan.widened)
+    most = MAX_ROWS if worker is None else sys.maxsize
+    plan = plan if worker is None else replace(plan, members=worker.members)
     frame, here = scan(
         spark,
         len(plan.splits),
         fields if worker is None else FIELDS,
-        lambda i: read_batches(plan, plan.splits[i]),
+        lambda i: read_batches(plan, plan.splits[i], most),
         request.readers,
         then(worker),
         tasks_of([split.bytes_of(plan.files[split.file].size) for split in plan.splits], parallelism_of(spark)),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from clinker_spark.core.types import BOOL, DATE, FLOAT, INT, STRING, Type
-from clinker_spark.spark.scan.json.alike import as_floats, as_ints, is_text
+from clinker_spark.spark.scan.json.alike import as_floats, as_ints, is_text, layout_of, read_alike
 from clinker_spark.spark.scan.json.documents import decoder
 from clinker_spark.spark.scan.json.lines import lines_of, parse_lines
 from clinker_spark.spark.scan.json.names import Names, names_of_lines
@@ -187,3 +187,20 @@ def test_one_bad_line_slows_down_its_neighbours_only() -> None:
         assert sorted(read) == read and len(read) + slow.count(b"\n") == 5_001
     few = b'{"i":1,"s":"a"}\n{"i":"seven"}\n'
     assert list(WholeLines(columns, ["i", "s"]).parts(few)) == [(few, None)]
+
+
+def test_long_pieces_are_cut_window_by_window() -> None:
+    lines = [b'{"i":%d,"s":"text %d","f":%d.5}' % (i, i, i) for i in range(40_000)]
+    columns = [JsonColumn(name, TOKENS[name][0]) for name in ("i", "s", "f")]
+    reader = WholeLines(columns, ["i", "s", "f"])
+    found = reader.read(b"\n".join(lines))
+    assert found is not None
+    assert found[0] == len(lines)
+    assert found[1]["s"].to_pylist() == [f"text {i}" for i in range(40_000)]
+    assert found[1]["f"].to_pylist() == [i + 0.5 for i in range(40_000)]
+    layout = layout_of(lines[0])
+    assert layout is not None
+    for at in (0, 20_000, 39_999):
+        for odd in (b'{"i":1,"s":"a","f":1.5,"g":2}', b'{"i":1,"s":"a"}', b'{"i":1,"s": "a","f":1.5}', b"", b"{}"):
+            changed = [*lines[:at], odd, *lines[at + 1 :]]
+            assert read_alike(b"\n".join(changed) + b"\n", layout, ["i"]) is None, (at, odd)

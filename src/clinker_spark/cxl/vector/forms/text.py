@@ -42,10 +42,19 @@ def float_texts(x: pl.Expr, *, fraction: bool = False) -> pl.Expr:
     """The shortest digits, without an exponent. With `fraction`, whole numbers end in `.0`.
 
     Polars writes just those digits, but an exponent for the very large and the very small."""
-    shown = x.cast(pl.String)
     size = x.abs()
     doubtful = (size >= 1e15) | ((size < 1e-4) & (size > 0.0))
-    return mended(shown if fraction else shown.str.strip_suffix(".0"), doubtful, [x], _whole if fraction else _plain)
+    shown = x.cast(pl.String) if fraction else x.map_batches(_without_point, return_dtype=pl.String())
+    return mended(shown, doubtful, [x], _whole if fraction else _plain)
+
+
+def _without_point(numbers: pl.Series) -> pl.Series:
+    """Only whole numbers have a `.0`, and nearly all numbers are whole, or few are."""
+    texts = numbers.cast(pl.String)
+    whole = (numbers == numbers.floor()).fill_null(False).arg_true()
+    if 4 * len(whole) > len(texts):
+        return texts.str.strip_suffix(".0")
+    return texts.scatter(whole, texts.gather(whole).str.strip_suffix(".0")) if len(whole) else texts
 
 
 def _plain(values: Sequence[Any]) -> str:

@@ -33,6 +33,7 @@ from clinker_spark.spark.scan.text.streams import (
 
 STREAM_PIECE = 8 << 20
 _BLOCK = 8 << 20
+_MOST = (1 << 31) - 1
 _BOM = b"\xef\xbb\xbf"
 _NEWLINE, _RETURN = 10, 13
 _STAND_IN = uuid.uuid4().hex
@@ -64,6 +65,8 @@ class Piece:
         self.encoding = encoding
         self.values = values
         self._lines_before = lines_before
+        self.places = {0: 0}
+        """Where some records begin, as far as somebody who passed over them has noted it."""
 
     @cached_property
     def records(self) -> np.ndarray:
@@ -125,6 +128,19 @@ class Piece:
                 return None
         offsets = np.append(self.records, len(self.raw)).astype(np.int32)
         return pa.StringArray.from_buffers(len(self.records), pa.py_buffer(offsets), pa.py_buffer(self.raw))
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Are cells just what stands between delimiters and newlines, as UTF-8?"""
+        others = (self.dialect.quote.encode(), b'"', b"\r")
+        if len(self.raw) > _MOST or not is_utf8(self.encoding) or any(other in self.raw for other in others):
+            return False
+        return utf8_with_marks(self.raw, self.encoding) is self.raw and not self.raw.startswith(_BOM)
+
+    def place(self, record: int) -> int:
+        """Where a record begins."""
+        found = self.places.get(record)
+        return int(self.records[record]) if found is None else found
 
     def lines(self, records: np.ndarray) -> pa.Array:
         """The bytes of some records without their line ends, in the form of `source_lines`. Null for a record of which

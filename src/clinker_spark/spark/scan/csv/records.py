@@ -18,6 +18,7 @@ from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.spark.scan.csv.blocks import BLOCK, Block, RaggedRow, parsed_batches
 from clinker_spark.spark.scan.csv.header import CsvFile
 from clinker_spark.spark.scan.csv.plan import CsvPlan, CsvSplit
+from clinker_spark.spark.scan.csv.stretches import cells_between
 from clinker_spark.spark.scan.group_sizes import GroupSizes
 from clinker_spark.spark.scan.kept_rejects import LetterKeeper
 from clinker_spark.spark.scan.row_filter import Chosen
@@ -184,13 +185,18 @@ def _cells(plan: CsvPlan, file: CsvFile, block: Block, typed: dict[str, pa.Array
     """Finished cells of the output. A column that the file does not have has empty ones."""
     columns = {column.name: (column, place) for column, place in zip(plan.columns, file.places, strict=True)}
     nothing = pa.nulls(block.rows, pa.string())
+    places = [columns[name][1] for name in run.columns]
+
+    def as_they_stand() -> pa.Array | None:
+        return cells_between(block, places, file.width) if run.delimiter == plan.dialect.delimiter else None
+
     chosen, texts, values = [], [], []
     for name in run.columns:
         column, place = columns[name]
         chosen.append(column if place is not None else TextColumn(name, STRING))
         texts.append(nothing if place is None else column.cleaning.clean(block.columns[place])[0])
         values.append(typed.get(name, nothing))
-    return joined_cells(chosen, texts, values, run.delimiter)
+    return joined_cells(chosen, texts, values, run.delimiter, None if plan.cleaning else as_they_stand)
 
 
 def _failed_column(errors: dict[int, Error], rows: int) -> pa.Array:

@@ -22,6 +22,7 @@ from clinker_spark.spark.scan.json.whole import WholeLines
 from clinker_spark.spark.scan.record_batches import Error, Rows, string_array, structural, widened_array
 from clinker_spark.spark.scan.record_plan import (
     BOM,
+    FRAGMENT_PIECE,
     PIECE,
     RecordFile,
     RecordPlan,
@@ -44,7 +45,8 @@ _TOGETHER = 4096
 
 def read_json(spark: SparkSession, request: ReadRequest) -> Scan:
     """The records of JSON files. Raises InputError for files that cannot be read or do not fit."""
-    return scan_of(spark, json_plan(request, parallelism=parallelism_of(spark)), request)
+    piece = PIECE if request.fragment is None else FRAGMENT_PIECE
+    return scan_of(spark, json_plan(request, parallelism=parallelism_of(spark), piece=piece), request)
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,15 @@ class JsonReader:
             parser = decoder(exact=self.exact)
             whole = None
             if not (plan.record or plan.widened or self.cleaning or self.splits):
-                whole = WholeLines(self.columns, self.places)
+                whole = WholeLines(self.columns, self.places, plan.members)
             first = not split.start
-            for data in line_pieces(file, split, b"\n", self.piece):
+            # Python's objects take ten times the room of the bytes that they are made of.
+            piece = self.piece if whole is not None and whole.usable else min(self.piece, PIECE)
+            for data in line_pieces(file, split, b"\n", piece):
                 data, first = (data.removeprefix(BOM) if first else data), False
                 for part, made in [(data, None)] if whole is None else whole.parts(data):
                     if made is not None:
-                        wanted = {name for name, _ in plan.fields}
-                        yield Rows(made[0], {name: values for name, values in made[1].items() if name in wanted})
+                        yield Rows(*made)
                         continue
                     found, errors = parse_lines(lines_of(part), parser)
                     yield self._split_rows(plan, found, errors, byte_lines(part) if plan.record else [])

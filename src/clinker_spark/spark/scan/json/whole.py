@@ -7,14 +7,28 @@ values of another type, missing ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
 
 from clinker_spark.core.types import Kind
-from clinker_spark.spark.scan.json.alike import as_bools, as_floats, as_ints, first_line, is_text, layout_of, read_alike
+from clinker_spark.plan.columns import CELLS_PREFIX
+from clinker_spark.spark.fragments.task import Members
+from clinker_spark.spark.scan.json.alike import (
+    Layout,
+    Stretch,
+    as_bools,
+    as_floats,
+    as_ints,
+    first_line,
+    is_text,
+    layout_of,
+    read_alike,
+    stretch_of,
+)
+from clinker_spark.spark.scan.json.as_written import is_as_written
 from clinker_spark.spark.scan.json.values import JsonColumn
 
 _TYPES = {
@@ -35,9 +49,10 @@ _PARTS, _LEAST = 16, 4096
 class WholeLines:
     """Reads pieces of lines for some columns; `usable` says whether it can at all."""
 
-    def __init__(self, columns: Sequence[JsonColumn], places: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[JsonColumn], places: Sequence[str], members: Sequence[Members] = ()) -> None:
         self.columns = columns
         self.places = places
+        self.members = members
         plain = all(c.type.kind in _TYPES and not c.type.is_dynamic and not c.cleaning for c in columns)
         named = all(place and not set(place) & set(".\\[]") for place in places) and len(set(places)) == len(places)
         self.usable = bool(columns) and plain and named
@@ -75,10 +90,11 @@ class WholeLines:
         if layout is None or any(not slot.text and name not in self.places for name, slot in layout.slots.items()):
             return None  # a value that nobody would look at, and that may be anything
         there = [place for place in self.places if place in layout.slots]
-        texts = read_alike(data, layout, there)
+        stretches = [self._stretch(layout, members) for members in self.members]
+        texts = read_alike(data, layout, there, [stretch for stretch in stretches if stretch is not None])
         if not texts:
             return None
-        known = dict(zip(there, texts, strict=True))
+        known = dict(zip(there, texts, strict=False))
         found: dict[str, pa.Array] = {}
         for column, place in zip(self.columns, self.places, strict=True):
             values: pa.Array | None = pa.nulls(len(texts[0]), _TYPES[column.type.kind])
@@ -88,7 +104,22 @@ class WholeLines:
             if values is None:
                 return None
             found[column.name] = values
+        given = iter(texts[len(there) :])
+        for i, (members, stretch) in enumerate(zip(self.members, stretches, strict=True)):
+            text = None if stretch is None else next(given)
+            if text is not None and all(self._as_written(cell.column, known, members.nulls) for cell in members.cells):
+                found[f"{CELLS_PREFIX}{i}"] = text
         return len(texts[0]), found
+
+    def _stretch(self, layout: Layout, members: Members) -> Stretch | None:
+        by_name = dict(zip((column.name for column in self.columns), self.places, strict=True))
+        return stretch_of(layout, [(by_name[cell.column], cell.name) for cell in members.cells])
+
+    def _as_written(self, name: str, known: Mapping[str, pa.Array], nulls: bool) -> bool:
+        """Do the values of a column stand in the lines as an output writes them?"""
+        at = next(i for i, column in enumerate(self.columns) if column.name == name)
+        column, texts = self.columns[at], known[self.places[at]]
+        return (nulls or not texts.null_count) and is_as_written(column, texts)
 
     def _parsed(self, data: bytes) -> tuple[int, dict[str, pa.Array]] | None:
         """By Arrow's parser of JSON, if all lines are flat objects."""

@@ -20,6 +20,11 @@ class TextBytes:
         self.lengths = self.ends - self.starts
         self._first, self._last = int(places[0]), int(places[-1])
 
+    @property
+    def used(self) -> np.ndarray:
+        """The bytes of all texts."""
+        return self.content[self._first : self._last]
+
     def at(self, places: np.ndarray) -> np.ndarray:
         """The bytes at some places; outside of all texts any byte will do."""
         if not len(self.content):
@@ -28,7 +33,7 @@ class TextBytes:
 
     def texts_with(self, wanted: np.ndarray) -> np.ndarray:
         """The positions of the texts that have one of the bytes marked in a table (`byte_table`)."""
-        places = np.flatnonzero(wanted[self.content[self._first : self._last]]) + self._first
+        places = np.flatnonzero(wanted[self.used]) + self._first
         return np.unique(np.searchsorted(self.ends, places, side="right"))
 
 

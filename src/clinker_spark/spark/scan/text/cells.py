@@ -11,7 +11,7 @@ is written anew: trailing zeros are cut off, and what is left (exponents, very l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -32,12 +32,21 @@ _SURE_DIGITS = 15
 
 
 def joined_cells(
-    columns: Sequence[TextColumn], texts: Sequence[pa.Array], values: Sequence[pa.Array], delimiter: str
+    columns: Sequence[TextColumn],
+    texts: Sequence[pa.Array],
+    values: Sequence[pa.Array],
+    delimiter: str,
+    as_they_stand: Callable[[], pa.Array | None] | None = None,
 ) -> pa.Array:
-    """The cells of each record side by side, as they stand in a file. What is null is an empty cell."""
+    """The cells of each record side by side, as they stand in a file. What is null is an empty cell. Where all are
+    written as they were read, `as_they_stand` may know a shorter way."""
+    written = [cell_text(*each) for each in zip(columns, texts, values, strict=True)]
+    if as_they_stand is not None and all(a is b for a, b in zip(written, texts, strict=True)):
+        found = as_they_stand()
+        if found is not None:
+            return found
     cells = []
-    for column, text, value in zip(columns, texts, values, strict=True):
-        cell = cell_text(column, text, value)
+    for column, cell in zip(columns, written, strict=True):
         # The other kinds need quotes only if the delimiter is one of their characters.
         tested = column.type.kind is Kind.STRING or delimiter in _OF_VALUES
         cells.append(quoted_where_needed(cell, delimiter) if tested else cell)
@@ -110,7 +119,8 @@ def _float_cells(text: pa.Array, values: pa.Array) -> pa.Array:
     if ends_in_zero.any():
         chosen = text.take(pa.array(np.flatnonzero(ends_in_zero)))
         trimmed = pc.if_else(pc.match_substring(chosen, "."), pc.ascii_rtrim(pc.ascii_rtrim(chosen, "0"), "."), chosen)
-        text = pc.replace_with_mask(text, pa.array(ends_in_zero), trimmed)
+        if not trimmed.equals(chosen):
+            text = pc.replace_with_mask(text, pa.array(ends_in_zero), trimmed)
     if odd.any():
         written = [None if v is None else float_text(v) for v in values.take(pa.array(np.flatnonzero(odd))).to_pylist()]
         text = pc.replace_with_mask(text, pa.array(odd), pa.array(written, pa.string()))
