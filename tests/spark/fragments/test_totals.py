@@ -98,7 +98,7 @@ def test_keys_of_all_types(spark: Any, tmp_path: Path, monkeypatch: pytest.Monke
     text = SOURCE + _totals(*keys, program="\n        filter id % 7 != 3\n        emit n = count(*)\n") + END
     with sizes(spark, monkeypatch, small=False):
         seen = both_engines(spark, tmp_path, _write(600, 3), text)
-    assert "price" not in keys or any(letter["_cxl_dlq_stage"] == "aggregate:t" for letter in seen[1]), seen[1][:1]
+    assert "price" not in keys or "cannot be NaN" in str(seen[1])
 
 
 def test_behind_other_nodes_and_before_others(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

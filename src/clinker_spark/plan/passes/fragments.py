@@ -93,7 +93,10 @@ def _reason(
         for reader in plan.readers(node.name) if node is not end else ():
             if node.name not in _taken(reader):
                 return reader.name, f"records of '{node.name}' are looked up there"
-        if (why := node.vector_reason if node is not end else node.totals_reason) is not None:
+        why = node.vector_reason if node is not end else node.totals_reason
+        if node.totals and node is not end and node.totals_reason is None:
+            why = "not all records that are read come to it, and to nothing else"
+        if why is not None:
             return node.name, why
         if not all(map(is_vector_name, node.schema)):
             return node.name, "names of columns are patterns to Polars"

@@ -6,11 +6,15 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from clinker_spark.cxl.ir import TypedProgram
 from clinker_spark.cxl.system import Context
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SIZES = (("path", "STRING"), ("rows", "BIGINT"), ("size", "BIGINT"), ("places", "ARRAY<BIGINT>"))
 """What is said of a file of groups; `places` are those of some of its groups, as far from each other."""
@@ -48,7 +52,7 @@ class Grouping:
         kinds = [("path", pa.string()), ("rows", pa.int64()), ("size", pa.int64()), ("places", pa.list_(pa.int64()))]
         yield pa.RecordBatch.from_pylist([row], pa.schema(kinds))
 
-    def _groups(self, batches):
+    def _groups(self, batches: Iterable[pa.RecordBatch]) -> pl.DataFrame | None:
         import polars as pl
 
         from clinker_spark.cxl.vector.totals import lower_totals
@@ -116,7 +120,7 @@ def starts(files: Sequence[tuple[int, Sequence[int]]], tasks: int) -> tuple[int,
     return tuple(found)
 
 
-def _batches(groups, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(groups: pl.DataFrame, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     import polars as pl
 
     table = groups.to_arrow(compat_level=pl.CompatLevel.oldest()).rename_columns(schema.names).cast(schema)
