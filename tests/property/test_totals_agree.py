@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import random
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -48,7 +49,7 @@ def _in_parts(rng: random.Random, program: Program, frame: pl.DataFrame) -> list
     assert not batch.failed
     rows = batch.frame.select(totals.columns).with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias(FIRST))
     cuts = sorted({0, rows.height, *(rng.randrange(rows.height) for _ in range(rng.randint(0, 5)))})
-    parts = [states(totals, rows[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    parts = [states(totals, rows[a:b]) for a, b in pairwise(cuts)]
     rng.shuffle(parts)
     half = rng.randint(1, len(parts))
     found = finished(totals, merged(totals, [merged(totals, parts[:half]), *parts[half:]]))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clinker_spark.spark.fragments.totals import parts
+from clinker_spark.spark.fragments.totals import frames, parts
 from tests.spark.fragments.engines import both_engines, sizes
 
 SOURCE = """
@@ -99,6 +99,21 @@ def test_keys_of_all_types(spark: Any, tmp_path: Path, monkeypatch: pytest.Monke
     with sizes(spark, monkeypatch, small=False):
         seen = both_engines(spark, tmp_path, _write(600, 3), text)
     assert "price" not in keys or "cannot be NaN" in str(seen[1])
+
+
+def test_groups_that_nobody_keeps(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where workers and the run see other folders, Spark gets the groups, and sorts them."""
+    monkeypatch.setattr(frames, "group_folder", lambda builder: None)
+    text = SOURCE + _totals("city") + END
+    with sizes(spark, monkeypatch, small=False):
+        both_engines(spark, tmp_path, _write(700, 60), text)
+
+
+def test_many_groups_are_read_by_several_tasks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "FEW", 10)
+    text = SOURCE + _totals("id", "day", program="\n        emit n = count(*)\n        emit p = sum(price)\n") + END
+    with sizes(spark, monkeypatch, small=False):
+        both_engines(spark, tmp_path, _write(900, 3), text)
 
 
 def test_behind_other_nodes_and_before_others(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

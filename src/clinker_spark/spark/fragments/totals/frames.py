@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -70,8 +70,8 @@ def groups_of_fragment(builder: Builder, node: AggregatePlan) -> Groups | None:
     places, frames = Places(), []
     for source in (builder.plan.source(name) for name in fragment.sources):
         steps = FragmentSteps(builder, fragment, places, {}, tables, pieces=pieces)
-        task: FragmentTask = steps.task(source)
-        request = replace(source_request(builder, source), fragment=lambda _, task=task: task, arrival=False)
+        task = partial(_given, steps.task(source))
+        request = replace(source_request(builder, source), fragment=task, arrival=False)
         builder.memo.scans[source.name] = scan = read(builder.spark, source.reader, request)
         frames.append(scan.frame)
     parts = counted(builder, fragment, places, reduce(DataFrame.unionAll, frames))
@@ -85,9 +85,19 @@ def groups_of_fragment(builder: Builder, node: AggregatePlan) -> Groups | None:
     return replace(made, frame=finish(node.program, made.frame, builder.context(node), added_up=True))
 
 
+def _given(task: FragmentTask, widened: tuple[str, ...]) -> FragmentTask:
+    """What workers do, whatever undeclared columns there are: no total is made of these."""
+    return task
+
+
 def _pieces(builder: Builder, fragment: Fragment) -> int:
     size = sum(file.size for name in fragment.sources for file in builder.run.files[name])
     return max(math.ceil(size / PIECE_BYTES), parallelism_of(builder.spark))
+
+
+def group_folder(builder: Builder) -> str | None:
+    """Where workers can keep groups; None: they do not see the folders of the run."""
+    return builder.run.folder if builder.run.local else None
 
 
 def _made(builder: Builder, node: AggregatePlan, dealt: DataFrame) -> Groups:
@@ -95,7 +105,7 @@ def _made(builder: Builder, node: AggregatePlan, dealt: DataFrame) -> Groups:
     columns = _columns(node)
     fields = ", ".join(f"c{i} {physical(t)}" for i, (_, t) in enumerate(columns))
     schema = pa.schema([(f"c{i}", _ARROW[t.kind]) for i, (_, t) in enumerate(columns)])
-    folder = builder.run.folder if builder.run.local else None
+    folder = group_folder(builder)
     grouping = Grouping(node.program.typed, builder.context(node), schema, folder)
     names = [name for name, _ in columns]
     if folder is None:
