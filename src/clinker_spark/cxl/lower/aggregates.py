@@ -54,12 +54,6 @@ def total_columns(number: int) -> tuple[str, str]:
     return f"{PARTIAL_PREFIX}{number}", f"{PARTIAL_PREFIX}{number}.lost"
 
 
-def aggregate_calls(program: ir.TypedProgram) -> tuple[ir.AggregateCall, ...]:
-    """The calls of an aggregate program, in their order."""
-    emits = [s.value for s in program.statements if isinstance(s, ir.TEmit)]
-    return tuple(part for value in emits for part in value.walk() if isinstance(part, ir.AggregateCall))
-
-
 class _AggregateLowering:
     def __init__(
         self,
@@ -70,7 +64,7 @@ class _AggregateLowering:
         added_up: bool,
     ) -> None:
         self.program = program
-        self.numbers = {id(call): i for i, call in enumerate(aggregate_calls(program))}
+        self.numbers = {id(call): i for i, call in enumerate(ir.aggregate_calls(program))}
         self.added_up = added_up
         self.before = Lowering(rule_of, PlanBuilder("b"), context, fields, system_columns)
         self.after = Lowering(rule_of, PlanBuilder(), context, aggregates=self.aggregate)

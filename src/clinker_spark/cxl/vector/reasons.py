@@ -11,7 +11,6 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.table import SqlCall
 from clinker_spark.cxl.check.infer.overloads import literals_of, shown_as
-from clinker_spark.cxl.lower.aggregates import aggregate_calls
 from clinker_spark.cxl.system import PIPELINE_MEMBERS
 
 KINDS = frozenset((Kind.NULL, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.STRING, Kind.DATE, Kind.DATETIME))
@@ -83,7 +82,7 @@ def totals_reason(program: ir.TypedProgram) -> str | None:
     for name in program.group_by:
         if not is_vector_type(t := program.schema[name]) or t.kind is Kind.NULL:
             return f"'{name}' is of type {t}"
-    for call in aggregate_calls(program):
+    for call in ir.aggregate_calls(program):
         kinds = AGGREGATES[call.function].vector
         if not kinds:
             return f"'{call.function}' has no vector form"

@@ -12,7 +12,6 @@ from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.keys import bad_key
 from clinker_spark.cxl.errors import ErrorKind
-from clinker_spark.cxl.lower.aggregates import aggregate_calls
 from clinker_spark.cxl.system import Context
 from clinker_spark.cxl.vector.lowering import Failing
 from clinker_spark.cxl.vector.program import Statements, VectorProgram
@@ -62,7 +61,7 @@ def totals_of(program: ir.TypedProgram) -> tuple[list[ir.TExpr], tuple[Total, ..
     args: list[ir.TExpr] = []
     fields: dict[str, int] = {}
     totals = []
-    for call in aggregate_calls(program):
+    for call in ir.aggregate_calls(program):
         if not call.args:
             totals.append(Total(call.function))
             continue

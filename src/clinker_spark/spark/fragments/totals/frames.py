@@ -16,10 +16,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.core.types import BOOL, INT, Kind, Type
+from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
-from clinker_spark.cxl.lower.aggregates import aggregate_calls, total_columns
+from clinker_spark.cxl.lower.aggregates import total_columns
 from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.spark.columns.programs import finish
@@ -123,7 +124,7 @@ def _columns(node: AggregatePlan) -> list[tuple[str, Type]]:
     """What workers give of a group: its keys, for each call its value, and whether that is lost, if it can be."""
     typed = node.program.typed
     found = [(name, typed.schema[name]) for name in typed.group_by]
-    for i, call in enumerate(aggregate_calls(typed)):
+    for i, call in enumerate(ir.aggregate_calls(typed)):
         value, lost = total_columns(i)
         found.append((value, call.type))
         if AGGREGATES[call.function].failures:
