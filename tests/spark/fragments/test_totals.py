@@ -73,7 +73,7 @@ def _write(rows: int, cities: int, seed: int = 1) -> Any:
             for i in range(rows):
                 city = rng.choice(["", "Köln", "São Paulo", "😀"]) if cities < 9 else f"city {rng.randrange(cities)}"
                 price = rng.choice(prices) if rng.random() < 0.5 else repr(rng.uniform(-1e3, 1e3))
-                price = rng.choice(["nan", "inf", "-inf", "1e308"]) if rng.random() < 0.02 else price
+                price = rng.choice(["nan", "inf", "-inf", "1e308"]) if rng.random() < 0.08 else price
                 cells = [str(i), city, rng.choice(quantities), price, rng.choice(days), rng.choice(times)]
                 file.write(",".join([*cells, rng.choice(["true", "false", ""])]) + "\n")
 
@@ -94,11 +94,10 @@ def test_groups_are_those_of_spark(
 
 @pytest.mark.parametrize("keys", [("price",), ("day", "at"), ("qty", "price", "flag")])
 def test_keys_of_all_types(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]) -> None:
-    """NaN is no key, and -0.0 is the key 0.0."""
+    """Also of -0.0, which is the key 0.0."""
     text = SOURCE + _totals(*keys, program="\n        filter id % 7 != 3\n        emit n = count(*)\n") + END
     with sizes(spark, monkeypatch, small=False):
-        seen = both_engines(spark, tmp_path, _write(600, 3), text)
-    assert "price" not in keys or "cannot be NaN" in str(seen[1])
+        both_engines(spark, tmp_path, _write(600, 3), text)
 
 
 def test_groups_that_nobody_keeps(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
