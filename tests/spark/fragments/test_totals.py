@@ -132,3 +132,23 @@ def test_behind_other_nodes_and_before_others(spark: Any, tmp_path: Path, monkey
     text = SOURCE + middle + _totals("city", node="r.low", program=program) + rest + END
     with sizes(spark, monkeypatch, small=False):
         both_engines(spark, tmp_path, _write(900, 40), text)
+
+
+def test_records_of_several_sources(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups come in the order of the merge, and their keys have its types."""
+    head, schema = SOURCE.split("  - type: source")
+    second = schema.replace("name: s\n", "name: s2\n").replace("in.csv", "second.csv")
+    sources = f"{head}  - type: source{schema}  - type: source{second.replace('nullable(int)', 'nullable(float)')}"
+    middle = """
+  - { type: transform, name: less, input: s, config: { cxl: "filter id % 3 == 0" } }
+  - { type: merge, name: m, inputs: [s2, less], config: { mode: concat } }
+"""
+    program = "\n        emit n = count(*)\n        emit all = sum(qty)\n"
+
+    def write(folder: Path) -> None:
+        _write(400, 90, seed=4)(folder)
+        (folder / "in.csv").rename(folder / "second.csv")
+        _write(500, 70)(folder)
+
+    with sizes(spark, monkeypatch, small=False):
+        both_engines(spark, tmp_path, write, sources + middle + _totals("city", node="m", program=program) + END)

@@ -19,7 +19,7 @@ __all__ = ["load"]
 
 _OF_SPARK = ("pyarrow", "pandas", "pyspark.sql.pandas.serializers", "pyspark.sql.pandas.types")
 """What Spark itself imports for a function over Arrow batches."""
-_OF_FRAGMENTS = ("clinker_spark.spark.fragments.runner",)
+_OF_FRAGMENTS = ("clinker_spark.spark.fragments.runner", "clinker_spark.spark.fragments.totals.finals")
 """With Polars, which starts its threads only when a worker computes something: they would not survive a fork."""
 
 

@@ -32,13 +32,14 @@ from clinker_spark.spark.fragments.task import PLACE, TOTALS, FragmentTask
 from clinker_spark.spark.fragments.totals.groups import SIZES, GroupFiles, Grouping, starts
 from clinker_spark.spark.operators.source import source_flow, source_request
 from clinker_spark.spark.scan.formats import read
-from clinker_spark.spark.scan.record_source import parallelism_of
+from clinker_spark.spark.scan.record_source import parallelism_of, split_target
 
 if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
 
 PIECE_BYTES = 32 << 20
-"""The groups of so many bytes of input, or so many bytes of groups, are one task's."""
+"""The groups of so many bytes of input are one task's, fewer where splits are smaller; and so many bytes of groups."""
+MOST_PIECES = 1_000
 FEW = 50_000
 """So many groups at most are read by one task."""
 _ARROW = {
@@ -93,7 +94,8 @@ def _given(task: FragmentTask, widened: tuple[str, ...]) -> FragmentTask:
 
 def _pieces(builder: Builder, fragment: Fragment) -> int:
     size = sum(file.size for name in fragment.sources for file in builder.run.files[name])
-    return max(math.ceil(size / PIECE_BYTES), parallelism_of(builder.spark))
+    piece = min(PIECE_BYTES, split_target(builder.spark))
+    return min(max(math.ceil(size / piece), parallelism_of(builder.spark)), MOST_PIECES)
 
 
 def group_folder(builder: Builder) -> str | None:
