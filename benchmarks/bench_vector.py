@@ -2,10 +2,12 @@
 
 Jobs: CSV to CSV with a filter and five columns; the same with 1 % of dead letters; JSON lines to JSON lines; thirty
 emits; a route to four files; orders that look up 500,000 customers; points that look up 2,000 bands, with 13.4 million
-rows out (`vector_joins`; DuckDB runs these, too). The script gets no dead letters and no order: it reads with a schema
-and writes as Spark does. Best time of the clock and of the CPU (all processes), and their ratios to the script.
+rows out (`vector_joins`); totals of five and of 500,000 groups (`vector_totals`; DuckDB runs all of these, too). The
+script gets no dead letters and no order: it reads with a schema and writes as Spark does. Best time of the
+clock and of the CPU (all processes), and their ratios to the script.
 
-    python benchmarks/bench_vector.py [--rows 5000000] [--runs 3] [--jobs csv,dirty,json,emits,route,join,bands]
+    python benchmarks/bench_vector.py [--rows 5000000] [--runs 3]
+        [--jobs csv,dirty,json,emits,route,join,bands,few,many]
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 import bench_pipeline as base
 import pyarrow.csv as pacsv
 import vector_joins as joins
+import vector_totals as totals
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -93,14 +96,15 @@ def _route_script(spark: SparkSession, data: Path, out: Path) -> None:
 def jobs(spark: SparkSession, folder: Path, rows: int, wanted: list[str]) -> dict[str, dict[str, Work]]:
     """For each job: the script and both engines."""
     clean = folder / "clean.csv"
-    if set(wanted) - set(joins.JOBS):
+    own = joins.JOBS | totals.JOBS
+    if set(wanted) - set(own):
         base.generate(clean, rows, 0.0)
     found: dict[str, dict[str, Work]] = {}
     for name in wanted:
         here = folder / name
         here.mkdir()
-        if name in joins.JOBS:
-            found[name] = joins.JOBS[name](spark, here, rows)
+        if name in own:
+            found[name] = own[name](spark, here, rows)
             continue
         data, out, options = clean, here / "script", {}
         script: Callable[[SparkSession, Path, Path], None] = base.script
@@ -128,7 +132,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--jobs", default="csv,dirty,json,emits,route,join,bands")
+    parser.add_argument("--jobs", default="csv,dirty,json,emits,route,join,bands,few,many")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="clinker-bench-"))
     try:

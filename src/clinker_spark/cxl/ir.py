@@ -305,3 +305,9 @@ def filled_slots(node: TExpr | TStatement) -> frozenset[str]:
 def has_statement(statements: tuple[TStatement, ...], kinds: tuple[type, ...]) -> bool:
     """Does any statement (also inside emit each) belong to one of these kinds?"""
     return any(isinstance(s, kinds) or (isinstance(s, TEach) and has_statement(s.body, kinds)) for s in statements)
+
+
+def aggregate_calls(program: TypedProgram) -> tuple[AggregateCall, ...]:
+    """The calls of an aggregate program, in their order."""
+    emits = [s.value for s in program.statements if isinstance(s, TEmit)]
+    return tuple(part for value in emits for part in value.walk() if isinstance(part, AggregateCall))

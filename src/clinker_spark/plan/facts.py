@@ -279,7 +279,7 @@ class ResourceFacts:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Nodes whose records stay in the worker that reads them, until they are lines of text."""
+    """Nodes whose records stay in the worker that reads them, until they are lines of text or parts of totals."""
 
     sources: tuple[str, ...]
     """In the order of their records wherever these come together."""
@@ -298,13 +298,16 @@ class FlowFacts:
     """By source: how its records get to outputs. `passes.sides`"""
     fragments: Mapping[str, Fragment] = field(default_factory=dict)
     """By output that workers write: with which nodes before it. `passes.fragments`"""
+    totals: Mapping[str, Fragment] = field(default_factory=dict)
+    """By aggregate whose groups workers make: with which nodes before it. `passes.fragments`"""
     unfit: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """By source whose records go through Spark: the first node that has no vector form, and why. `passes.fragments`"""
 
     @property
     def vectorised(self) -> frozenset[str]:
         """The nodes whose records stay in workers."""
-        return frozenset(name for fragment in self.fragments.values() for name in fragment.nodes)
+        fragments = (*self.fragments.values(), *self.totals.values())
+        return frozenset(name for fragment in fragments for name in fragment.nodes)
 
 
 @dataclass(frozen=True)

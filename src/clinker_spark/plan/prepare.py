@@ -45,7 +45,7 @@ def prepare(
 def _check_engine(plan: Plan) -> None:
     """`engine: vector` is a demand. Raises `PlanError` when nothing of the pipeline meets it."""
     flow = plan.facts.flow
-    if plan.file.settings.engine != "vector" or flow.fragments:
+    if plan.file.settings.engine != "vector" or flow.fragments or flow.totals:
         return
     reasons = "; ".join(f"'{node}': {why}" for node, why in dict.fromkeys(flow.unfit.values()))
     message = f"no output can be written by the workers that read the files ({reasons})"

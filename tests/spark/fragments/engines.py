@@ -51,7 +51,8 @@ def seen_with(spark: SparkSession, folder: Path, write: Callable[[Path], None], 
     given = {path.name for path in folder.iterdir()}
     (folder / "p.yaml").write_text(text.replace("ENGINE", engine))
     plan = prepare(folder / "p.yaml")
-    assert bool(plan.facts.flow.fragments) == (engine == "vector"), plan.facts.flow.unfit
+    flow = plan.facts.flow
+    assert bool(flow.fragments or flow.totals) == (engine == "vector"), flow.unfit
     report = run(plan, spark, Options())
     written = [p for p in sorted(folder.iterdir()) if p.name[0] != "." and p.stem not in ("p", "dead")]
     files = {p.name: p.read_bytes() for p in written if p.name not in given}

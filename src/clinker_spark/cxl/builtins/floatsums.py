@@ -61,12 +61,15 @@ def float_sum_parts(values: Iterable[float]) -> tuple[float, float]:
         b = int(g)
         whole, first, second = whole + t, first + a, second + b
         rest += (g - b) * 2.0**-64
+    return big, exact_total(whole, first, second) + rest
+
+
+def exact_total(whole: int, first: int, second: int) -> float:
+    """The sum of the lanes: rounded once, if it has not too many digits."""
     exact = (whole << 64) + (first << 32) + second
     if abs(exact) < _MOST:
-        total = float(exact) * 2.0**-64
-    else:
-        total = float(whole) + (float(first) * 2.0**-32 + float(second) * 2.0**-64)
-    return big, total + rest
+        return float(exact) * 2.0**-64
+    return float(whole) + (float(first) * 2.0**-32 + float(second) * 2.0**-64)
 
 
 _SMALL = "(CASE WHEN abs({x}) < 4611686018427387904D THEN {x} ELSE 0.0D END)"

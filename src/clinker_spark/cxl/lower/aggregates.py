@@ -9,7 +9,7 @@ from clinker_spark.core.recursion import deep_recursion
 from clinker_spark.core.span import NO_SPAN
 from clinker_spark.core.types import ANY
 from clinker_spark.cxl import ir
-from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
+from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES, Aggregate
 from clinker_spark.cxl.builtins.floatsums import filled
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, GROUP_KEY_PREFIX, PARTIAL_PREFIX
 from clinker_spark.cxl.lower.errors import Named, failing, first_error
@@ -36,17 +36,36 @@ def lower_aggregate(
     context: Context,
     fields: Mapping[str, str] | None = None,
     system_columns: frozenset[str] = frozenset(),
+    *,
+    added_up: bool = False,
 ) -> LoweredAggregate:
-    """An aggregate program as data for the Spark layer. `system_columns` are those that rows have, as `$source.row`."""
+    """An aggregate program as data for the Spark layer. `system_columns` are those that rows have, as `$source.row`.
+    `added_up`: totals are columns that are there already, each with one that says whether it could not be made."""
     with deep_recursion():
-        return _AggregateLowering(program, context, fields or {}, system_columns).run()
+        return _AggregateLowering(program, context, fields or {}, system_columns, added_up).run()
+
+
+def total_columns(number: int) -> tuple[str, str]:
+    """Where totals are added up already: the columns of a call, by its number among those of a program.
+
+    >>> total_columns(0)
+    ('$a0', '$a0.lost')
+    """
+    return f"{PARTIAL_PREFIX}{number}", f"{PARTIAL_PREFIX}{number}.lost"
 
 
 class _AggregateLowering:
     def __init__(
-        self, program: ir.TypedProgram, context: Context, fields: Mapping[str, str], system_columns: frozenset[str]
+        self,
+        program: ir.TypedProgram,
+        context: Context,
+        fields: Mapping[str, str],
+        system_columns: frozenset[str],
+        added_up: bool,
     ) -> None:
         self.program = program
+        self.numbers = {id(call): i for i, call in enumerate(ir.aggregate_calls(program))}
+        self.added_up = added_up
         self.before = Lowering(rule_of, PlanBuilder("b"), context, fields, system_columns)
         self.after = Lowering(rule_of, PlanBuilder(), context, aggregates=self.aggregate)
         self.row_failures: list[Named] = []
@@ -110,6 +129,8 @@ class _AggregateLowering:
         row = AGGREGATES[e.function]
         args = [self.before.bound(a) for a in e.args]
         self.row_failures += [(f, self._field) for a in args for f in a.failures]
+        if self.added_up:
+            return self._added_up(row, e)
         sql = row.sql([a.text for a in args], [a.type for a in e.args])
         names = [self._partial(p) for p in sql.partials]
         columns = [quote(name) for name in names]
@@ -123,6 +144,14 @@ class _AggregateLowering:
         if sql.overflow:
             when = filled(sql.overflow.replace("{r}", result.text), columns)
         return combine(result.text, [result], [failing(when, f.kind, f.message, result.level)])
+
+    def _added_up(self, row: Aggregate, e: ir.AggregateCall) -> Sql:
+        value, lost = total_columns(self.numbers[id(e)])
+        result = Sql(quote(value), 0, 3, simple=True)
+        if not row.failures:
+            return result
+        f = row.failure_for([a.type for a in e.args])
+        return combine(result.text, [result], [failing(quote(lost), f.kind, f.message, result.level)])
 
     def _partial(self, text: str) -> str:
         name = self._known.get(text)

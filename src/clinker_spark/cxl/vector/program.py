@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -87,10 +87,12 @@ class VectorProgram:
 
 def lower_program(program: ir.TypedProgram, context: Context, *, texts: bool = False) -> VectorProgram:
     """A program that has a vector form (`reasons`). With `texts`, errors say what they are; runs only count them."""
-    return _Statements(program, context, texts).run()
+    return Statements(program, context, texts).run()
 
 
-class _Statements:
+class Statements:
+    """The statements of a program, one after the other."""
+
     def __init__(self, program: ir.TypedProgram, context: Context, texts: bool) -> None:
         self.program = program
         self.texts = texts
@@ -103,14 +105,20 @@ class _Statements:
 
     def run(self) -> VectorProgram:
         with deep_recursion():
-            for statement in self.program.statements:
-                self._statement(statement)
+            self.statements()
             self._divert()
         self._flush()
-        outputs = {name: self.outputs[name] for name in self.program.output if name in self.outputs}
+        outputs = {name: self.outputs[name] for name in self.output_names() if name in self.outputs}
         return VectorProgram(tuple(self.steps), outputs)
 
-    def _statement(self, s: ir.TStatement) -> None:
+    def statements(self) -> None:
+        for statement in self.program.statements:
+            self.statement(statement)
+
+    def output_names(self) -> Iterable[str]:
+        return self.program.output
+
+    def statement(self, s: ir.TStatement) -> None:
         match s:
             case ir.TLet():
                 self.lowering.slots[s.slot] = self._value(s.value, None)

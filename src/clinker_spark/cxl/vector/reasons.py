@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.table import SqlCall
 from clinker_spark.cxl.check.infer.overloads import literals_of, shown_as
 from clinker_spark.cxl.system import PIPELINE_MEMBERS
@@ -73,6 +74,25 @@ def program_reason(program: ir.TypedProgram) -> str | None:
             if not is_vector_type(shown.type):
                 return f"'{statement.name}' is of type {shown.type}"
     return next((why for e in program.expressions() if (why := expression_reason(e, text))), None)
+
+
+def totals_reason(program: ir.TypedProgram) -> str | None:
+    """Why workers cannot add up what an aggregate program asks for, with the text that stands in the way."""
+    text = program.source.text
+    for name in program.group_by:
+        if not is_vector_type(t := program.schema[name]) or t.kind is Kind.NULL:
+            return f"'{name}' is of type {t}"
+    for call in ir.aggregate_calls(program):
+        kinds = AGGREGATES[call.function].vector
+        if not kinds:
+            return f"'{call.function}' has no vector form"
+        for arg in call.args:
+            if (why := expression_reason(arg, text)) is not None:
+                return why
+            if arg.type.kind not in kinds:
+                return f"'{call.function}' takes values of type {arg.type}"
+    filters = (s.predicate for s in program.statements if isinstance(s, ir.TFilter))
+    return next((why for e in filters if (why := expression_reason(e, text))), None)
 
 
 def expression_reason(e: ir.TExpr, text: str) -> str | None:

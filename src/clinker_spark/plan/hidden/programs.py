@@ -67,6 +67,7 @@ OF_PROGRAMS = (
         (
             "plan.query.node",
             "spark.columns.programs",
+            "spark.fragments.totals.frames",
             "spark.operators.combine",
             "spark.operators.group_order",
             "spark.operators.lateness",

@@ -15,6 +15,7 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.lower.aggregates import lower_aggregate
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import default_context
+from clinker_spark.cxl.vector.reasons import totals_reason
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import HASH_AGGREGATE, STREAMING_AGGREGATE, Holder
@@ -80,6 +81,16 @@ class AggregatePlan(PlanNode):
 
     def stage_of(self, category: str) -> str:
         return f"{LATE_STAGE}:{self.name}" if category == LATE else self.stage
+
+    @property
+    def totals_reason(self) -> str | None:
+        if self.window is not None:
+            return "'time_window' makes groups of times"
+        if self.per_document:
+            return "each file has groups of its own"
+        if not self.group_by:
+            return "it has no 'group_by'"
+        return totals_reason(self.program.typed)
 
     @property
     def holder(self) -> Holder:

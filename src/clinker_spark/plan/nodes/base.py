@@ -215,6 +215,11 @@ class PlanNode(ShownNode):
         return f"nodes of type {self.kind} have no vector form"
 
     @property
+    def totals_reason(self) -> str | None:
+        """Why workers cannot add up, as far as they have them, the records that come to it; None if they can."""
+        return self.vector_reason
+
+    @property
     def sql_origins(self) -> Mapping[str, Span] | None:
         """For nodes that a value can make fail as a whole: the places in their text that their SQL comes from."""
         return None

@@ -1,7 +1,8 @@
 """Which parts of the graph run vectorised, in the workers that read the files (decision 0050).
 
 A fragment begins with sources and has all nodes that their records come to, up to the text of outputs. If one of them
-has no vector form, the records of all these sources go through Spark.
+has no vector form, the records of all these sources go through Spark; unless all of them come to one aggregate first,
+whose groups workers can make.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ _TOGETHER = {Kind.NULL, Kind.INT, Kind.FLOAT}
 
 def find_fragments(plan: Plan, facts: Facts) -> Facts:
     by_output: dict[str, Fragment] = {}
+    totals: dict[str, Fragment] = {}
     unfit: dict[str, Reason] = {}
     vector = plan.file.settings.engine != "spark" and taken("fragments")
     for nodes in _groups(plan) if vector else ():
+        nodes, end = _up_to_totals(plan, nodes)
         sources = [source for source in plan.sources if source in nodes]
-        reason = _reason(plan, facts, sources, nodes)
+        reason = _reason(plan, facts, sources, nodes, end)
         order, out_of_order = _source_order(nodes) if reason is None else ((), reason)
         if out_of_order is not None:
             unfit.update((source.name, out_of_order) for source in sources)
@@ -39,8 +42,10 @@ def find_fragments(plan: Plan, facts: Facts) -> Facts:
         names = {node.name for node in nodes}
         outputs = tuple(output.name for output in plan.outputs if output.name in names)
         others = tuple(node.name for node in nodes if node.inputs)
+        if end is not None:
+            totals[end.name] = Fragment(order, (*order, *others), ())
         by_output.update(dict.fromkeys(outputs, Fragment(order, (*order, *others), outputs)))
-    return replace(facts, flow=replace(facts.flow, fragments=by_output, unfit=unfit))
+    return replace(facts, flow=replace(facts.flow, fragments=by_output, totals=totals, unfit=unfit))
 
 
 def _taken(node: PlanNode) -> list[str]:
@@ -66,15 +71,33 @@ def _groups(plan: Plan) -> list[list[PlanNode]]:
     return [sorted((plan[name] for name in group), key=lambda node: plan.places[node.name]) for group in groups]
 
 
-def _reason(plan: Plan, facts: Facts, sources: Sequence[SourcePlan], nodes: Sequence[PlanNode]) -> Reason | None:
+def _up_to_totals(plan: Plan, nodes: list[PlanNode]) -> tuple[list[PlanNode], PlanNode | None]:
+    """The nodes up to the aggregate that all records come to first, and it; all of them, if there is none."""
+    before: dict[str, PlanNode] = {}
+    ends: dict[str, PlanNode] = {}
+    for node in nodes:  # in the order of the plan, so what comes to it was there before
+        if before.keys() >= {*_taken(node)}:
+            (ends if node.totals else before)[node.name] = node
+    readers = [plan.readers(name) for name in before]
+    if len(ends) != 1 or not all(readers) or any(r.name not in before | ends for each in readers for r in each):
+        return nodes, None
+    return [*before.values(), *ends.values()], next(iter(ends.values()))
+
+
+def _reason(
+    plan: Plan, facts: Facts, sources: Sequence[SourcePlan], nodes: Sequence[PlanNode], end: PlanNode | None
+) -> Reason | None:
     if facts.correlation.correlated:
         return sources[0].name, "records that fail take their groups or files along"
     for node in nodes:
-        for reader in plan.readers(node.name):
+        for reader in plan.readers(node.name) if node is not end else ():
             if node.name not in _taken(reader):
                 return reader.name, f"records of '{node.name}' are looked up there"
-        if node.vector_reason is not None:
-            return node.name, node.vector_reason
+        why = node.vector_reason if node is not end else node.totals_reason
+        if node.totals and node is not end and node.totals_reason is None:
+            why = "not all records that are read come to it, and to nothing else"
+        if why is not None:
+            return node.name, why
         if not all(map(is_vector_name, node.schema)):
             return node.name, "names of columns are patterns to Polars"
         if node.unites and (changed := _changed(plan, node)) is not None:

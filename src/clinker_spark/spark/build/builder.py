@@ -94,6 +94,17 @@ class Builder:
         """Do records carry their correlation columns?"""
         return self.asked.keys or self.traces or self.plan.shows_keys
 
+    @property
+    def stays_in_workers(self) -> bool:
+        """Can fragments do what this pass is about? One that leaves records out, looks for rejects or shows records is
+        Spark's: then columns are needed that no fragment has."""
+        asked, run = self.asked, self.run
+        if not asked.writes or asked.limit is not None or asked.chosen:
+            return False
+        gone = asked.retraction
+        untouched = gone.withheld is None and gone.left_out is None and not gone.removed
+        return untouched and not (self.stamps or run.opened or run.unsorted or any(run.file_values.values()))
+
     def context(self, node: PlanNode) -> Context:
         """What the programs of a node read besides columns."""
         return self.run.contexts[node.name]
@@ -104,7 +115,7 @@ class Builder:
         while waiting:  # not by recursion: a graph may be longer than Python's stack is deep
             name = waiting[-1]
             missing = [r.node for r in self.plan[name].inputs if r.node not in self.memo.built]
-            if missing:
+            if missing and not self._from_workers(name):
                 waiting += missing
                 continue
             waiting.pop()
@@ -119,6 +130,10 @@ class Builder:
                 }
             self.memo.built[name] = built
         return self.memo.built[ref.node][ref.port]
+
+    def _from_workers(self, name: str) -> bool:
+        """May the records of a node come from workers, so that its inputs need not be built?"""
+        return name in self.plan.facts.flow.totals and self.stays_in_workers and not self.run.small
 
     def shared(self, frame: DataFrame) -> DataFrame:
         """Rows that have several readers: of small inputs they are planned and computed once."""
@@ -140,7 +155,7 @@ class Builder:
         if shared and not self.finds:  # what is counted is counted once
             made = {port: stream.over(self.shared(stream.frame)) for port, stream in made.items()}
         entry = self.ledger.entry(node.name)
-        for ref in node.inputs:
+        for ref in node.inputs if node.name not in self.memo.in_workers else ():
             stream = self.stream(ref)
             entry.took[str(ref)] = End(stream.flow, stream.carried)
         ports = self.plan.read_ports(node.name) if len(made) > 1 else made

@@ -39,6 +39,8 @@ class Memo:
 
     totals: dict[str, DataFrame] = field(default_factory=dict)
     """By aggregate: what a stream has added up, from which a batch makes its records."""
+    in_workers: set[str] = field(default_factory=set)
+    """The aggregates whose groups workers make."""
     fragments: dict[str, Any] = field(default_factory=dict)
     """By source: the outputs that its workers write as text (`operators.output`)."""
 

@@ -203,10 +203,11 @@ def totals(program: Program, df: DataFrame, context: Context, window: Column, co
     return groups.drop(quote(WINDOW_COLUMN))
 
 
-def finish(program: Program, groups: DataFrame, context: Context) -> DataFrame:
-    """Records of what `totals` holds."""
-    lowered = lower_aggregate(program.typed, context)
-    return select_sql(run_steps(groups, lowered.after.steps, context), _finished(lowered))
+def finish(program: Program, groups: DataFrame, context: Context, *, added_up: bool = False) -> DataFrame:
+    """Records of what `totals` holds; or, `added_up`, of groups with their totals and `$arrival`."""
+    lowered = lower_aggregate(program.typed, context, added_up=added_up)
+    kept = [quote(ARRIVAL_COLUMN)] if added_up else []
+    return select_sql(run_steps(groups, lowered.after.steps, context), [*_finished(lowered), *kept])
 
 
 def _finished(lowered: LoweredAggregate) -> list[str]:

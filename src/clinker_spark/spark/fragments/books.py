@@ -7,14 +7,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clinker_spark.plan.facts import Fragment
-from clinker_spark.plan.ledger import End, Flow, count, total
+from clinker_spark.plan.ledger import End, Entry, Flow, count, total
+from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.route import RoutePlan
 from clinker_spark.plan.nodes.transform import TransformPlan
 from clinker_spark.spark.fragments.joins.steps import keys_place, settles_keys
-from clinker_spark.spark.fragments.steps import filter_places, is_counted_anew, settles, taking
+from clinker_spark.spark.fragments.steps import (
+    ROWS,
+    filter_places,
+    is_counted_anew,
+    sets_rows_aside,
+    settles,
+    taking,
+    taking_all,
+)
 from clinker_spark.spark.joins.flow import matched
 from clinker_spark.spark.operators.route import UNREAD
 
@@ -65,6 +74,7 @@ def _marked(builder: Builder, node: PlanNode, stream: Counted) -> Counted:
 
 
 def _settled(builder: Builder, node: PlanNode, stream: Counted, place: str | None = None) -> Counted:
+    builder.rejects.settled.add(node.name)
     name = node.name if place is None else f"{node.name}.{place}"
     rows, gone = count(f"{name}: rows"), count(f"{name}: failed")
     what = "takes {left} records, and {right} are there where failures are set aside"
@@ -75,17 +85,21 @@ def _settled(builder: Builder, node: PlanNode, stream: Counted, place: str | Non
 
 def _transform(builder: Builder, node: TransformPlan, stream: Counted) -> Streams:
     entry = builder.ledger.entry(node.name)
+    stream = _marked(builder, node, _filtered(builder, node, entry, stream))
+    if settles(builder, node):
+        stream = _settled(builder, node, stream)
+    entry.passed = {None: End(stream.flow, stream.carried)}
+    return {None: stream}
+
+
+def _filtered(builder: Builder, node: TransformPlan | AggregatePlan, entry: Entry, stream: Counted) -> Counted:
     for place, name in enumerate(filter_places(node)):
         rows, kept = count(f"{name}: rows"), count(f"{name}: kept")
         what = f"takes {{left}} records, and {{right}} reach its {name}"
         builder.ledger.law(node.name, what, stream.flow, rows)
         entry.dropped["filter", place] = rows - kept
         stream = replace(stream, flow=kept)
-    stream = _marked(builder, node, stream)
-    if settles(builder, node):
-        stream = _settled(builder, node, stream)
-    entry.passed = {None: End(stream.flow, stream.carried)}
-    return {None: stream}
+    return stream
 
 
 def _output(builder: Builder, node: OutputPlan, stream: Counted) -> Streams:
@@ -143,9 +157,24 @@ def _combine(builder: Builder, node: CombinePlan, stream: Counted) -> Streams:
     return {None: stream}
 
 
+def _aggregate(builder: Builder, node: AggregatePlan, stream: Counted) -> Streams:
+    """Up to where its records become groups; these are counted by Spark."""
+    entry = builder.ledger.entry(node.name)
+    if is_counted_anew(node.inputs[0]):
+        rows = count(f"{taking_all(node)}: rows")
+        what = "takes {left} records of all, and {right} were counted"
+        builder.ledger.law(node.name, what, stream.flow, rows)
+        stream = replace(stream, flow=rows)
+    stream = _filtered(builder, node, entry, stream)
+    if sets_rows_aside(node):
+        _settled(builder, node, _marked(builder, node, stream), ROWS)
+    return {}
+
+
 _BOOKS: dict[type[PlanNode], Callable[[Builder, Any, Counted], Streams]] = {
     TransformPlan: _transform,
     RoutePlan: _route,
     CombinePlan: _combine,
     OutputPlan: _output,
+    AggregatePlan: _aggregate,
 }

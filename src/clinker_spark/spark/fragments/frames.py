@@ -35,16 +35,10 @@ if TYPE_CHECKING:
 def fragment_of(builder: Builder, node: OutputPlan) -> Fragment | None:
     """The fragment that writes an output in this pass; None when Spark does. A pass that leaves records out, looks for
     rejects or shows records is Spark's: then columns are needed that no fragment has."""
-    asked, run = builder.asked, builder.run
     fragment = builder.plan.facts.flow.fragments.get(node.name)
-    if fragment is not None and run.small and _combines(builder, fragment):
+    if fragment is not None and builder.run.small and _combines(builder, fragment):
         return None  # one task joins without a job for what is looked up
-    if fragment is None or not asked.writes or asked.limit is not None or asked.chosen:
-        return None
-    untouched = asked.retraction.withheld is None and asked.retraction.left_out is None and not asked.retraction.removed
-    if not untouched or builder.stamps or run.opened or run.unsorted or any(run.file_values.values()):
-        return None
-    return fragment
+    return fragment if builder.stays_in_workers else None
 
 
 @dataclass(frozen=True)
@@ -93,7 +87,7 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> Lines | None:
         except _Known:
             return None
     builder.memo.scans.update(scans)
-    frame = _counted(builder, fragment, places, reduce(DataFrame.unionAll, [scan.frame for scan in scans.values()]))
+    frame = counted(builder, fragment, places, reduce(DataFrame.unionAll, [scan.frame for scan in scans.values()]))
     write_down(
         builder,
         fragment,
@@ -131,7 +125,8 @@ def _undeclared(builder: Builder, source: SourcePlan) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _counted(builder: Builder, fragment: Fragment, places: Places, frame: DataFrame) -> DataFrame:
+def counted(builder: Builder, fragment: Fragment, places: Places, frame: DataFrame) -> DataFrame:
+    """The frame that workers give, with the sums of their counts."""
     if builder.run.small:
         frame = frame.coalesce(1)
     for place, metrics in places.metrics.items():

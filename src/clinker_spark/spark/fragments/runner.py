@@ -25,18 +25,29 @@ from clinker_spark.spark.fragments.task import (
     LINES,
     OUTPUT,
     PLACE,
+    TOTALS,
     CheckStep,
     FragmentTask,
     JoinStep,
     MergeStep,
     RouteStep,
     Settle,
+    TotalsStep,
     TransformStep,
     WriteStep,
 )
+from clinker_spark.spark.fragments.totals.parts import Part, Parts
 from clinker_spark.spark.fragments.undeclared import columns_of
 
-_SCHEMA = pa.schema([(OUTPUT, pa.int32()), (PLACE, pa.int64()), (LINES, pa.string()), (COUNTS, pa.list_(pa.int64()))])
+_SCHEMA = pa.schema(
+    [
+        (OUTPUT, pa.int32()),
+        (PLACE, pa.int64()),
+        (LINES, pa.string()),
+        (COUNTS, pa.list_(pa.int64())),
+        (TOTALS, pa.binary()),
+    ]
+)
 
 
 class Runner:
@@ -50,6 +61,8 @@ class Runner:
         self.most_rows = sys.maxsize
         self.most_pairs: int | None = None
         self.programs: dict[int, VectorProgram] = {}
+        self.totals = {i: Parts(step) for i, step in enumerate(task.steps) if isinstance(step, TotalsStep)}
+        self.ready: list[Part] = []
         self.last_reader = {step.takes: i for i, step in enumerate(task.steps)}
         outputs = [step for step in task.steps if isinstance(step, WriteStep)]
         cells = [cell for step in outputs for cell in step.lines.cells]
@@ -80,10 +93,20 @@ class Runner:
                         pa.array(places, pa.int64()),
                         lines,
                         pa.nulls(len(made), _SCHEMA.field(COUNTS).type),
+                        pa.nulls(len(made), _SCHEMA.field(TOTALS).type),
                     ],
                     schema=_SCHEMA,
                 )
-        yield pa.RecordBatch.from_pylist([{OUTPUT: None, PLACE: None, LINES: None, COUNTS: self.counts}], _SCHEMA)
+            yield from self._totals_so_far()
+        for parts in self.totals.values():
+            self.ready += parts.rest()
+        yield from self._totals_so_far()
+        yield pa.RecordBatch.from_pylist([{COUNTS: self.counts}], _SCHEMA)
+
+    def _totals_so_far(self) -> Iterator[pa.RecordBatch]:
+        if self.ready:
+            yield pa.RecordBatch.from_pylist([{PLACE: place, TOTALS: part} for place, part in self.ready], _SCHEMA)
+        self.ready = []
 
     def _parts(self, batch: pa.RecordBatch) -> Iterator[list[tuple[int, pa.Array]]]:
         """What becomes of a batch; of one whose records have too many matches, half by half."""
@@ -144,17 +167,22 @@ class Runner:
                     streams[step.gives] = self._join(step, *came)
                 case MergeStep():
                     streams[step.gives] = self._merge(step, *came)
+                case TotalsStep():
+                    self._gathered(step, self.totals[i], *came)
                 case WriteStep():
                     found += self._write(step, *came)
         return found
 
     def _transform(self, step: TransformStep, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:
         batch = self._program(step).run(frame, failed)
+        self._filtered(step, batch)
+        checked, gone = self._checked(step, batch.frame, batch.failed)
+        return self._settled(step.settle, checked, gone)
+
+    def _filtered(self, step: TransformStep | TotalsStep, batch: Batch) -> None:
         for (rows, kept), (came, went) in zip(step.filters, batch.filters, strict=True):
             self.counts[rows] += came
             self.counts[kept] += went
-        checked, gone = self._checked(step, batch.frame, batch.failed)
-        return self._settled(step.settle, checked, gone)
 
     def _checked(self, step: TransformStep, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:
         """The records that meet the conditions of a transform, and how many have failed so far."""
@@ -223,6 +251,14 @@ class Runner:
             self.counts[step.came] += frame.height + failed
         columns = [pl.col(name).cast(DTYPES[t.kind]) for name, t in step.types if name in frame.columns]
         return frame.with_columns(columns), failed
+
+    def _gathered(self, step: TotalsStep, parts: Parts, frame: pl.DataFrame, failed: int) -> None:
+        if step.came is not None:
+            self.counts[step.came] += frame.height + failed
+        batch = parts.totals.rows.run(frame, failed)
+        self._filtered(step, batch)
+        frame, _ = self._settled(step.settle, batch.frame, batch.failed)
+        self.ready += parts.add(frame)
 
     def _write(self, step: WriteStep, frame: pl.DataFrame, failed: int) -> list[tuple[int, pa.Array]]:
         lines, unfit = lines_of(frame, step.lines, "" if self.files is None else step.lines.separator)

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl import ir
+from clinker_spark.cxl.lower.aggregates import lower_aggregate
+from clinker_spark.cxl.system import default_context
 from clinker_spark.plan.columns import CELLS_PREFIX, WIDENED_COLUMN
 from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.plan.nodes.base import PlanNode, StreamRef
 from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.nodes.merge import MergePlan
@@ -36,12 +39,17 @@ from clinker_spark.spark.fragments.task import (
     RouteStep,
     Settle,
     Step,
+    TotalsStep,
     TransformStep,
     WriteStep,
 )
 
 if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
+
+
+ROWS = "rows"
+"""The place in an aggregate where records fail before they are grouped."""
 
 
 @dataclass
@@ -73,8 +81,10 @@ class FragmentSteps:
         tables: Tables | None = None,
         *,
         typed: bool = False,
+        pieces: int = 1,
     ) -> None:
         self.builder = builder
+        self.pieces = pieces
         self.plan = builder.plan
         self.fragment = fragment
         self.places = places
@@ -160,6 +170,16 @@ class FragmentSteps:
         streams = self._taken(node), self._stream(node)
         return join_step(self.builder, node, streams, self.tables, self.places.add, self._settle(node))
 
+    def totals(self, node: AggregatePlan) -> Step:
+        filters = tuple(
+            (rows, kept) for rows, kept in (self.places.add(n, "rows", "kept") for n in filter_places(node))
+        )
+        came = self.places.add(taking_all(node), "rows")[0] if is_counted_anew(node.inputs[0]) else None
+        place = f"{node.name}.{ROWS}"
+        settle = Settle(*self.places.add(place, "rows", "failed")) if sets_rows_aside(node) else None
+        context = self.builder.context(node)
+        return TotalsStep(self._taken(node), node.program.typed, context, self.pieces, came, filters, settle)
+
     def output(self, node: OutputPlan) -> Step:
         ends = Settle(*self.places.add(node.name, "rows", "failed"))
         return WriteStep(self._taken(node), self.fragment.outputs.index(node.name), self._lines(node), ends)
@@ -188,6 +208,7 @@ _STEPS: dict[type[PlanNode], Callable[[FragmentSteps, Any], Step]] = {
     MergePlan: FragmentSteps.merge,
     CombinePlan: FragmentSteps.combine,
     OutputPlan: FragmentSteps.output,
+    AggregatePlan: FragmentSteps.totals,
 }
 
 
@@ -209,13 +230,23 @@ def taking(node: PlanNode, given: StreamRef) -> str:
     return f"{node.name}.takes {given}"
 
 
+def taking_all(node: AggregatePlan) -> str:
+    """Where the records of an aggregate are counted whose number nobody else knows."""
+    return f"{node.name}.takes all"
+
+
+def sets_rows_aside(node: AggregatePlan) -> bool:
+    """Can records fail before they are grouped?"""
+    return lower_aggregate(node.program.typed, default_context(node.name)).row_error is not None
+
+
 def settles(builder: Builder, node: PlanNode) -> bool:
     """Are failures set aside behind a node that has one stream?"""
     readers = builder.plan.readers(node.name)
     return not (len(readers) == 1 and readers[0].narrow)
 
 
-def filter_places(node: TransformPlan) -> list[str]:
+def filter_places(node: TransformPlan | AggregatePlan) -> list[str]:
     """What the filters of a program are called where records are counted."""
     seen: Counter[str] = Counter()
     found = []

@@ -9,11 +9,12 @@ from clinker_spark.cxl.ir import TypedProgram
 from clinker_spark.cxl.system import Context
 from clinker_spark.spark.render.cell_text import CellStyle
 
-OUTPUT, PLACE, LINES, COUNTS = "output", "place", "value", "counts"
+OUTPUT, PLACE, LINES, COUNTS, TOTALS = "output", "place", "value", "counts", "totals"
 LINE_END = "\n"
 """What Spark writes after each text, whatever kind of file it is for: one job writes several."""
-FIELDS = ((OUTPUT, "INT"), (PLACE, "BIGINT"), (LINES, "STRING"), (COUNTS, "ARRAY<BIGINT>"))
-"""What Spark gets: lines of an output, many in one text and in their order; and at the end of a split its counts."""
+FIELDS = ((OUTPUT, "INT"), (PLACE, "BIGINT"), (LINES, "STRING"), (COUNTS, "ARRAY<BIGINT>"), (TOTALS, "BINARY"))
+"""What Spark gets: lines of an output, many in one text and in their order; or parts of totals, as Arrow, for one of
+the tasks that put them together (`PLACE`); and at the end of a split its counts."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,22 @@ class JoinStep:
     settle: Settle | None
 
 
-Step = WriteStep | TransformStep | RouteStep | MergeStep | JoinStep
+@dataclass(frozen=True)
+class TotalsStep:
+    """Records become parts of the totals of their groups."""
+
+    takes: int
+    program: TypedProgram
+    context: Context
+    pieces: int
+    """Groups are dealt out to so many tasks."""
+    came: int | None
+    """Where all records that come are counted, if they are."""
+    filters: tuple[tuple[int, int], ...]
+    settle: Settle | None
+
+
+Step = WriteStep | TransformStep | RouteStep | MergeStep | JoinStep | TotalsStep
 
 
 @dataclass(frozen=True)

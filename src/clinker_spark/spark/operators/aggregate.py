@@ -25,6 +25,7 @@ from clinker_spark.spark.build.counting import Tap
 from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.columns.made_letters import made_letter
 from clinker_spark.spark.columns.programs import Identity, finish, group, totals
+from clinker_spark.spark.fragments.totals.frames import groups_of_fragment
 from clinker_spark.spark.operators.lateness import still_open, without_late
 from clinker_spark.spark.operators.time_windows import in_window_order, stream_window, with_windows
 from clinker_spark.spark.rejects.withheld import without_left_out
@@ -38,6 +39,9 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
     if node.name in builder.memo.totals:
         finished = finish(node.program, builder.memo.totals[node.name], builder.context(node))
         return replace(_made(builder, node, finished), in_place=True)  # a batch has no order
+    found = groups_of_fragment(builder, node)
+    if found is not None:
+        return replace(_made(builder, node, found.frame), in_place=found.in_place)
     [stream] = builder.inputs(node)
     if stream.frame.isStreaming:
         stream = builder.absorb(node, stream, "all")

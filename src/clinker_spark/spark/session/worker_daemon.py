@@ -19,7 +19,7 @@ __all__ = ["load"]
 
 _OF_SPARK = ("pyarrow", "pyspark.sql.pandas.serializers", "pyspark.sql.pandas.types")
 """What Spark itself imports for a function over Arrow batches. Pandas is none of it, and takes 50 MB."""
-_OF_FRAGMENTS = ("clinker_spark.spark.fragments.runner",)
+_OF_FRAGMENTS = ("clinker_spark.spark.fragments.runner", "clinker_spark.spark.fragments.totals.finals")
 """With Polars, which starts its threads only when a worker computes something: they would not survive a fork."""
 
 

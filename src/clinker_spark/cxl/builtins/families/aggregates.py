@@ -52,11 +52,15 @@ class Aggregate:
     failures: tuple[Failure, ...] = ()
     """How a group can fail; the last one when floats are added up."""
     examples: tuple[tuple[str, str], ...] = field(default=())
+    vector: frozenset[Kind] = frozenset()
+    """The kinds of arguments of which workers can make totals (`cxl.vector.totals`)."""
 
     def failure_for(self, types: Sequence[Type]) -> Failure:
         return self.failures[-1 if Kind.FLOAT in (t.kind for t in types) else 0]
 
 
+_NUMBERS = frozenset((Kind.INT, Kind.FLOAT))
+_ORDERED_KINDS = _NUMBERS | {Kind.STRING, Kind.DATE, Kind.DATETIME}
 _OVERFLOW = Failure(ErrorKind.INTEGER_OVERFLOW, "integer overflow in sum", value=None)
 
 
@@ -214,6 +218,7 @@ AGGREGATES = {
             _sum,
             _sum_sql,
             (_OVERFLOW, _beyond("sum")),
+            vector=_NUMBERS,
         ),
         Aggregate(
             "count",
@@ -222,6 +227,7 @@ AGGREGATES = {
             lambda types: INT,
             lambda rows: sum(1 for row in rows if not row or row[0] is not None),
             lambda args, types: AggregateSql((f"count({args[0]})" if args else "count(1)",)),
+            vector=_ORDERED_KINDS | {Kind.BOOL},
         ),
         Aggregate(
             "avg",
@@ -231,6 +237,7 @@ AGGREGATES = {
             _avg,
             _avg_sql,
             (_beyond("avg"),),
+            vector=_NUMBERS,
         ),
         Aggregate(
             "min",
@@ -239,6 +246,7 @@ AGGREGATES = {
             _ordered("min"),
             _extreme(lambda o: o < 0),
             _extreme_sql("min"),
+            vector=_ORDERED_KINDS,
         ),
         Aggregate(
             "max",
@@ -247,6 +255,7 @@ AGGREGATES = {
             _ordered("max"),
             _extreme(lambda o: o > 0),
             _extreme_sql("max"),
+            vector=_ORDERED_KINDS,
         ),
         Aggregate(
             "collect",
