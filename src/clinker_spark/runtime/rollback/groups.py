@@ -31,7 +31,7 @@ from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.passes.correlation import FEW
 from clinker_spark.runtime.errors import DataError
-from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, last_clean_row, save, save_table
+from clinker_spark.runtime.reject.saved_letters import Saved, few, last_clean_row, save, save_table
 from clinker_spark.runtime.reject.source_letters import SourceLetters
 from clinker_spark.runtime.rollback import few_letters
 from clinker_spark.runtime.rollback.failed_rows import can_read_alone, choose_failed, only_for_failures
@@ -187,7 +187,7 @@ class Groups:
     ) -> DirtyGroups:
         """The groups of records, by the keys that they had when they failed: of all sources that a failure concerns, or
         only of each one's own; or by the key that was read."""
-        if sum(found.rows() for found in (*as_failed, *as_carried, *as_read)) <= FEW_LETTERS:
+        if few((*as_failed, *as_carried, *as_read)):
             listed: dict[int, dict[tuple[tuple[str, str | None], ...], KeyTexts]] = {}
             for source, keys in (
                 *few_letters.failed_groups(self.plan, as_failed),
@@ -353,7 +353,7 @@ class Groups:
         if not triggers:
             raise self._lost()
         names = triggers[0].columns
-        if sum(found.rows() for found in (*triggers, *others)) <= FEW_LETTERS:
+        if few((*triggers, *others)):
             failed = few_letters.together([found.table(*names) for found in triggers])
             rest = (
                 [few_letters.once_each(few_letters.together([found.table(*names) for found in others]), failed)]
