@@ -250,6 +250,23 @@ def test_a_function_that_imports_says_why() -> None:
     assert not wrong, "say why: " + ", ".join(wrong)
 
 
+MAKES_SQL = ("sql/", "cxl/lower/", "query/lower/", "plan/query/", "cxl/builtins/floatsums.py")
+CUTS = {"replace", "removeprefix", "removesuffix", "startswith", "endswith", "partition", "rpartition", "strip"}
+
+
+def test_text_of_sql_is_not_cut() -> None:
+    """What makes SQL asks trees and values, and prints once: a text that is cut or asked may be a user's literal."""
+    wrong = [
+        f"{name}:{node.lineno}"
+        for path in sorted(ROOT.rglob("*.py"))
+        if (name := path.relative_to(ROOT).as_posix()).startswith(MAKES_SQL) and name != "sql/quoting.py"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Attribute) and node.attr in CUTS)
+        or (isinstance(node, ast.Compare) and isinstance(node.left, ast.Constant) and node.left.value == "\n")
+    ]
+    assert not wrong, "find it in the tree, before it is text: " + ", ".join(wrong)
+
+
 def test_a_module_is_one_room() -> None:
     lines = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8").count("\n") for _, path in modules()}
     assert not (long := {name: n for name, n in lines.items() if n > LINES_OF_A_MODULE}), f"too long: {long}"
