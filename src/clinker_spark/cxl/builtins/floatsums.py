@@ -106,10 +106,10 @@ def final(start: int = 0) -> str:
     return f"({big} * 18446744073709551616D + (coalesce({one}, {other}) + {rest}) + 0.0D)"
 
 
-def mean(count: str, start: int = 0) -> str:
+def mean(count: str) -> str:
     """A template for the mean of `count` values, which is finite even where the sum is not."""
-    total, big = final(start), f"{{{start + 5}}}"
-    beyond = f"abs({big} * 18446744073709551616D) = double('Infinity') AND {finite(start)}"
+    total, big = final(), "{5}"
+    beyond = f"abs({big} * 18446744073709551616D) = double('Infinity') AND {finite()}"
     return f"CASE WHEN {beyond} THEN {big} / {count} * 18446744073709551616D ELSE {total} / nullif({count}, 0L) END"
 
 
