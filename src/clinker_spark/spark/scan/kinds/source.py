@@ -68,7 +68,7 @@ def kinds_plan(
     splits: list[RecordSplit] = []
     for i, file in enumerate(files):
         # A file without a line is wrong, too, if it should have a trailer.
-        splits += line_splits(i, file, reader.separator, **sizes) or [RecordSplit(i)]
+        splits += line_splits(i, file, reader.separator, bom=True, **sizes) or [RecordSplit(i)]
     return with_splits(plan, splits, request.limit, lambda split: reader.count(files[split.file], split))
 
 
