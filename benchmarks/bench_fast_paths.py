@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import bench_correlation as correlation
 import bench_pipeline as base
 from pyspark.sql import SparkSession
 
@@ -31,6 +32,7 @@ nodes:
     config:
       type: csv
       path: {data}
+      {key}
       schema: {{ id: int, customer: string, city: string, qty: int, price: float, rate: float, ordered: date }}
   - {{ type: transform, name: priced, input: orders, config: {{ cxl: "emit gross = price * qty" }} }}
   - type: aggregate
@@ -50,6 +52,9 @@ error_handling: {{ strategy: continue, dlq: {{ path: {folder}/letters.csv }} }}
 """
 """A part of each job of a run: a transform, a total with two readers, a combine, three outputs, dead letters."""
 
+KEY = "correlation_key: id"
+"""Totals of customers are made of many of these: they are made again without those of records that failed."""
+
 TINY, SMALL = 500, 5_000
 JOBS: dict[str, tuple[str, int, str]] = {
     "small_inputs": ("graph", SMALL, ""),
@@ -64,14 +69,36 @@ JOBS: dict[str, tuple[str, int, str]] = {
     "finished_cells": ("lines", 0, "spark"),
     "readers_letters": ("dirty", 0, "spark"),
     "kept_results": ("graph", 0, ""),
+    "small_groups": ("keyed graph", SMALL, ""),
+    "row_groups": ("groups", 0, ""),
+    "failures_alone": ("group totals", 0, ""),
+    "listed_groups": ("group totals", 0, ""),
 }
 """By fast path: the kind of pipeline, how many records it reads (0: `--rows`), and its engine."""
 
 
+def made(folder: Path, kind: str, rows: int, *, small: bool) -> Path:
+    """The input of pipelines of a kind."""
+    if kind in ("groups", "group totals"):  # ten records each; one group in a thousand fails
+        data = folder / f"groups-{rows}.csv"
+        if not data.exists():
+            correlation.generate(data, rows, rows // 10, 0.001)
+        return data
+    # A record in a hundred fails; in small inputs one in fifty, so that there are some.
+    dirty = 0.02 if small else 0.01 if kind == "dirty" else 0.0
+    data = folder / f"{rows}-{dirty}.csv"
+    if not data.exists():
+        base.generate(data, rows, dirty)
+    return data
+
+
 def pipeline(folder: Path, kind: str, data: Path, engine: str) -> Path:
     """A file with a pipeline of a kind."""
-    if kind == "graph":
-        text = GRAPH.format(data=data, folder=folder)
+    if kind in ("graph", "keyed graph"):
+        text = GRAPH.format(data=data, folder=folder, key=KEY if kind == "keyed graph" else "")
+    elif kind in ("groups", "group totals"):
+        rest = correlation.LINES if kind == "groups" else correlation.TOTALS
+        text = correlation.PIPELINE.format(data=data, key="correlation_key: order_id", rest=rest)
     else:
         text = base.PIPELINE.format(data=data, out=folder / "out.csv", letters=folder / "letters.csv")
         text = text.replace("name: bench }", f"name: bench, engine: {engine} }}")
@@ -114,11 +141,7 @@ def main() -> None:
             kind, rows, engine = JOBS[name]
             here = folder / name
             here.mkdir()
-            # A record in a hundred fails; in small inputs one in fifty, so that there are some.
-            dirty = {"graph": 0.0 if not rows else 0.02, "lines": 0.0, "dirty": 0.01}[kind]
-            data = folder / f"{rows or given.rows}-{dirty}.csv"
-            if not data.exists():
-                base.generate(data, rows or given.rows, dirty)
+            data = made(folder, kind, rows or given.rows, small=rows > 0)
             best = measured(spark, pipeline(here, kind, data, engine), name, given.runs)
             (cpu, clock), (cpu_without, clock_without) = best["with"], best["without"]
             print(

@@ -80,7 +80,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     ),
     composition.Port: (
         "plan/bind/composition.py: _port*: 'key'",
-        "plan/bind/composition.py: _ports: declared[[]name[]]",
+        "plan/bind/composition.py: _unfed_ports: declared[[]name[]]",
     ),
     composition.ResourceSlot: ("plan/bind/composition.py: _resources: spec",),
     composition.ScopedVar: ("plan/bind/composition.py: _scoped_variables: spec",),
@@ -139,7 +139,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     output.ParquetWrite: ("spark/operators/output.py: *: *.options", "runtime/run/*.py: *: *.options"),
     output.OutputConfig: (
         "plan/output_columns.py: *: config",
-        "plan/bind/output.py: bind_output: node.config",
+        "plan/bind/output.py: *: node.config",
         "plan/graph.py: shows_keys: output.config",
         "spark/operators/output.py: *: *config",
         "spark/rejects/withheld.py: *: node.config",
@@ -154,7 +154,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         ("spark/render/*.py: *: config",),
     ),
     output.ParquetOutput: ("spark/operators/output.py: *: *config", "plan/nodes/output.py: partition_by: 'key'"),
-    output.OutputNode: ("plan/bind/output.py: bind_output: node",),
+    output.OutputNode: ("plan/bind/output.py: *: node",),
     pipeline.Memory: (
         "config/model/documents/pipeline.py: declared_limit: self",
         "runtime/arbitrate/session.py: *: memory",

@@ -19,13 +19,13 @@ from tests.scenarios.test_examples import without_marks
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "bench_fast_paths.py"
 
 PIPELINE = """\
-pipeline: {{ name: {engine}, engine: {engine} }}
+pipeline: {{ name: {name}, engine: {engine} }}
 nodes:
-  - {{ type: source, name: orders, config: {{ type: csv, path: ../orders.csv,
+  - {{ type: source, name: orders, config: {{ type: csv, path: ../orders.csv,{key}
        schema: {{ id: int, customer: string, qty: int }} }} }}
   - {{ type: transform, name: priced, input: orders, config: {{ cxl: "emit share = 100 / qty" }} }}
   - {{ type: output, name: lines, input: priced, config: {{ type: csv, path: lines.csv }} }}
-  - {{ type: source, name: more, config: {{ type: csv, path: ../orders.csv,
+  - {{ type: source, name: more, config: {{ type: csv, path: ../orders.csv,{key}
        schema: {{ id: int, customer: string, qty: int }} }} }}
   - {{ type: aggregate, name: totals, input: more, config: {{ group_by: [customer],
        cxl: "emit customer = customer\\nemit qty = sum(qty)" }} }}
@@ -34,6 +34,9 @@ nodes:
   - {{ type: output, name: chosen, input: large, config: {{ type: csv, path: chosen.csv }} }}
 error_handling: {{ strategy: continue, dlq: {{ path: dead.csv }} }}
 """
+
+KINDS = {"auto": ("auto", ""), "spark": ("spark", ""), "groups": ("auto", " correlation_key: id,")}
+"""Pipelines by name: the engine, and the key of groups that are withheld together."""
 
 
 def made(folder: Path, spark: Any) -> dict[str, bytes]:
@@ -50,22 +53,22 @@ def made(folder: Path, spark: Any) -> dict[str, bytes]:
 def test_they_change_no_byte(tmp_path: Path, spark: Any) -> None:
     lines = [f"{i},c{i % 7},{i % 10 if i % 23 else 'x'}" for i in range(300)]
     (tmp_path / "orders.csv").write_text("id,customer,qty\n" + "\n".join(lines) + "\n")
-    for engine in ("auto", "spark"):
-        (tmp_path / engine).mkdir()
-        (tmp_path / engine / "pipeline.yaml").write_text(PIPELINE.format(engine=engine))
-    usual = {engine: made(tmp_path / engine, spark) for engine in ("auto", "spark")}
+    for name, (engine, key) in KINDS.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pipeline.yaml").write_text(PIPELINE.format(name=name, engine=engine, key=key))
+    usual = {name: made(tmp_path / name, spark) for name in KINDS}
     assert {name: text.count(b"\n") for name, text in usual["auto"].items()} == {
         "lines.csv": 259,
         "sums.csv": 8,
         "chosen.csv": 8,
         "dead.csv": 57,
     }
-    for engine, bytes_ in usual.items():
+    for kind, bytes_ in usual.items():
         with without(*FAST_PATHS):
-            assert made(tmp_path / engine, spark) == bytes_
+            assert made(tmp_path / kind, spark) == bytes_
         for name in FAST_PATHS if os.environ.get("CLINKER_CASES") == "all" else ():
             with without(name):
-                assert made(tmp_path / engine, spark) == bytes_, name
+                assert made(tmp_path / kind, spark) == bytes_, name
     assert all(map(taken, FAST_PATHS))
 
 

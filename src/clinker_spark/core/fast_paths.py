@@ -26,6 +26,10 @@ FAST_PATHS: dict[str, str] = {
     "kept_results": "what a shuffle made for several outputs is kept until the last of them is written",
     "readers_letters": "readers of CSV keep broken lines, so that no second pass has to find them",
     "few_letters": "some thousand dead letters are written by the driver, and not by a Spark job",
+    "small_groups": "groups to withhold are found in small inputs by one job for each turn, and decided in the driver",
+    "row_groups": "groups of records that go their own way are cut out of the output, which is not written again",
+    "listed_groups": "while few records fail, what follows from them is decided in the driver, without Spark",
+    "failures_alone": "where records fail is found first, and only these are read with their text",
     "one_message": "all columns of a DataFrame are sent to the JVM as one text",
 }
 """What each of them does."""

@@ -44,6 +44,7 @@ class FileSource:
         self.log = str(options.folder / "files")
 
     def open(self, spark: SparkSession, request: ReadRequest) -> Scan:
+        # What needs Spark is loaded when the stream runs: a plan is checked, and a state shown, without it.
         from clinker_spark.spark.streaming.files import FileFeed, open_files_stream, schema_text
 
         asked = _constant(request)
@@ -64,7 +65,7 @@ class FileSource:
     def again(
         self, spark: SparkSession, request: ReadRequest, start: int | None, end: int
     ) -> tuple[Scan, tuple[SourceFile, ...]]:
-        from clinker_spark.spark.scan.formats import read
+        from clinker_spark.spark.scan.formats import read  # as above
 
         files = tuple(taken.file for taken in FileLog(self.log).files[start or 0 : end])
         return read(spark, self.node.config.type, replace(_constant(request), files=files)), files

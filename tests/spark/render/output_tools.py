@@ -57,18 +57,14 @@ def write(
     config: AnyOutput,
     types: dict[str, str],
     rows: Sequence[Sequence[str]],
-    *,
-    widened: Sequence[str] | None = None,
 ) -> Written:
     """`rows` are SQL literals, cast to the physical type of their column; 'NULL' is null."""
     schema = config.schema_ if not isinstance(config.schema_, str) else None
     columns: tuple[Column, ...] | None = schema
-    rendering = render(config, out_columns(types), columns, widened=None if widened is None else "`$widened`")
+    rendering = render(config, out_columns(types), columns)
     selects = []
     for i, row in enumerate(rows):
         cells = [_typed(cell, t) + f" AS {quote(n)}" for cell, (n, t) in zip(row, types.items(), strict=True)]
-        if widened is not None:
-            cells.append(f"{widened[i]} AS `$widened`")
         selects.append(f"SELECT {', '.join([f'{i} AS `$i`', *cells])}")
     frame = spark.sql(" UNION ALL ".join(selects)).repartition(1)  # not folded on the driver: the code of a real run
     error = rendering.error or "NULL"

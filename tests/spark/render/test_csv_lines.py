@@ -186,13 +186,3 @@ def test_records_that_cannot_be_written(spark: SparkSession) -> None:
     assert found.errors[0] is not None and found.errors[0]["message"].startswith("a map cannot be written to CSV: emit")
     assert found.lines[4] == ",NaN,[1.0]"
     assert render(output("csv"), out_columns({"a": "int", "b": "string"}), None).error is None
-
-
-def test_undeclared_columns_have_no_place(spark: SparkSession) -> None:
-    maps = [
-        "map('x', CAST(1L AS VARIANT))",
-        "CAST(map() AS MAP<STRING, VARIANT>)",
-        "CAST(NULL AS MAP<STRING, VARIANT>)",
-    ]
-    found = write(spark, output("csv"), {"a": "int", "b": "int"}, [["1", "2"]] * 3, widened=maps)
-    assert [e and e["value"] for e in found.errors] == ['{"x":1}', None, None]

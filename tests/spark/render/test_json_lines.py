@@ -158,13 +158,6 @@ def test_nan_has_no_json(spark: SparkSession) -> None:
     ]
 
 
-def test_undeclared_columns_follow(spark: SparkSession) -> None:
-    maps = ["map('x', CAST('foo' AS VARIANT), 'y', CAST(1D AS VARIANT))", "CAST(map() AS MAP<STRING, VARIANT>)"]
-    found = write(spark, output("json"), {"id": "string"}, [["'1'"], ["NULL"]], widened=maps)
-    assert found.errors == [None, None]
-    assert found.lines == ['{"id":"1","x":"foo","y":1.0}', "{}"]
-
-
 def test_formats_of_the_schema(spark: SparkSession) -> None:
     schema = [{"name": "d", "type": "date", "format": 'a"%d'}, {"name": "n", "type": "decimal", "scale": 1}]
     found = write(

@@ -141,11 +141,3 @@ def test_names_of_the_options() -> None:
         with pytest.raises(InputError, match=key):
             render(output("xml", options={key: "a b"}), out_columns({"a": "int"}), None)
     render(output("xml", options={"attribute_prefix": ""}), out_columns({"_é.x-1": "int"}), None)
-
-
-def test_undeclared_columns_follow(spark: SparkSession) -> None:
-    maps = ["map('x', CAST('<' AS VARIANT))", "map('a b', CAST('1' AS VARIANT))", "CAST(NULL AS MAP<STRING, VARIANT>)"]
-    found = write(spark, output("xml"), {"id": "int"}, [["1"]] * 3, widened=maps)
-    assert [e is not None for e in found.errors] == [False, True, False]
-    assert found.lines[0] == "<Record><id>1</id><x>&lt;</x></Record>"
-    assert found.lines[2] == "<Record><id>1</id></Record>"

@@ -72,27 +72,27 @@ def exact_total(whole: int, first: int, second: int) -> float:
     return float(whole) + (float(first) * 2.0**-32 + float(second) * 2.0**-64)
 
 
-_SMALL = "(CASE WHEN abs({x}) < 4611686018427387904D THEN {x} ELSE 0.0D END)"
-_WHOLE = f"CAST({_SMALL} AS BIGINT)"
-_FRACTION = f"(({_SMALL} - {_WHOLE}) * 4294967296D)"
-_FIRST = f"CAST({_FRACTION} AS BIGINT)"
-_LOWER = f"(({_FRACTION} - {_FIRST}) * 4294967296D)"
-_SECOND = f"CAST({_LOWER} AS BIGINT)"
-
-PARTIALS = (
-    f"sum(CASE WHEN {{x}} IS NOT NULL THEN shiftright({_WHOLE}, 32) END)",
-    f"sum({_WHOLE} & 4294967295L)",
-    f"sum({_FIRST})",
-    f"sum({_SECOND})",
-    f"sum(({_LOWER} - {_SECOND}) * 5.421010862427522E-20D)",
-    "sum(CASE WHEN abs({x}) < 4611686018427387904D THEN 0.0D ELSE {x} * 5.421010862427522E-20D END)",
-)
-"""Aggregates over the values `{x}`."""
+def terms(x: str) -> tuple[str, ...]:
+    """What is added up of a value `x`, each in a sum of its own."""
+    small = f"(CASE WHEN abs({x}) < 4611686018427387904D THEN {x} ELSE 0.0D END)"
+    whole = f"CAST({small} AS BIGINT)"
+    fraction = f"(({small} - {whole}) * 4294967296D)"
+    first = f"CAST({fraction} AS BIGINT)"
+    lower = f"(({fraction} - {first}) * 4294967296D)"
+    second = f"CAST({lower} AS BIGINT)"
+    return (
+        f"CASE WHEN {x} IS NOT NULL THEN shiftright({whole}, 32) END",
+        f"{whole} & 4294967295L",
+        first,
+        second,
+        f"({lower} - {second}) * 5.421010862427522E-20D",
+        f"CASE WHEN abs({x}) < 4611686018427387904D THEN 0.0D ELSE {x} * 5.421010862427522E-20D END",
+    )
 
 
 def partials(x: str) -> tuple[str, ...]:
     """The aggregates that `final` needs."""
-    return tuple(text.replace("{x}", x) for text in PARTIALS)
+    return tuple(f"sum({term})" for term in terms(x))
 
 
 def final(start: int = 0) -> str:
@@ -109,10 +109,10 @@ def final(start: int = 0) -> str:
     return f"({big} * 18446744073709551616D + (coalesce({one}, {other}) + {rest}) + 0.0D)"
 
 
-def mean(count: str, start: int = 0) -> str:
+def mean(count: str) -> str:
     """A template for the mean of `count` values, which is finite even where the sum is not."""
-    total, big = final(start), f"{{{start + 5}}}"
-    beyond = f"abs({big} * 18446744073709551616D) = double('Infinity') AND {finite(start)}"
+    total, big = final(), "{5}"
+    beyond = f"abs({big} * 18446744073709551616D) = double('Infinity') AND {finite()}"
     return f"CASE WHEN {beyond} THEN {big} / {count} * 18446744073709551616D ELSE {total} / nullif({count}, 0L) END"
 
 
@@ -125,24 +125,29 @@ INFINITE = "abs({r}) = double('Infinity')"
 """A condition on a result."""
 
 
-def or_stop(result: str, overflow: str, name: str) -> str:
-    """A template for the result that stops the query on the condition `overflow`, in which it is `{r}`."""
-    beyond = overflow.replace("{r}", f"({result})")
+def or_stop(final: str, overflow: str, name: str, texts: Sequence[str]) -> str:
+    """A template over `texts`, filled in, that stops the query on the condition `overflow`, in which it is `{r}`."""
+    result = filled(final, texts)
+    beyond = filled(overflow, texts, f"({result})")
     return f"CASE WHEN {beyond} THEN raise_error('float overflow in {name}') ELSE {result} END"
 
 
 def array_sum(array: str) -> str:
     """The sum of an array without nulls, as one expression: 0 of nothing, and the same in any order of the elements.
     A sum of finite values that is infinite stops the query."""
-    terms = [text.removeprefix("sum(").removesuffix(")") for text in partials("cxl_e")]
-    names = [f"l{i}" for i in range(len(terms))]
-    kinds = ["0L"] * 4 + ["0.0D"] * (len(terms) - 4)
+    added_up = terms("cxl_e")
+    names = [f"l{i}" for i in range(len(added_up))]
+    kinds = ["0L"] * 4 + ["0.0D"] * (len(added_up) - 4)
     nothing = ", ".join(f"'{name}', {zero}" for name, zero in zip(names, kinds, strict=True))
-    added = ", ".join(f"'{name}', cxl_a.{name} + ({term})" for name, term in zip(names, terms, strict=True))
-    done = filled(or_stop(final(), INFINITE + " AND " + finite(), "sum"), [f"cxl_a.{name}" for name in names])
+    added = ", ".join(f"'{name}', cxl_a.{name} + ({term})" for name, term in zip(names, added_up, strict=True))
+    done = or_stop(final(), f"{INFINITE} AND {finite()}", "sum", [f"cxl_a.{name}" for name in names])
     return f"aggregate({array}, named_struct({nothing}), (cxl_a, cxl_e) -> named_struct({added}), cxl_a -> {done})"
 
 
-def filled(template: str, texts: Sequence[str]) -> str:
-    """The template with `{0}`, `{1}` ... as these texts, in which nothing is looked for."""
-    return re.sub(r"\{([0-9]+)\}", lambda m: texts[int(m[1])], template)
+def filled(template: str, texts: Sequence[str], result: str = "") -> str:
+    """The template with `{0}`, `{1}` ... as these texts, in which nothing is looked for, and `{r}` as a result.
+
+    >>> print(filled("abs({r}) < {0}", ["{1}"], "x"))
+    abs(x) < {1}
+    """
+    return re.sub(r"\{([0-9]+|r)\}", lambda m: result if m[1] == "r" else texts[int(m[1])], template)

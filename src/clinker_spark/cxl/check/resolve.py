@@ -264,53 +264,48 @@ class _Resolver:
         self.names = saved
 
     def system_var(self, e: ast.SystemVar) -> None:
-        namespace, path, full = e.namespace, e.path, f"${e.namespace}.{'.'.join(e.path)}"
-        first = path[0] if path else ""
-        if namespace == "pipeline":
-            if first in RUNNING_TOTALS:
-                self.error(
-                    f"'{full}' is a running total and has no meaning in a parallel run",
-                    e.span,
-                    "read the total from the run report instead",
-                    code="E204",
-                )
-            else:
+        full, first = f"${e.namespace}.{'.'.join(e.path)}", e.path[0] if e.path else ""
+        match e.namespace:
+            case "pipeline" if first in RUNNING_TOTALS:
+                message = f"'{full}' is a running total and has no meaning in a parallel run"
+                self.error(message, e.span, "read the total from the run report instead", code="E204")
+            case "pipeline":
                 self._scoped(e, "pipeline", PIPELINE_MEMBERS)
-        elif namespace == "source":
-            self._scoped(e, "source", SOURCE_MEMBERS)
-        elif namespace == "record":
-            self._scoped(e, "record", ())
-        elif namespace == "vars":
-            if first not in self.env.vars:
-                help_text = did_you_mean(first, self.env.vars) or "declare it under vars: of the pipeline"
-                self.error(f"unknown vars key '{first}'", e.span, help_text)
-        elif namespace == "config":
-            if self.env.config is None:
-                self.error(f"'{full}' is only known inside a composition", e.span, "use $vars for pipeline variables")
-            elif first not in self.env.config:
-                self.error(f"unknown config key '{first}'", e.span, did_you_mean(first, self.env.config))
-        elif namespace == "meta":
-            if first not in META_MEMBERS or len(path) > 1:
-                listed = ", ".join(f"$meta.{name}" for name in META_MEMBERS)
-                self.error(
-                    f"unknown member '{full}'", e.span, did_you_mean(first, META_MEMBERS) or f"there is {listed}"
-                )
-        elif namespace == "doc":
-            declared = None if self.env.declares is None else self.env.declares.get("doc", {})
-            name = ".".join(path)
-            if declared is not None and name not in declared:
-                listed = did_you_mean(name, declared) or (
-                    f"there is {', '.join(f'$doc.{n}' for n in declared)}"
-                    if declared
-                    else "declare it under envelope: { sections: ... } of the source"
-                )
-                self.error(f"no envelope declares '{full}'", e.span, listed, code="E341")
-        else:
-            found = nearest(namespace, NAMESPACES)
-            help_text = (
-                f"did you mean '${found}'?" if found else "namespaces: " + ", ".join(f"${n}" for n in NAMESPACES)
-            )
-            self.error(f"unknown namespace '${namespace}'", e.span, help_text)
+            case "source":
+                self._scoped(e, "source", SOURCE_MEMBERS)
+            case "record":
+                self._scoped(e, "record", ())
+            case "vars":
+                if first not in self.env.vars:
+                    help_text = did_you_mean(first, self.env.vars) or "declare it under vars: of the pipeline"
+                    self.error(f"unknown vars key '{first}'", e.span, help_text)
+            case "config":
+                self._parameter(e, full, first)
+            case "meta":
+                if first not in META_MEMBERS or len(e.path) > 1:
+                    listed = "there is " + ", ".join(f"$meta.{name}" for name in META_MEMBERS)
+                    self.error(f"unknown member '{full}'", e.span, did_you_mean(first, META_MEMBERS) or listed)
+            case "doc":
+                self._of_document(e, full)
+            case unknown:
+                found = nearest(unknown, NAMESPACES)
+                listed = "namespaces: " + ", ".join(f"${n}" for n in NAMESPACES)
+                self.error(f"unknown namespace '${unknown}'", e.span, f"did you mean '${found}'?" if found else listed)
+
+    def _parameter(self, e: ast.SystemVar, full: str, name: str) -> None:
+        if self.env.config is None:
+            self.error(f"'{full}' is only known inside a composition", e.span, "use $vars for pipeline variables")
+        elif name not in self.env.config:
+            self.error(f"unknown config key '{name}'", e.span, did_you_mean(name, self.env.config))
+
+    def _of_document(self, e: ast.SystemVar, full: str) -> None:
+        declared = None if self.env.declares is None else self.env.declares.get("doc", {})
+        name = ".".join(e.path)
+        if declared is None or name in declared:
+            return
+        there = f"there is {', '.join(f'$doc.{n}' for n in declared)}"
+        other = there if declared else "declare it under envelope: { sections: ... } of the source"
+        self.error(f"no envelope declares '{full}'", e.span, did_you_mean(name, declared) or other, code="E341")
 
     def _scoped(self, e: ast.SystemVar, scope: str, members: Iterable[str]) -> None:
         declared = set((self.env.declares or {}).get(scope, {})) | self.written[scope]

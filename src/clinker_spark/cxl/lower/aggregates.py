@@ -142,7 +142,7 @@ class _AggregateLowering:
         f = row.failure_for([a.type for a in e.args])
         when = f"{result.text} IS NULL AND {quote(names[0])} IS NOT NULL"
         if sql.overflow:
-            when = filled(sql.overflow.replace("{r}", result.text), columns)
+            when = filled(sql.overflow, columns, result.text)
         return combine(result.text, [result], [failing(when, f.kind, f.message, result.level)])
 
     def _added_up(self, row: Aggregate, e: ir.AggregateCall) -> Sql:

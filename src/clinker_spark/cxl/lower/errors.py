@@ -37,10 +37,9 @@ def first_error(failures: Sequence[Named], *, texts: bool = True) -> str:
     return f"CASE {arms} END"
 
 
-def passed_on(struct: str, level: int, guard: str | None = None) -> Failing:
+def passed_on(struct: str, level: int) -> Failing:
     """A failure found elsewhere (in a lambda, in Python), as an error struct."""
-    when = f"{struct} IS NOT NULL" if guard is None else f"({guard}) AND {struct} IS NOT NULL"
-    return Failing(when, f"{struct}.kind", f"{struct}.value", f"{struct}.message", level)
+    return Failing(f"{struct} IS NOT NULL", f"{struct}.kind", f"{struct}.value", f"{struct}.message", level)
 
 
 def passed_on_whole(struct: str, level: int) -> Failing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from clinker_spark.cxl.syntax.parser import parse
 from clinker_spark.plan.bind.node import Bound, NodeBinder, Streams
 from clinker_spark.plan.facts import Estimate
 from clinker_spark.plan.joins.conjuncts import (
+    Comparison,
     Conjunct,
     Equality,
     Range,
@@ -144,30 +145,44 @@ class _CombineBinder:
         steps: list[CombineStep] = []
         while len(joined) < len(self.node.input):
             build = self._next(compared, joined)
-            mine = [c.towards(build) for c in compared if build in c.inputs and c.inputs - {build} <= joined]
-            compared = [c for c in compared if not (build in c.inputs and c.inputs - {build} <= joined)]
+            mine = [c.towards(build) for c in compared if _joins(c, build, joined)]
+            compared = [c for c in compared if not _joins(c, build, joined)]
             joined.add(build)
             alone = [r for r in rest if r.inputs == {build} and not r.value.fallible]
             pairs = [r for r in rest if r not in alone and r.inputs <= joined]
             rest = [r for r in rest if r not in alone and r not in pairs]
-            step = CombineStep(
-                build=build,
-                equalities=tuple(c for c in mine if isinstance(c, Equality)),
-                ranges=tuple(c for c in mine if isinstance(c, Range)),
-                residual=all_of([r.value for r in pairs]),
-                only=all_of([r.value for r in alone]),
-                strategy="",
-                estimate=self._estimate(build),
-            )
-            if self.config.match == "latest" and not self._is_latest(step):
+            step = self._step(build, mine, pairs, alone)
+            if not self._is_possible(step, mine):
                 return None
-            if self.config.match == "collect" and any(c.left_input != self.driver for c in mine):
-                message = f"'match: collect' looks up '{build}' by another input that is itself collected"
-                self._at_where("E305", message, f"compare '{build}' with '{self.driver}', or collect in two combines")
-                return None
-            known = step.estimate is not None and step.estimate.bytes <= self._broadcastable()
-            steps.append(replace(step, strategy=self._strategy(step), held=known))
+            steps.append(step)
         return tuple(steps)
+
+    def _step(
+        self, build: str, mine: Sequence[Comparison], pairs: Sequence[Residual], alone: Sequence[Residual]
+    ) -> CombineStep:
+        """How an input is joined: by what compares it, what is asked of `pairs`, and what of its records `alone`."""
+        step = CombineStep(
+            build=build,
+            equalities=tuple(c for c in mine if isinstance(c, Equality)),
+            ranges=tuple(c for c in mine if isinstance(c, Range)),
+            residual=all_of([r.value for r in pairs]),
+            only=all_of([r.value for r in alone]),
+            strategy="",
+            estimate=self._estimate(build),
+        )
+        known = step.estimate is not None and step.estimate.bytes <= self._broadcastable()
+        return replace(step, strategy=self._strategy(step), held=known)
+
+    def _is_possible(self, step: CombineStep, mine: Sequence[Comparison]) -> bool:
+        """Does the step suit what the combine is to find? What is wrong is noted."""
+        if self.config.match == "latest":
+            return self._is_latest(step)
+        if self.config.match == "collect" and any(c.left_input != self.driver for c in mine):
+            message = f"'match: collect' looks up '{step.build}' by another input that is itself collected"
+            help_text = f"compare '{step.build}' with '{self.driver}', or collect in two combines"
+            self._at_where("E305", message, help_text)
+            return False
+        return True
 
     def _next(self, compared: list[Equality | Range], joined: set[str]) -> str:
         """The smallest input that is connected with what is joined; among unknown ones, the first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from clinker_spark.config.errors import ConfigError
@@ -76,42 +76,63 @@ def bind_composition(around: NodeBinder, node: CompositionNode) -> Streams | Non
 def _ports(
     around: NodeBinder, node: CompositionNode, body: CompositionFile, inputs: Sequence[Bound]
 ) -> dict[str, Bound] | None:
-    binder, file = around.binder, around.file
+    """By port of the body: what feeds it. None when something is wrong, which is noted."""
     declared = body.interface.inputs
-    given = node.inputs or {}
-    names = list(given) if given else list(declared)[:1]
-    found: list[Diagnostic] = []
+    names = list(node.inputs) if node.inputs else list(declared)[:1]
+    bound = dict(zip(names, inputs, strict=False))
+    found = [*_unknown_ports(around, node, body, names), *_unfed_ports(around, node, body, names, len(inputs))]
+    for name, stream in bound.items():
+        found += _unlike(around, node, body, name, stream)
+    around.binder.found += found
+    unfed = [name for name in declared if name not in names]
+    return None if found else bound | {name: _empty(around, body, name) for name in unfed}
+
+
+def _unknown_ports(
+    around: NodeBinder, node: CompositionNode, body: CompositionFile, names: Sequence[str]
+) -> Iterator[Diagnostic]:
+    declared = body.interface.inputs
     for name in names:
         if name not in declared:
-            at = file.path_of(node.name, "inputs", name)
+            at = around.file.path_of(node.name, "inputs", name)
             help_text = did_you_mean(name, declared) or f"the ports are {', '.join(declared)}"
-            found.append(
-                file.diagnostic("E103", f"the composition has no input port '{name}'", at, help_text, key=True)
-            )
+            message = f"the composition has no input port '{name}'"
+            yield around.file.diagnostic("E103", message, at, help_text, key=True)
+
+
+def _unfed_ports(
+    around: NodeBinder, node: CompositionNode, body: CompositionFile, names: Sequence[str], inputs: int
+) -> Iterator[Diagnostic]:
+    """The ports that nothing feeds and that must be fed; without a schema nobody knows what they are empty of."""
+    declared = body.interface.inputs
     unfed = [name for name in declared if name not in names]
     missing = [name for name in unfed if declared[name].required]
-    for name in (name for name in unfed if name not in missing and _port_schema(body, name) is None):
-        message = f"nothing feeds the input port '{name}', and nobody knows its columns"
-        at = file.path_of(node.name, "use")
-        found.append(file.diagnostic("E104", message, at, f"feed it, or give the port a schema in '{node.use}'"))
-    if missing or (not given and len(declared) - len(unfed) != len(inputs)):
+    for name in unfed:
+        if name not in missing and _port_schema(body, name) is None:
+            message = f"nothing feeds the input port '{name}', and nobody knows its columns"
+            at = around.file.path_of(node.name, "use")
+            help_text = f"feed it, or give the port a schema in '{node.use}'"
+            yield around.file.diagnostic("E104", message, at, help_text)
+    if missing or (not node.inputs and len(declared) - len(unfed) != inputs):
         lacking = missing or list(declared)
-        at = file.path_of(node.name, "inputs" if given else "use")
+        at = around.file.path_of(node.name, "inputs" if node.inputs else "use")
         help_text = "write inputs: { " + ", ".join(f"{name}: node" for name in declared) + " }"
-        found.append(file.diagnostic("E104", f"nothing feeds the input port '{lacking[0]}'", at, help_text))
-    bound = dict(zip(names, inputs, strict=False))
-    for name, stream in bound.items():
-        schema = _port_schema(body, name)
-        for column in schema.columns if schema else ():
-            have = stream.schema.get(column.name)
-            if have is None or unify(column.data_type, have) is None:
-                what = "has no column" if have is None else f"has {have} in column"
-                message = f"input port '{name}' {what} '{column.name}', and the composition wants {column.data_type}"
-                at = file.path_of(node.name, "inputs" if given else "input", *([name] if given else []))
-                help_text = did_you_mean(column.name, stream.schema) or f"it has {', '.join(stream.schema)}"
-                found.append(file.diagnostic("E104", message, at, help_text))
-    binder.found += found
-    return None if found else bound | {name: _empty(around, body, name) for name in unfed}
+        yield around.file.diagnostic("E104", f"nothing feeds the input port '{lacking[0]}'", at, help_text)
+
+
+def _unlike(
+    around: NodeBinder, node: CompositionNode, body: CompositionFile, name: str, stream: Bound
+) -> Iterator[Diagnostic]:
+    """The columns of a port that what feeds it has not, or has with other types."""
+    schema = _port_schema(body, name)
+    for column in schema.columns if schema else ():
+        have = stream.schema.get(column.name)
+        if have is None or unify(column.data_type, have) is None:
+            what = "has no column" if have is None else f"has {have} in column"
+            message = f"input port '{name}' {what} '{column.name}', and the composition wants {column.data_type}"
+            at = around.file.path_of(node.name, "inputs" if node.inputs else "use", *([name] if node.inputs else []))
+            help_text = did_you_mean(column.name, stream.schema) or f"it has {', '.join(stream.schema)}"
+            yield around.file.diagnostic("E104", message, at, help_text)
 
 
 def _port_schema(body: CompositionFile, port: str) -> DeclaredSchema | None:

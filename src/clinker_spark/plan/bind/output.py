@@ -6,6 +6,7 @@ from clinker_spark.config.model.output import OutputNode
 from clinker_spark.core.types import Kind
 from clinker_spark.plan.bind.envelope import framing_of, with_envelope
 from clinker_spark.plan.bind.node import NodeBinder, Streams
+from clinker_spark.plan.nodes.base import Schema
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.output_columns import written_columns
 
@@ -15,35 +16,20 @@ _FOLDER_KINDS = (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DATE)
 def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     """No streams; None when it is wrong, which is noted then."""
     with_envelope(binder, node.config)
-    stream = binder.inputs[0]
     declared = binder.file.schema_of(node.name)
-    schema, emitted = stream.schema, stream.emitted
-    keys = binder.binder.known.keys[stream.ref.node]
-    named = {item.source for item in node.config.mapping or ()}
-    shown = {n: t for n, t in keys.columns.items() if node.config.include_correlation_keys or n in named}
-    if shown:
-        schema = {name: {**schema, **shown}[name] for name in keys.order if name in schema or name in shown}
-        emitted = (*emitted, *shown)
-    columns, problems = written_columns(node.config, schema, emitted)
-    if any(n.config.on_unmapped.mode == "auto_widen" for n in binder.binder.sources.values()):
-        problems = [p for p in problems if p[0] != "W366"]  # it may be a column that no schema names
-    for code, message, at, help_text in problems:
-        binder.problem(code, message, "config", *at, help=help_text)
-    fields = [item.field for item in node.config.sort_order]
-    known = binder.known(stream.schema, fields, "config", "sort_order")
-    split = node.config.split
-    if split is not None and split.group_key is not None:
-        known &= binder.known(stream.schema, [split.group_key], "config", "split", "group_key")
-    known &= _folders_fit(binder, node, dict(columns))
+    schema, emitted = _shown(binder, node)
+    columns, wrong = _columns(binder, node, schema, emitted)
+    fits = _keys_known(binder, node)
+    fits &= _folders_fit(binder, node, dict(columns))
     framing = framing_of(binder, node.config)
-    known &= framing is not None or not node.config.reconstruct_envelope
+    fits &= framing is not None or not node.config.reconstruct_envelope
     for found in node.config.check_columns({name: schema[source] for name, source in columns if source in schema}):
-        problems.append((found.code, found.message, found.at, found.help))
+        wrong.append(found.code)
         binder.problem(found.code, found.message, "config", *found.at, help=found.help)
     may_widen = node.config.include_unmapped and any(n.widens for n in binder.binder.sources.values())
-    if not columns and not may_widen and known and not problems:
+    if not columns and not may_widen and fits and not wrong:
         _no_column(binder, node)
-    if not known or any(code.startswith("E") for code, *_ in problems):
+    if not fits or any(code.startswith("E") for code in wrong):
         return None
     return binder.made(
         OutputPlan(
@@ -55,6 +41,39 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
             framing=framing,
         )
     )
+
+
+def _shown(binder: NodeBinder, node: OutputNode) -> tuple[Schema, tuple[str, ...]]:
+    """What can be written: the columns of the records, and the correlation keys that are asked for."""
+    stream = binder.inputs[0]
+    keys = binder.binder.known.keys[stream.ref.node]
+    named = {item.source for item in node.config.mapping or ()}
+    shown = {n: t for n, t in keys.columns.items() if node.config.include_correlation_keys or n in named}
+    if not shown:
+        return stream.schema, stream.emitted
+    every = {**stream.schema, **shown}
+    return {name: every[name] for name in keys.order if name in every}, (*stream.emitted, *shown)
+
+
+def _columns(
+    binder: NodeBinder, node: OutputNode, schema: Schema, emitted: tuple[str, ...]
+) -> tuple[tuple[tuple[str, str], ...], list[str]]:
+    """The columns that are written, and the codes of what is wrong with them, which is noted."""
+    columns, problems = written_columns(node.config, schema, emitted)
+    if any(n.config.on_unmapped.mode == "auto_widen" for n in binder.binder.sources.values()):
+        problems = [p for p in problems if p[0] != "W366"]  # it may be a column that no schema names
+    for code, message, at, help_text in problems:
+        binder.problem(code, message, "config", *at, help=help_text)
+    return columns, [code for code, *_ in problems]
+
+
+def _keys_known(binder: NodeBinder, node: OutputNode) -> bool:
+    """Are the columns there by which records are sorted, and put into files?"""
+    schema, split = binder.inputs[0].schema, node.config.split
+    known = binder.known(schema, [item.field for item in node.config.sort_order], "config", "sort_order")
+    if split is not None and split.group_key is not None:
+        known &= binder.known(schema, [split.group_key], "config", "split", "group_key")
+    return known
 
 
 def _no_column(binder: NodeBinder, node: OutputNode) -> None:

@@ -80,8 +80,7 @@ BETWEEN_NODES = (
         (
             "spark.streaming.reader",
             "spark.streaming.files",
-            "spark.connectors.kafka.source",
-            "spark.connectors.made_up",
+            "spark.connectors.message_streams",
         ),
         ("spark.streaming.watermark",),
     ),

@@ -153,7 +153,22 @@ class QueryLowering(ArrayLowering):
             place = self._aggregate_step(block, context, place)
         if having is not None:
             block.steps.append(sql.Where((having,)))
-        terms, hidden = self._places([*sorts, *place], selected)
+        return self._ended(q, block, selected, row, [*sorts, *place], scope, ordered=ordered), row
+
+    def _ended(
+        self,
+        q: ast.Query,
+        block: Block,
+        selected: tuple[sql.As, ...],
+        row: QType,
+        places: list[OrderTerm],
+        scope: Env,
+        *,
+        ordered: bool,
+    ) -> Lowered:
+        """The steps that come last: what is selected, each row once, so many of them, and no columns besides."""
+        limited = q.skip is not None or q.take is not None
+        terms, hidden = self._places(places, selected)
         block.steps.append(sql.Select((*selected, *hidden)))
         names = [c.name for c in selected]
         if q.distinct:
@@ -164,7 +179,7 @@ class QueryLowering(ArrayLowering):
             if any(t.sql not in [sql.Column(name) for name in names] for t in terms):
                 block.steps.append(sql.Select(own_columns(names)))
             terms = []
-        return Lowered(block.query(), tuple(terms), in_order=limited and bool(terms)), row
+        return Lowered(block.query(), tuple(terms), in_order=limited and bool(terms))
 
     # ---------------------------------------------------------------- sources
 

@@ -100,11 +100,26 @@ class _Readers:
         return waited
 
 
+class _Disk:
+    """What lies in Spark's folders for shuffles and spills, where there is a cap on it."""
+
+    def __init__(self, levers: Levers, cap: int | None) -> None:
+        self._levers = levers
+        self.cap = cap
+        self._looked = float("-inf")
+
+    def used(self, now: float) -> int:
+        """How many bytes; 0 when nobody needs to know, or when it was told a moment ago."""
+        if self.cap is None or now - self._looked < _DISK_EVERY:
+            return 0
+        self._looked = now
+        return bytes_below(self._levers.folders())
+
+
 class Arbitrator:
     """Of one run."""
 
     def __init__(self, plan: Plan, limits: Limits, levers: Levers, group: str) -> None:
-        self.limits = limits
         self.done = Arbitration(limits.policy.limit, limits.policy.backpressure)
         self.stopped: Diagnostic | None = None
         """Why the run was ended."""
@@ -116,7 +131,7 @@ class Arbitrator:
         self._running: Sequence[str] = ()
         self._before: Sequence[str] = ()
         self._last: Sample | None = None
-        self._disk_looked = float("-inf")
+        self._disk = _Disk(levers, limits.disk_cap)
         self._lock = threading.RLock()
 
     @contextmanager
@@ -143,6 +158,11 @@ class Arbitrator:
             self._before, self._running = self._running, ()
 
     @property
+    def policy(self) -> Policy:
+        """How much memory there is, and what is done when it runs short."""
+        return self._regulator.policy
+
+    @property
     def failed(self) -> Sequence[str]:
         """The nodes of the job that runs, or of the one that ended last."""
         return self._running or self._before
@@ -156,7 +176,7 @@ class Arbitrator:
         """Before a job, while memory is short: what the one before it held is garbage. It waits as long as that helps;
         nothing else runs, so that what is held then will not become less by itself."""
         began, last = time.monotonic(), self._last
-        if last is None or last.total < self.limits.policy.soft or self.stopped:
+        if last is None or last.total < self.policy.soft or self.stopped:
             return
         collect = self._regulator.job_begins(began)
         if not collect:
@@ -166,9 +186,9 @@ class Arbitrator:
             before = self._last
             time.sleep(_LOOK)
             self.look(take_sample(last.at))
-            if before is None or self._last is None or self._last.total < self.limits.policy.soft:
+            if before is None or self._last is None or self._last.total < self.policy.soft:
                 break
-            if self._last.total > before.total - LESS * self.limits.policy.limit:
+            if self._last.total > before.total - LESS * self.policy.limit:
                 break
         self.done.held_back_jobs += 1
         self.done.held_back_seconds += time.monotonic() - began
@@ -181,19 +201,15 @@ class Arbitrator:
             now = time.monotonic() if now is None else now
             self._last = sample
             self._look_at_disk(now)
-            short = sample.total >= self.limits.policy.resume
+            short = sample.total >= self.policy.resume
             kept = sum(self._levers.kept().values()) if short and self._registry.slots else 0
             self._do(self._regulator.look(now, sample.total, kept), sample)
 
     def _look_at_disk(self, now: float) -> None:
-        cap = self.limits.disk_cap
-        if cap is None or now - self._disk_looked < _DISK_EVERY:
-            return
-        self._disk_looked = now
-        used = bytes_below(self._levers.folders())
+        used = self._disk.used(now)
         self.done.peak_spill_bytes = max(self.done.peak_spill_bytes, used)
-        if used > cap:
-            self._stop(over_disk_cap(self._registry.plan, self._running, used, cap))
+        if self._disk.cap is not None and used > self._disk.cap:
+            self._stop(over_disk_cap(self._registry.plan, self._running, used, self._disk.cap))
 
     def _do(self, actions: Sequence[Action], sample: Sample) -> None:
         does: dict[Action, Callable[[Sample], None]] = {
@@ -214,7 +230,7 @@ class Arbitrator:
 
     def _spill(self, sample: Sample) -> None:
         """As much as is needed to get to where readers go on, from those who can, in the order of the policy."""
-        policy = self.limits.policy
+        policy = self.policy
         held = Held(sample.workers, self._levers.execution_bytes(), self._levers.kept())
         order = victims(self._registry.consumers(held, self._running), largest_first=policy.backpressure == "both")
         wanted = sample.total - policy.resume
@@ -232,7 +248,7 @@ class Arbitrator:
 
     def _end(self, sample: Sample) -> None:
         spent = Spent(sample.total, sample.jvm, sample.workers, sample.driver)
-        self._stop(over_limit(self._registry.plan, self._running, self.limits.policy.limit, spent))
+        self._stop(over_limit(self._registry.plan, self._running, self.policy.limit, spent))
 
     def _stop(self, why: Diagnostic) -> None:
         self.stopped = why

@@ -63,5 +63,5 @@ def _reason(plan: Plan, arbitrator: Arbitrator, error: Exception) -> Diagnostic 
         return spill_volume_full(plan, arbitrator.failed, arbitrator.spill_folder)
     engine = engine_failure(error)
     if engine is not None and is_out_of_memory(engine):
-        return over_limit(plan, arbitrator.failed, arbitrator.limits.policy.limit, None)
-    return None if engine is None else beyond_machine(engine, arbitrator.limits.policy.limit)
+        return over_limit(plan, arbitrator.failed, arbitrator.policy.limit, None)
+    return None if engine is None else beyond_machine(engine, arbitrator.policy.limit)

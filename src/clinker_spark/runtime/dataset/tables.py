@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
 import numpy as np
@@ -70,12 +70,7 @@ def table_events(
     """The events of a table, grouped without looking at single rows. `meant` says what the values of a component of an
     entity are, whose type may be known."""
     names = batch.schema.names
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise DatasetError("E852", f"'{path}' has two columns '{twice[0]}'", "give each column its own name")
-    for name in (SEGMENT, ENTITY):
-        if name not in names:
-            message = f"'{path}' has no column '{name}'"
-            raise DatasetError("E852", message, "events have columns 'segment' and 'entity', indexes and components")
+    _check_names(names, path)
     given = {
         name: _index_numbers(batch.column(name), name, reading, path, first_row)
         for name in reading.names
@@ -95,9 +90,8 @@ def table_events(
         entity = entities[entity_of[of_entity[0]]]
         known = reading.types.get(entity, {})
         picked = pa.array(of_entity)
-        values = {name: batch.column(name).take(picked) for name in components}
-        values = {name: meant(v, known.get(name)) for name, v in values.items() if v.null_count < len(v)}
-        values = {name: as_kept(v, f"{path}: '{entity}:{name}'") for name, v in values.items()}
+        read = _with_values({name: batch.column(name).take(picked) for name in components})
+        values = {name: as_kept(meant(v, known.get(name)), f"{path}: '{entity}:{name}'") for name, v in read.items()}
         for of_segment in _groups(owner, of_entity):
             segment = segments[segment_of[of_segment[0]]]
             before = reading.counted[segment, entity]
@@ -106,8 +100,23 @@ def table_events(
                 indexes = {name: found[places] for name, (found, there) in given.items() if there[places[0]]}
                 taken = pa.array(np.searchsorted(of_entity, places))
                 logged = {name: v.take(taken) for name, v in values.items()} if len(places) < len(picked) else values
-                logged = {name: v for name, v in logged.items() if v.null_count < len(v)}
-                yield Block(segment, entity, before + np.searchsorted(of_segment, places), indexes, logged)
+                rows = before + np.searchsorted(of_segment, places)
+                yield Block(segment, entity, rows, indexes, _with_values(logged))
+
+
+def _check_names(names: Sequence[str], path: str) -> None:
+    """Are the columns there that events must have, and each once?"""
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise DatasetError("E852", f"'{path}' has two columns '{twice[0]}'", "give each column its own name")
+    for name in (SEGMENT, ENTITY):
+        if name not in names:
+            message = f"'{path}' has no column '{name}'"
+            raise DatasetError("E852", message, "events have columns 'segment' and 'entity', indexes and components")
+
+
+def _with_values(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """Those of which at least one record says something."""
+    return {name: values for name, values in columns.items() if values.null_count < len(values)}
 
 
 def _named(column: pa.Array, name: str, path: str, first_row: int) -> tuple[list[str], np.ndarray]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from clinker_spark.config.workspace import find_workspace
@@ -166,16 +166,12 @@ class _Checks:
 
     def nothing_read(self) -> Iterator[Diagnostic]:
         """Nothing that the pipeline reads, or is made of, is written."""
-        inputs = {
-            stamp.identity: (node, file)
-            for node in self.plan.sources
-            for file in self.files.get(node.name, ())
-            for stamp in file.stamps
-        }
+        inputs: dict[tuple[int, int], str] = {}
         folders: dict[str, tuple[SourcePlan, list[str]]] = {}
         for node in self.plan.sources:
             for file in self.files.get(node.name, ()):
                 for stamp in file.stamps:
+                    inputs[stamp.identity] = f"'{file.name}', an input of '{node.name}'"
                     folder, name = os.path.split(stamp.path)
                     folders.setdefault(folder, (node, []))[1].append(name)
         own = [(path, self.identities.of(path), _stat(path), what) for path, what in self._own_files()]
@@ -184,22 +180,27 @@ class _Checks:
             what = next(
                 (what for _, one, its, what in own if self.identities.same(one, identity) or _one(its, info)), None
             )
-            if what is None and info is not None and (info.st_dev, info.st_ino) in inputs:
-                node, file = inputs[info.st_dev, info.st_ino]
-                what = f"'{file.name}', an input of '{node.name}'"
+            if what is None and info is not None:
+                what = inputs.get((info.st_dev, info.st_ino))
             if what is None and place.folder:
-                held = [what for path, _, _, what in own if self.identities.inside(path, place.path)]
-                held += [
-                    f"'{names[0]}', an input of '{node.name}'"
-                    for folder, (node, names) in folders.items()
-                    if self.identities.inside(Path(folder, "x"), place.path)
-                ]
-                what = f"a folder that holds {held[0]}" if held else None
+                what = self._held_in(place, [(path, what) for path, _, _, what in own], folders)
             if what is None and place.parts is not None:
                 what = self._part_is_read(place, place.parts, folders)
             if what is not None:
                 help_text = _AWAY if "an input of" in what else "write it somewhere else"
                 yield place.diagnostic("E430", f"{place.writer} would replace {what}", help_text)
+
+    def _held_in(
+        self, place: Place, own: Sequence[tuple[Path, str]], folders: dict[str, tuple[SourcePlan, list[str]]]
+    ) -> str | None:
+        """What stands below a folder that would be replaced."""
+        held = [what for path, what in own if self.identities.inside(path, place.path)]
+        held += [
+            f"'{names[0]}', an input of '{node.name}'"
+            for folder, (node, names) in folders.items()
+            if self.identities.inside(Path(folder, "x"), place.path)
+        ]
+        return f"a folder that holds {held[0]}" if held else None
 
     def _part_is_read(
         self, place: Place, parts: PartNames, folders: dict[str, tuple[SourcePlan, list[str]]]

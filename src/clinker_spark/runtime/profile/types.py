@@ -43,10 +43,10 @@ class Guess:
     note: str = ""
 
 
-def fits(type_: str, texts: Sequence[str], format_: str | None = None, cleaning: Cleaning = NO_CLEANING) -> list[bool]:
+def fits(type_: str, texts: Sequence[str], format_: str | None = None) -> list[bool]:
     """Which texts are values of a type, as the readers see it."""
     column = Column(name="x", type=type_, format=format_)
-    found = TextColumn.of(column, (), cleaning).convert(pa.array(texts, pa.string()))
+    found = TextColumn.of(column).convert(pa.array(texts, pa.string()))
     return [True] * len(texts) if found.failed is None else [not bad for bad in found.failed.to_pylist()]
 
 

@@ -7,7 +7,7 @@ bit for each record of a source.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.spark.parts import DataFrame, part_writer, read_parts
 from clinker_spark.spark.rejects.letters import LetterCount
 from clinker_spark.spark.session.sessions import SparkSession
@@ -156,6 +157,11 @@ def _sortable(values: list[Any]) -> list[Any]:
 def _sort_keys(table: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
     made = pc.is_null(table["source"]).to_pylist()
     return list(zip(made, *(_sortable(table[name].to_pylist()) for name in ORDER), strict=True))
+
+
+def few(letters: Iterable[Saved], known: int = 0) -> bool:
+    """Are these so few, with others that are `known`, that the driver decides what follows from them?"""
+    return taken("listed_groups") and known + sum(found.rows() for found in letters) <= FEW_LETTERS
 
 
 def save_table(table: pa.Table, place: Path, spark: SparkSession) -> Saved:

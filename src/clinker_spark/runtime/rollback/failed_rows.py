@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.passes.correlation import FEW
 from clinker_spark.plan.passes.required_columns import required_of
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 def can_read_alone(state: RunState, ends: Sequence[str], kept: int) -> bool:
     """Can the failures up to some nodes be read by themselves, and are they few, as far as is known? `kept` are those
     that readers kept."""
+    if not taken("failures_alone"):
+        return False
     if state.inputs.small or state.inputs.unsorted or not is_local(state.spark) or state.failed() + kept > FEW:
         return False
     return _arrive_alone(state.plan, ends)

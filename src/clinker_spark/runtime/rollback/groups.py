@@ -31,7 +31,7 @@ from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.passes.all import with_facts
 from clinker_spark.plan.passes.correlation import FEW
 from clinker_spark.runtime.errors import DataError
-from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, last_clean_row, save, save_table
+from clinker_spark.runtime.reject.saved_letters import Saved, few, last_clean_row, save, save_table
 from clinker_spark.runtime.reject.source_letters import SourceLetters
 from clinker_spark.runtime.rollback import few_letters
 from clinker_spark.runtime.rollback.failed_rows import can_read_alone, choose_failed, only_for_failures
@@ -80,15 +80,13 @@ class Groups:
         """Failures of the last turn that nothing can be retracted for: what a query made, and totals of nothing."""
         self.taken: list[Saved] = []
         """Source records that were retracted with a total, or with a group that is too large."""
-        self.documents: list[Saved] = []
-        """The other records of files with a failure, of sources that set these aside as wholes."""
-        self.rejected: set[tuple[int, int]] = set()
-        """These files: source and file."""
+        self.documents: dict[tuple[int, int], Saved] = {}
+        """By source and file: the other records of files with a failure, of sources that set these aside as wholes.
+        Files that were found together have one."""
         self.overflown: list[Saved] = []
         """Those of them that belong to a group that is too large: dead letters in any case."""
         place = outputs.targets[state.plan.outputs[0].name].path
         self.retracted = Retracted(state, state.attempt.folder(place, "correlation"))
-        self.few = True
         self.offsets: dict[str, tuple[int, ...]] = {}
         self.counters: Counter[str] = Counter()
         """What happened, in numbers, for the report."""
@@ -100,6 +98,11 @@ class Groups:
     @property
     def handling(self) -> ErrorHandling:
         return self.state.handling
+
+    @property
+    def few(self) -> bool:
+        """Was little retracted up to now? Else records no longer stay where they were read, and outputs sort them."""
+        return not self.plan.moved
 
     @property
     def folder(self) -> Path:
@@ -188,7 +191,7 @@ class Groups:
     ) -> DirtyGroups:
         """The groups of records, by the keys that they had when they failed: of all sources that a failure concerns, or
         only of each one's own; or by the key that was read."""
-        if sum(found.rows() for found in (*as_failed, *as_carried, *as_read)) <= FEW_LETTERS:
+        if few((*as_failed, *as_carried, *as_read)):
             listed: dict[int, dict[tuple[tuple[str, str | None], ...], KeyTexts]] = {}
             for source, keys in (
                 *few_letters.failed_groups(self.plan, as_failed),
@@ -238,13 +241,13 @@ class Groups:
         if not by_document:
             return
         found = {place for saved in failed for place in saved.tally("source", "file") if place[0] in by_document}
-        wanted = found - self.rejected
+        wanted = found - self.documents.keys()
         if not wanted:
             return
-        self.rejected |= wanted
         builder = self._letters_builder(sorted({by_document[index] for index, _ in wanted}))
-        name = f"documents-{turn}-{len(self.documents)}"
-        self._retract([], [], [self._save(ops.document_letters(builder, wanted), name)])
+        others = self._save(ops.document_letters(builder, wanted), f"documents-{turn}-{len(self.documents)}")
+        self.documents |= dict.fromkeys(wanted, others)
+        self._retract([], [], [others])
 
     def _suspects(self, turn: int) -> Suspects:
         return Suspects(self.state, self.kept_bad, first=turn == 0)
@@ -333,14 +336,11 @@ class Groups:
     def _retract(self, triggers: list[Saved], taken: list[Saved], documents: Sequence[Saved] = ()) -> None:
         self.triggers += triggers
         self.taken += taken
-        self.documents += documents
         self.retracted.add([*triggers, *taken, *documents])
         counts = self.retracted.counts
         self.counters["output_rows_retracted_total"] = counts.total()
         dirty = sum(found.rows() for found in (*self.triggers, *self.taken))
         if self.few and (dirty > FEW or max(counts.values(), default=0) > FEW):
-            # Records no longer stay where they were read: outputs sort them.
-            self.few = False
             self.state.plan = with_facts(replace(self.plan, moved=True))
 
     # ------------------------------------------------------------ at the end
@@ -350,11 +350,11 @@ class Groups:
         triggers = [*self.triggers, *([] if self.untraced is None else [self.untraced])]
         others = [*self.taken] if self.handling.dlq.include_retracted else [*self.overflown]
         held = self._held()
-        others += [*self.documents] if held is None else [*self.documents, held]
+        others += [*dict.fromkeys(self.documents.values()), *([] if held is None else [held])]
         if not triggers:
             raise self._lost()
         names = triggers[0].columns
-        if sum(found.rows() for found in (*triggers, *others)) <= FEW_LETTERS:
+        if few((*triggers, *others)):
             failed = few_letters.together([found.table(*names) for found in triggers])
             rest = (
                 [few_letters.once_each(few_letters.together([found.table(*names) for found in others]), failed)]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.passes.correlation import FEW
-from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Saved, save
+from clinker_spark.runtime.reject.saved_letters import Saved, few, save
 from clinker_spark.spark.build.passes import Numbers, Retraction
 from clinker_spark.spark.scan.row_filter import Chosen, save_chosen
 from clinker_spark.spark.session.sessions import is_local
@@ -49,7 +49,7 @@ class Retracted:
     def add(self, letters: Sequence[Saved]) -> None:
         """The records of some letters; those that were made of several are not read."""
         self.turn += 1
-        if self._known is not None and len(self._known) + sum(found.rows() for found in letters) <= FEW_LETTERS:
+        if self._known is not None and few(letters, len(self._known)):
             for found in letters:
                 columns = (found.table(*_PLACE)[name].to_pylist() for name in _PLACE)
                 self._known |= {place for place in zip(*columns, strict=True) if place[0] is not None}

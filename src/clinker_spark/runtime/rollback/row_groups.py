@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.passes.correlation import MOST_FAILURES
 from clinker_spark.runtime.errors import DataError
@@ -39,7 +40,9 @@ MOST_LINES = 4_000_000
 
 def can_settle_rows(state: RunState, kept_bad: SourceLetters | None) -> bool:
     """Is this the simple case? The readers must have seen all bad records, and be able to choose records."""
-    if kept_bad is None or not state.plan.facts.correlation.by_rows or not is_local(state.spark):
+    if not taken("row_groups") or not is_local(state.spark):
+        return False
+    if kept_bad is None or not state.plan.facts.correlation.by_rows:
         return False
     if state.inputs.unsorted:  # the lines of the output do not stand as the records do in the file
         return False

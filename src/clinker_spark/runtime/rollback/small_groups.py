@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.runtime.reject.saved_letters import Saved, save_table
 from clinker_spark.runtime.rollback.evidence import Evidence, GroupName, correlated_letters, group_text
 from clinker_spark.runtime.rollback.groups import LISTED_TOTALS, Groups
@@ -37,7 +38,7 @@ class TooMuch(Exception):
 
 def are_small(state: RunState, kept_bad: SourceLetters | None) -> bool:
     """Can it be tried here?"""
-    if any(node.by_document for node in state.plan.sources):
+    if not taken("small_groups") or any(node.by_document for node in state.plan.sources):
         return False
     if not state.inputs.small or state.unsure or not all(node.traceable for node in state.plan.nodes):
         return False

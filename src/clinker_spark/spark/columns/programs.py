@@ -244,15 +244,12 @@ def system_columns(df: DataFrame) -> frozenset[str]:
     return frozenset(name for name in df.columns if name.startswith("$"))
 
 
-def field_texts(program: Program, df: DataFrame, known: frozenset[str] = frozenset()) -> dict[str, str]:
-    """How to read each column the program uses; an error when one is missing or of another type. `known` ones are not
-    looked at."""
+def field_texts(program: Program, df: DataFrame) -> dict[str, str]:
+    """How to read each column the program uses; an error when one is missing or of another type."""
     have = {f.name: f.dataType for f in df.schema.fields}
     texts: dict[str, str] = {}
     problems: list[Diagnostic] = []
     for name, want in _fields(program).items():
-        if name in known:
-            continue
         if name not in have:
             help_text = did_you_mean(name, have) or f"the DataFrame has: {', '.join(have)}"
             problems.append(Diagnostic("E226", f"the DataFrame has no column '{name}'", help=help_text))

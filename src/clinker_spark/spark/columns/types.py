@@ -19,6 +19,8 @@ from clinker_spark.core.types import (
     map_of,
 )
 from clinker_spark.cxl.builtins.physical import physical
+from clinker_spark.cxl.builtins.sqltext import sql_string
+from clinker_spark.cxl.lower.plan import quote
 
 _WHOLE = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 
@@ -60,6 +62,16 @@ def spelled(spark_type: st.DataType) -> str:
     return spark_type.simpleString().replace(" ", "").lower()
 
 
+_CASTS: dict[Kind, tuple[type[st.DataType], ...]] = {
+    Kind.INT: _WHOLE,
+    Kind.FLOAT: (*_WHOLE, st.FloatType, st.DoubleType),
+    Kind.DECIMAL: (*_WHOLE, st.DecimalType),
+    Kind.STRING: (st.CharType, st.VarcharType),
+    Kind.DATETIME: (st.TimestampType, st.DateType),
+}
+"""From which types a cast loses nothing; what has too many digits for a decimal becomes null."""
+
+
 def read_as(column: str, have: st.DataType, want: Type) -> str | None:
     """SQL that reads a column as a CXL type: the column itself where it fits, None when it cannot be read so."""
     if spelled(have) == physical(want).replace(" ", "").lower():
@@ -67,30 +79,26 @@ def read_as(column: str, have: st.DataType, want: Type) -> str | None:
     if want.is_dynamic:
         nested = isinstance(have, st.StructType | st.MapType | st.ArrayType)
         return f"to_variant_object({column})" if nested else f"CAST({column} AS VARIANT)"
-    if isinstance(have, st.NullType):
-        return f"CAST({column} AS {physical(want)})"
-    if want.kind is Kind.INT and isinstance(have, _WHOLE):
-        return f"CAST({column} AS BIGINT)"
-    if want.kind is Kind.FLOAT and isinstance(have, (*_WHOLE, st.FloatType, st.DoubleType)):
-        return f"CAST({column} AS DOUBLE)"
-    if want.kind is Kind.DECIMAL and isinstance(have, (*_WHOLE, st.DecimalType)):
-        return f"try_cast({column} AS {physical(want)})"
-    if want.kind is Kind.STRING and isinstance(have, st.CharType | st.VarcharType):
-        return f"CAST({column} AS STRING)"
-    if want.kind is Kind.DATETIME and isinstance(have, st.TimestampType | st.DateType):
-        return f"CAST({column} AS TIMESTAMP_NTZ)"
+    if isinstance(have, (st.NullType, *_CASTS.get(want.kind, ()))):
+        function = "try_cast" if want.kind is Kind.DECIMAL and not isinstance(have, st.NullType) else "CAST"
+        return f"{function}({column} AS {physical(want)})"
     if want.kind is Kind.ARRAY and isinstance(have, st.ArrayType):
         inner = read_as("cxl_e", have.elementType, want.element or ANY)
         return None if inner is None else f"transform({column}, cxl_e -> {inner})"
-    if want.kind is Kind.MAP and isinstance(have, st.MapType):
-        inner = read_as("cxl_e", have.valueType, want.element or ANY)
+    return _read_as_map(column, have, want.element or ANY) if want.kind is Kind.MAP else None
+
+
+def _read_as_map(column: str, have: st.DataType, want: Type) -> str | None:
+    """A map with values of a type, of a map or of a struct."""
+    if isinstance(have, st.MapType):
+        inner = read_as("cxl_e", have.valueType, want)
         return None if inner is None else f"transform_values({column}, (cxl_k, cxl_e) -> {inner})"
-    if want.kind is Kind.MAP and isinstance(have, st.StructType):
-        pairs = []
-        for f in have.fields:
-            inner = read_as(f"{column}.`{f.name}`", f.dataType, want.element or ANY)
-            if inner is None:
-                return None
-            pairs.append(f"'{f.name}', {inner}")
-        return f"CASE WHEN {column} IS NOT NULL THEN map({', '.join(pairs)}) END"
-    return None
+    if not isinstance(have, st.StructType):
+        return None
+    pairs = []
+    for f in have.fields:
+        inner = read_as(f"{column}.{quote(f.name)}", f.dataType, want)
+        if inner is None:
+            return None
+        pairs.append(f"{sql_string(f.name)}, {inner}")
+    return f"CASE WHEN {column} IS NOT NULL THEN map({', '.join(pairs)}) END"

@@ -6,7 +6,6 @@ many seconds as its number divided by the rate."""
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -14,22 +13,18 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import BEAT_COLUMN
 from clinker_spark.spark.connectors.kafka.messages import TOGETHER, Envelope, message_batch, message_plan
 from clinker_spark.spark.connectors.kafka.source import keep_position, kept_position
+from clinker_spark.spark.connectors.message_streams import open_messages, read_messages
 from clinker_spark.spark.scan.files import SourceFile
-from clinker_spark.spark.scan.record_batches import engine_columns
 from clinker_spark.spark.scan.record_plan import RecordPlan
 from clinker_spark.spark.scan.request import ReadRequest, Scan
-from clinker_spark.spark.scan.scans import scan
-from clinker_spark.spark.streaming.reader import BEAT_TYPE, SourceReader
+from clinker_spark.spark.streaming.reader import SourceReader
 
-_NUMBERS = itertools.count()
 _ENVELOPE = Envelope("json", {})
 _BEGIN = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 """When the records begin of which there are only so many."""
@@ -143,22 +138,7 @@ def cut(start: int, end: int, tasks: int) -> list[Made]:
 def open_made_up(spark: SparkSession, rate: Rate, request: ReadRequest) -> Scan:
     """The records as they come, `$beat` last."""
     plan = message_plan(request, _ENVELOPE)
-    fields = ", ".join(f"{quote(name)} {kind}" for name, kind in [*plan.fields, *engine_columns(plan)])
-    name = f"clinker_rate_{next(_NUMBERS)}"
-
-    class RateStream(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return name
-
-        def schema(self) -> str:
-            return f"{fields}, {quote(BEAT_COLUMN)} {BEAT_TYPE}"
-
-        def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-            return RateReader(rate, plan, StructType(schema.fields[:-1]))
-
-    spark.dataSource.register(RateStream)
-    return Scan(spark.readStream.format(name).load(), fallible=True, in_python=True)
+    return open_messages(spark, "rate", plan, lambda schema: RateReader(rate, plan, schema))
 
 
 def read_made_up(
@@ -172,5 +152,4 @@ def read_made_up(
         for some in messages(rate, began, parts[i]):
             yield message_batch(plan, some, 0)
 
-    frame, here = scan(spark, len(parts), [*plan.fields, *engine_columns(plan)], read)
-    return Scan(frame, fallible=True, in_python=True, here=here), (SourceFile("rate", "rate"),)
+    return read_messages(spark, plan, len(parts), read), (SourceFile("rate", "rate"),)

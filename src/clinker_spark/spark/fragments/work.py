@@ -19,6 +19,6 @@ def then(task: FragmentTask | None) -> Then | None:
 
 
 def _work(task: FragmentTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from clinker_spark.spark.fragments.runner import Runner
+    from clinker_spark.spark.fragments.runner import Runner  # with Polars, which only workers with a fragment need
 
     return Runner(task).run(batches)

@@ -96,19 +96,25 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         check_headers(builder, node)
     folders = [column for column in columns if column.name in node.partition_by]
     stream = _refused(builder, node, stream, rendering.error if rendering is not None else _unwritable_folders(folders))
-    split = node.config.split
-    key = _key(node) if split is not None or node.per_file else None
-    keyed = key is not None
+    key = _key(node) if node.config.split is not None or node.per_file else None
     if rendering is None:
-        inner = [F.expr(folder_text(c)).alias(c.name) for name in node.partition_by for c in folders if c.name == name]
-        columns_sql = [*(F.expr(c.sql).alias(c.name) for c in columns if c not in folders), *inner]
-        columns_sql += [F.expr(key).alias(FILE_KEY_COLUMN)] if keyed and key is not None else []
-        if split is not None and split.max_bytes is not None:
-            columns_sql.append(F.expr(" + ".join(_bytes(c) for c in columns)).alias(BYTES_COLUMN))
+        written = _values(node, columns, folders, key)
     else:
-        line = f"concat({key}, {sql_string(KEY_SEPARATOR)}, {rendering.line})" if keyed else rendering.line
-        columns_sql = [F.expr(line).alias(LINE_COLUMN)]
-    return Prepared(node, _finish(builder, node, stream, columns_sql, names), rendering, keyed)
+        line = rendering.line if key is None else f"concat({key}, {sql_string(KEY_SEPARATOR)}, {rendering.line})"
+        written = [F.expr(line).alias(LINE_COLUMN)]
+    return Prepared(node, _finish(builder, node, stream, written, names), rendering, key is not None)
+
+
+def _values(node: OutputPlan, columns: Sequence[OutColumn], folders: list[OutColumn], key: str | None) -> list[Column]:
+    """The columns of an output that Spark writes itself: those that become folders last, then what decides about the
+    file of a record."""
+    inner = [F.expr(folder_text(c)).alias(c.name) for name in node.partition_by for c in folders if c.name == name]
+    found = [*(F.expr(c.sql).alias(c.name) for c in columns if c not in folders), *inner]
+    found += [] if key is None else [F.expr(key).alias(FILE_KEY_COLUMN)]
+    split = node.config.split
+    if split is not None and split.max_bytes is not None:
+        found.append(F.expr(" + ".join(_bytes(c) for c in columns)).alias(BYTES_COLUMN))
+    return found
 
 
 def _unwritable_folders(columns: list[OutColumn]) -> str | None:

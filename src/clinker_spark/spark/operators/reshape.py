@@ -123,25 +123,28 @@ def _become(node: ReshapePlan, frame: DataFrame, columns: list[str], *, ordered:
     kept = [name for name in columns if name not in written and name != ERROR_COLUMN]
     kept += [name for name in (LEADS_COLUMN, PLACE_COLUMN) if ordered]
     kept += [ERROR_COLUMN] if ERROR_COLUMN in frame.columns else []
-    if not node.synthesizes:
+    if node.synthesizes:
+        records = [_struct(first, written, 0, 0)]
+        for rule in (rule for rule in node.rules if rule.synthesizes):
+            new = _struct(_new(node, rule, plain, columns, audited=audited), written, 1, rule.index)
+            records.append(f"CASE WHEN {_adds(rule, ERROR_COLUMN in frame.columns)} THEN {new} END")
+        frame = _exploded(frame, records, kept, written, ordered=ordered)
+    else:
         frame = select_sql(frame, [*map(quote, kept), *(named(first[name], name) for name in written)])
-        return _as_before(in_group_order(frame) if ordered else frame, columns)
-    records = [_struct(first, written, 0, 0)]
-    for rule in node.rules:
-        if rule.synthesizes:
-            new = _new(node, rule, plain, columns, audited=audited)
-            adds = _adds(rule, ERROR_COLUMN in frame.columns)
-            records.append(f"CASE WHEN {adds} THEN {_struct(new, written, 1, rule.index)} END")
+    return _as_before(in_group_order(frame) if ordered else frame, columns)
+
+
+def _exploded(frame: DataFrame, records: list[str], kept: list[str], written: list[str], *, ordered: bool) -> DataFrame:
+    """For each record those that it becomes, which have their own values of what is `written`, and their own place."""
     every = f"explode(array_compact(array({', '.join(records)})))"
     frame = select_sql(frame, [*map(quote, kept), named(every, MADE_COLUMN)])
-    fields = [named(f"{quote(MADE_COLUMN)}.c{i}", name) for i, name in enumerate(written)]
+    made = quote(MADE_COLUMN)
+    fields = [named(f"{made}.c{i}", name) for i, name in enumerate(written)]
     if ordered:
-        made = quote(MADE_COLUMN)
         place = f"concat(array({made}.{_SYNTHETIC}), {quote(PLACE_COLUMN)}, array({made}.{_RULE}))"
-        kept.remove(PLACE_COLUMN)
         fields.append(named(place, PLACE_COLUMN))
-    frame = select_sql(frame, [*map(quote, kept), *fields])
-    return _as_before(in_group_order(frame) if ordered else frame, columns)
+    stay = [name for name in kept if name != PLACE_COLUMN or not ordered]
+    return select_sql(frame, [*map(quote, stay), *fields])
 
 
 def _as_before(frame: DataFrame, columns: list[str]) -> DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.cxl.builtins.sqltext import sql_string
@@ -47,12 +48,7 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
         # (With texts, what is made of a record costs more than that: these are made of failures only.)
         once = F.expr(f"IF(monotonically_increasing_id() >= 0, {quote(ERROR_COLUMN)}, NULL)")
         frame = frame.withColumn(ERROR_COLUMN, once)
-    helpers = [lookup_column(i) for i in range(len(node.program.typed.lookups))]
-    if builder.asked.values_of != node.name:
-        shared = [variable_column(d.scope, d.name) for d in node.declares if d.scope in SHARED]
-        helpers += [name for name in shared if name in frame.columns]
-    if helpers:
-        frame = frame.drop(*[F.col(quote(name)) for name in helpers])
+    frame = _without_helpers(builder, node, frame)
     result = Stream(
         frame, node.in_order([stream.in_place]), stream.route, tap.flow, stream.carried, tap.pushes and not others
     )
@@ -62,6 +58,15 @@ def build_transform(builder: Builder, node: TransformPlan) -> Stream:
         elif not builder.finds:
             result = _watch(builder, result, check, context, node)
     return builder.mark(node, result)
+
+
+def _without_helpers(builder: Builder, node: TransformPlan, frame: DataFrame) -> DataFrame:
+    """Without what the program looked up, and the variables that it only set."""
+    helpers = [lookup_column(i) for i in range(len(node.program.typed.lookups))]
+    if builder.asked.values_of != node.name:
+        shared = [variable_column(d.scope, d.name) for d in node.declares if d.scope in SHARED]
+        helpers += [name for name in shared if name in frame.columns]
+    return frame.drop(*[F.col(quote(name)) for name in helpers]) if helpers else frame
 
 
 def analytic_window(window: WindowPlan, schema: Schema) -> Window:

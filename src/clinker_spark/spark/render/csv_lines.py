@@ -19,16 +19,14 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.spark.render.cell_text import CHEAP, CellStyle, bound, check_style, declared, is_plain
 from clinker_spark.spark.render.contract import OutColumn, Rendering
-from clinker_spark.spark.render.flat_cells import flat_failures, flat_text, widened_failure
+from clinker_spark.spark.render.flat_cells import flat_failures, flat_text
 
 _STYLE = CellStyle(between="T")
 # Their texts are short SQL, which may stand in both forms of a line.
 _SHORT = (Kind.BOOL, Kind.INT, Kind.STRING, Kind.DATE)
 
 
-def csv_rendering(
-    config: CsvOutput, columns: tuple[OutColumn, ...], schema: tuple[Column, ...], widened: str | None
-) -> Rendering:
+def csv_rendering(config: CsvOutput, columns: tuple[OutColumn, ...], schema: tuple[Column, ...]) -> Rendering:
     """A header line if asked for, then one line per record."""
     delimiter = config.options.delimiter
     known = declared(schema)
@@ -44,7 +42,6 @@ def csv_rendering(
         line = _line(cells, delimiter)
     failures = [failure for column in columns for failure in flat_failures(column, "CSV")]
     failures += [failure for column in columns for failure in column.failing]
-    failures += widened_failure(widened, "CSV")
     header = _header([c.name for c in columns], delimiter) if config.include_header else b""
     error = first_error(failures) if failures else None
     repeated = config.split is None or config.split.repeat_header

@@ -15,16 +15,14 @@ from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.plan import Failing
 from clinker_spark.spark.render.cell_text import CellStyle, bound, check_style, is_plain
 from clinker_spark.spark.render.contract import OutColumn, Rendering, unwritable
-from clinker_spark.spark.render.flat_cells import flat_failures, flat_text, widened_failure
+from clinker_spark.spark.render.flat_cells import flat_failures, flat_text
 
 _STYLE = CellStyle(date="%Y%m%d", datetime="%Y%m%d%H%M%S")
 _ENDS = {"lf": b"\n", "crlf": b"\r\n", "none": b""}
 _FILE = "a fixed-width file"
 
 
-def fixed_rendering(
-    config: FixedWidthOutput, columns: tuple[OutColumn, ...], schema: tuple[Column, ...], widened: str | None
-) -> Rendering:
+def fixed_rendering(config: FixedWidthOutput, columns: tuple[OutColumn, ...], schema: tuple[Column, ...]) -> Rendering:
     """The schema's columns in the order of their bytes. One that no column of the records fills is blank."""
     given = {column.name: column for column in columns}
     end = _ENDS[config.options.line_separator]
@@ -43,7 +41,6 @@ def fixed_rendering(
         field = _Field(column, declared, stop - start)
         pieces.append(field.padded())
         errors += field.errors(line_ends=bool(end))
-    errors += _case(widened_failure(widened, _FILE))
     error = f"coalesce({', '.join(errors)})" if errors else None
     return Rendering(f"concat({', '.join(pieces)})", error, b"", end, end, b"", repeat_prefix=True)
 

@@ -42,10 +42,3 @@ def flat_failures(column: OutColumn, file: str) -> Iterator[tuple[Failing, str |
     if inner is not None:
         message = "an array is written as JSON, which has neither NaN nor infinity"
         yield unwritable(f"({is_array} AND {inner})", not_finite_text(sql, t), message, NAN), column.name
-
-
-def widened_failure(widened: str | None, file: str) -> Iterator[tuple[Failing, str | None]]:
-    """A record with columns that the file has no place for."""
-    if widened is not None:
-        message = f"the record has columns that {file} has no place for"
-        yield unwritable(f"cardinality({widened}) > 0", f"to_json({widened})", message), None

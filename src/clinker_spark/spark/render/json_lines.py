@@ -14,14 +14,14 @@ from itertools import groupby
 
 from clinker_spark.config.model.output import JsonOutput
 from clinker_spark.config.model.schema import Column
-from clinker_spark.core.types import ANY, Kind, map_of
+from clinker_spark.core.types import Kind
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.plan import Failing
 from clinker_spark.spark.render.cell_text import CellStyle, check_style, declared, scalar_text
 from clinker_spark.spark.render.contract import NAN, OutColumn, Rendering, unwritable
 from clinker_spark.spark.render.dotted_names import Branch, nested
-from clinker_spark.spark.render.json_values import by_to_json, json_members, json_value, not_finite, not_finite_text
+from clinker_spark.spark.render.json_values import by_to_json, json_value, not_finite, not_finite_text
 
 _STYLE = CellStyle()
 _TEXTS = (Kind.DATE, Kind.DATETIME, Kind.DECIMAL)
@@ -29,14 +29,11 @@ _TEXTS = (Kind.DATE, Kind.DATETIME, Kind.DECIMAL)
 _NOT_JSON = "JSON has neither NaN nor infinity"
 
 
-def json_rendering(
-    config: JsonOutput, columns: tuple[OutColumn, ...], schema: tuple[Column, ...], widened: str | None
-) -> Rendering:
+def json_rendering(config: JsonOutput, columns: tuple[OutColumn, ...], schema: tuple[Column, ...]) -> Rendering:
     """An array has one object per line too, so that both forms read well and split well."""
     writer = _Objects(config.options.pretty, config.preserve_nulls, declared(schema))
-    failures = [*map(_failure, columns), _widened_failure(widened)]
-    found = [failure for failure in failures if failure is not None]
-    line = writer.object(nested(columns), 0, widened)
+    found = [failure for failure in map(_failure, columns) if failure is not None]
+    line = writer.object(nested(columns), 0)
     error = first_error(found) if found else None
     if config.options.format == "ndjson":
         return Rendering(line, error, b"", b"\n", b"\n", b"", repeat_prefix=True)
@@ -51,16 +48,16 @@ class _Objects:
         self.nulls = nulls
         self.schema = schema
 
-    def object(self, branch: Branch, depth: int, widened: str | None = None) -> str:
-        if widened is None and branch.children and all(map(self._goes_to_json, branch.children.values())):
+    def object(self, branch: Branch, depth: int) -> str:
+        if branch.children and all(map(self._goes_to_json, branch.children.values())):
             return self._struct_json(branch.children.items())
-        inner = self.members(branch, depth, widened)
+        inner = self.members(branch, depth)
         if not self.pretty:
             return f"concat('{{', {inner}, '}}')"
         filled = f"concat('{{\n{self.indent(depth + 1)}', nullif({inner}, ''), '\n{self.indent(depth)}}}')"
         return f"coalesce({filled}, '{{}}')"
 
-    def members(self, branch: Branch, depth: int, widened: str | None = None) -> str:
+    def members(self, branch: Branch, depth: int) -> str:
         parts: list[str] = []
         for together, group in groupby(branch.children.items(), lambda entry: self._goes_to_json(entry[1])):
             if together:
@@ -68,8 +65,6 @@ class _Objects:
                 parts.append(f"nullif(btrim({self._struct_json(group)}, '{{}}'), '')")
             else:
                 parts += [self.member(name, item, depth + 1) for name, item in group]
-        if widened is not None:
-            parts.append(json_members(widened, ANY, nulls=self.nulls))
         between = f"',\n{self.indent(depth + 1)}'" if self.pretty else "','"
         return f"concat_ws({between}, {', '.join(parts)})" if parts else "''"
 
@@ -117,10 +112,3 @@ def _failure(column: OutColumn) -> tuple[Failing, str] | None:
     if when is None:
         return None
     return unwritable(when, not_finite_text(column.sql, column.type), _NOT_JSON, NAN), column.name
-
-
-def _widened_failure(widened: str | None) -> tuple[Failing, None] | None:
-    if widened is None:
-        return None
-    when = not_finite(widened, map_of(ANY))
-    return unwritable(str(when), f"to_json({widened})", _NOT_JSON, NAN), None

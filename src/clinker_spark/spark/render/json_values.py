@@ -77,14 +77,13 @@ def _container(sql: str, t: Type, depth: int) -> str:
     if t.kind is Kind.ARRAY:
         item = f"coalesce({json_value(name, t.element or ANY, depth=depth + 1)}, 'null')"
         return f"concat('[', array_join(transform({sql}, {name} -> {item}), ','), ']')"
-    return f"concat('{{', array_join({json_members(sql, t.element or ANY, depth)}, ','), '}}')"
+    return f"concat('{{', array_join({_members(sql, t.element or ANY, depth)}, ','), '}}')"
 
 
-def json_members(sql: str, element: Type, depth: int = 0, *, nulls: bool = True) -> str:
-    """An array with the text `"key":value` of every entry of a map; entries without a value only if `nulls`."""
+def _members(sql: str, element: Type, depth: int) -> str:
+    """An array with the text `"key":value` of every entry of a map."""
     name = f"out_e{depth}"
-    value = json_value(f"{name}.value", element, depth=depth + 1)
-    value = f"coalesce({value}, 'null')" if nulls else value
+    value = f"coalesce({json_value(f'{name}.value', element, depth=depth + 1)}, 'null')"
     return f"transform(map_entries({sql}), {name} -> concat({json_string(f'{name}.key')}, ':', {value}))"
 
 

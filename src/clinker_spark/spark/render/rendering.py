@@ -14,27 +14,17 @@ from clinker_spark.spark.render.xml_lines import xml_rendering
 __all__ = ["OutColumn", "Rendering", "render"]
 
 
-def render(
-    config: AnyOutput,
-    columns: tuple[OutColumn, ...],
-    schema: tuple[Column, ...] | None,
-    *,
-    widened: str | None = None,
-) -> Rendering:
-    """How `columns` are written by `config`. Raises InputError for names that the format cannot hold.
-
-    `schema` is the output's own, read from its file if it has one. `widened` is SQL text for a MAP of further
-    columns by name (MAP<STRING, VARIANT>): JSON and XML write its entries after the others; in CSV and fixed-width
-    files, whose columns are fixed before the first record, a record that has any is an error.
-    """
+def render(config: AnyOutput, columns: tuple[OutColumn, ...], schema: tuple[Column, ...] | None) -> Rendering:
+    """How `columns` are written by `config`. Raises InputError for names that the format cannot hold. `schema` is the
+    output's own, read from its file if it has one."""
     columns = with_joins(config, columns, schema)
     match config:
         case CsvOutput():
-            return csv_rendering(config, columns, schema or (), widened)
+            return csv_rendering(config, columns, schema or ())
         case JsonOutput():
-            return json_rendering(config, columns, schema or (), widened)
+            return json_rendering(config, columns, schema or ())
         case XmlOutput():
-            return xml_rendering(config, columns, schema or (), widened)
+            return xml_rendering(config, columns, schema or ())
         case FixedWidthOutput():
-            return fixed_rendering(config, columns, schema or (), widened)
+            return fixed_rendering(config, columns, schema or ())
     raise TypeError(f"{config.type} files are not written as text")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from clinker_spark.config.model.output import XmlOutput
 from clinker_spark.config.model.schema import Column
-from clinker_spark.core.types import ANY, Kind, map_of
+from clinker_spark.core.types import Kind
 from clinker_spark.cxl.builtins.physical import is_null_sql
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.lower.errors import first_error
@@ -22,21 +22,14 @@ _STYLE = CellStyle()
 _ANY_CHARACTER = "\x01"  # none of the texts that are known to be harmless has one of the forbidden ones
 
 
-def xml_rendering(
-    config: XmlOutput, columns: tuple[OutColumn, ...], schema: tuple[Column, ...], widened: str | None
-) -> Rendering:
+def xml_rendering(config: XmlOutput, columns: tuple[OutColumn, ...], schema: tuple[Column, ...]) -> Rendering:
     """`<Root><Record>...</Record>...</Root>` and a line end."""
     options = config.options
     check_name(options.root_element, "'root_element'")
     check_name(options.record_element, "'record_element'")
     writer = _Records(options.attribute_prefix, config.preserve_nulls, declared(schema))
-    line = writer.element(options.record_element, nested(columns), widened)
+    line = writer.element(options.record_element, nested(columns))
     failures = [f for column in columns for f in writer.failures(column)]
-    if widened is not None:
-        bad = f"coalesce({bad_key(widened, map_of(ANY))}, false)"
-        value = f"to_json({widened})"
-        failures.append((unwritable(bad, value, "an undeclared column has a name that XML does not know"), None))
-        failures.append((unwritable(f"{value} RLIKE {ESCAPED_FORBIDDEN_SQL}", value, _FORBIDDEN), None))
     root = options.root_element
     error = first_error(failures) if failures else None
     start, end = f"<{root}>".encode(), f"</{root}>\n".encode()
@@ -59,11 +52,9 @@ class _Records:
         """Without a prefix there are no attributes."""
         return bool(self.prefix) and name.startswith(self.prefix)
 
-    def element(self, name: str, branch: Branch, widened: str | None = None) -> str:
+    def element(self, name: str, branch: Branch) -> str:
         """One element, there even if it is empty."""
         attributes, inner = self._parts(branch)
-        if widened is not None:
-            inner.append(self.elements.entries(widened, ANY))
         start = [sql_string(f"<{name}"), *attributes, "'>'"] if attributes else [sql_string(f"<{name}>")]
         return f"concat_ws('', {', '.join([*start, *inner, sql_string(f'</{name}>')])})"
 

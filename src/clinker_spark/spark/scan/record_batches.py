@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import CELLS_PREFIX, LINE_COLUMN, RECORD_COLUMN, WIDENED_COLUMN
 from clinker_spark.query.hidden import FILE_COLUMN, ROW_COLUMN
 from clinker_spark.spark.columns.undeclared import TEXTS, VALUES
@@ -45,10 +46,18 @@ def engine_columns(plan: RecordPlan) -> list[tuple[str, str]]:
     found = [(ERROR_COLUMN, ERROR_TYPE)]
     if plan.widened:
         found.append((WIDENED_COLUMN, VALUES if plan.typed else TEXTS))
-    if plan.positions:
-        found += [(FILE_COLUMN, "INT"), (ROW_COLUMN, "BIGINT")]
-    if plan.record:
-        fields = ", ".join(f"`{name.replace('`', '``')}`: STRING" for name in plan.names)
+    return found + asked_fields(positions=plan.positions, record=plan.record, names=plan.names)
+
+
+def asked_fields(*, positions: bool, record: bool, names: Iterable[str]) -> list[tuple[str, str]]:
+    """Names and Spark types of the last columns, where they are asked for; `names` are all declared columns.
+
+    >>> asked_fields(positions=True, record=False, names=())
+    [('$file', 'INT'), ('$row', 'BIGINT')]
+    """
+    found = [(FILE_COLUMN, "INT"), (ROW_COLUMN, "BIGINT")] if positions else []
+    if record:
+        fields = ", ".join(f"{quote(name)}: STRING" for name in names)
         found += [(RECORD_COLUMN, f"STRUCT<{fields}>"), (LINE_COLUMN, "STRING")]
     return found
 
@@ -81,7 +90,7 @@ def batch_of(plan: RecordPlan, rows: Rows, file: int, numbers: np.ndarray) -> pa
         given = rows.values.get(names[-1])
         arrays.append(pa.nulls(rows.count, pa.string()) if given is None else given)
     names.append(ERROR_COLUMN)
-    arrays.append(_error_column(rows.errors, rows.count))
+    arrays.append(error_column(rows.errors, rows.count))
     if plan.widened:
         names.append(WIDENED_COLUMN)
         kind = WIDENED_VALUES if plan.typed else WIDENED
@@ -97,10 +106,16 @@ def batch_of(plan: RecordPlan, rows: Rows, file: int, numbers: np.ndarray) -> pa
     return pa.RecordBatch.from_arrays(arrays, names)
 
 
-def _error_column(errors: Mapping[int, Error], rows: int) -> pa.Array:
+def error_column(errors: Mapping[int, Error], rows: int) -> pa.Array:
+    """Why records cannot be used, by row; null for the others."""
     if not errors:
         return pa.nulls(rows, ERROR)
-    return pa.array([errors.get(row) for row in range(rows)], ERROR)
+    chosen = sorted(errors)
+    places = np.zeros(rows, dtype=np.int32)
+    places[chosen] = np.arange(len(chosen))
+    there = np.ones(rows, dtype=bool)
+    there[chosen] = False
+    return pa.array([errors[row] for row in chosen], ERROR).take(pa.array(places, mask=there))
 
 
 # ---------------------------------------------------------------- errors and texts

@@ -19,6 +19,7 @@ import pyarrow as pa
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.errors import InputError
+from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.spark.fragments.task import Members
 from clinker_spark.spark.scan.csv.header import file_name, unreadable
 from clinker_spark.spark.scan.request import ReadRequest
@@ -85,6 +86,28 @@ class RecordPlan:
     row_offsets: tuple[int, ...] = ()
     members: tuple[Members, ...] = ()
     """Texts of members of JSON objects to give besides, where they stand in the file so."""
+
+    @classmethod
+    def of(
+        cls,
+        request: ReadRequest,
+        files: tuple[RecordFile, ...],
+        reader: Any,
+        *,
+        widened: tuple[str, ...] = (),
+        typed: bool = False,
+    ) -> RecordPlan:
+        """The plan for what is asked for; it has no splits yet."""
+        return cls(
+            files,
+            tuple(column.name for column in request.columns),
+            tuple((column.name, physical(column.data_type)) for column in request.selected),
+            reader,
+            widened=widened,
+            typed=typed,
+            positions=request.positions,
+            record=request.record,
+        )
 
 
 def local_files(request: ReadRequest, kind: str) -> tuple[RecordFile, ...]:
@@ -165,6 +188,20 @@ def with_splits(
         totals[split.file] += records
     offsets = [sum(totals[:i]) for i in range(len(totals))]
     return replace(plan, splits=tuple(numbered), row_offsets=tuple(offsets))
+
+
+def line_splits(
+    number: int, file: RecordFile, separator: bytes, *, bom: bool = True, **sizes: int
+) -> Sequence[RecordSplit]:
+    """A file with one record on each line, cut at its lines; as a whole where nobody can start in its middle."""
+    if not file.seekable:
+        return [RecordSplit(number)]
+    return [RecordSplit(number, *found) for found in line_ranges(file.path, start_of(file, bom), separator, **sizes)]
+
+
+def start_of(file: RecordFile, bom: bool) -> int:
+    """Where the first record begins, in a file that can begin with a mark of its order of bytes."""
+    return len(BOM) if bom and starts_with_bom(file) else 0
 
 
 def line_ranges(

@@ -34,12 +34,15 @@ __all__ = [
 ]
 
 _CASE = "spark.sql.caseSensitive"
+_SUBSTITUTION = "spark.sql.variable.substitute"
 
 # Results must not depend on the machine's zone or on its habits.
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     _CASE: "true",
+    # A name is a name: the column `${HOME}` is not called like a folder of this machine.
+    _SUBSTITUTION: "false",
     # HotSpot never compiles a method of more than 8000 bytecodes, Spark generates them up to 65535: a wide projection
     # would run interpreted (measured: 31 s against 8 s). Past this limit Spark splits the work instead.
     "spark.sql.codegen.hugeMethodLimit": "8000",
@@ -130,6 +133,7 @@ def working_session(spark: SparkSession) -> SparkSession:
     else:
         copy = SparkSession(spark.sparkContext, given._jsparkSession.cloneSession())
     copy.conf.set(_CASE, "true")
+    copy.conf.set(_SUBSTITUTION, "false")
     return copy
 
 

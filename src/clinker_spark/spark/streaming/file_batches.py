@@ -13,6 +13,7 @@ from clinker_spark.spark.scan.csv.header import file_name
 from clinker_spark.spark.scan.csv.planning import make_plan
 from clinker_spark.spark.scan.csv.records import engine_columns as csv_columns
 from clinker_spark.spark.scan.csv.records import read_split
+from clinker_spark.spark.scan.files import SourceFile
 from clinker_spark.spark.scan.fixed.source import fixed_plan
 from clinker_spark.spark.scan.json.source import json_plan
 from clinker_spark.spark.scan.record_batches import engine_columns, read_batches
@@ -51,8 +52,6 @@ def open_files(kind: str, request: ReadRequest, parallelism: int) -> Opened:
 
 
 def with_file(request: ReadRequest, path: str, name: str, size: int) -> ReadRequest:
-    from clinker_spark.spark.scan.files import SourceFile
-
     return replace(request, files=(SourceFile(path, name, size),))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.connectors.made_up import Rate, open_made_up, read_made_up
+from clinker_spark.spark.connectors.screen import first_rows
 from clinker_spark.streaming.ends import SourceOptions
 
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ class Console:
         """There is always a screen."""
 
     def write(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> None:
-        from clinker_spark.spark.connectors.screen import first_rows
-
         rows, more = first_rows(batch, self.node.config.rows)
         if not rows:
             return

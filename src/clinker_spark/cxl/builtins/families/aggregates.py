@@ -20,8 +20,9 @@ from clinker_spark.cxl.builtins.floatsums import float_mean, float_sum
 from clinker_spark.cxl.builtins.table import Failure
 from clinker_spark.cxl.errors import ErrorKind, Fail
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
+from clinker_spark.sql.quoting import identifier
 
-ARRIVAL = f"`{ARRIVAL_COLUMN}`"
+ARRIVAL = identifier(ARRIVAL_COLUMN)
 """Placeholder in partials for the column that keeps the order of arrival."""
 
 

@@ -162,7 +162,10 @@ def _fold_sql(wins: str, result: str, otherwise: str) -> str:
 
 _ANY_SQL = _fold_sql("{x}", "TRUE", "FALSE")
 
-_FINITE = "max(abs({x})) OVER {frame} < double('Infinity')"
+
+def _finite(frame: str) -> str:
+    return f"max(abs({{x}})) OVER {{{frame}}} < double('Infinity')"
+
 
 WINDOWS = {
     row.name: row
@@ -182,7 +185,7 @@ WINDOWS = {
             _number,
             lambda p, n: _sum(_floats(p.values)),
             "sum({double}) OVER {whole}",
-            finite=_FINITE.replace("frame", "whole"),
+            finite=_finite("whole"),
         ),
         WindowFunction(
             "cumulative_sum",
@@ -191,7 +194,7 @@ WINDOWS = {
             _number,
             lambda p, n: _sum(_floats(p.values[: p.current + 1])),
             "sum({double}) OVER {running}",
-            finite=_FINITE.replace("frame", "running"),
+            finite=_finite("running"),
         ),
         WindowFunction(
             "avg",
@@ -200,7 +203,7 @@ WINDOWS = {
             _number,
             _mean,
             "(sum({double}) OVER {whole} / nullif(count({x}) OVER {whole}, 0L))",
-            finite=_FINITE.replace("frame", "whole"),
+            finite=_finite("whole"),
         ),
         WindowFunction(
             "min",

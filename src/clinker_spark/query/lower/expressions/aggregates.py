@@ -48,8 +48,9 @@ def _in_parts(function: str, value: sql.Expr, t: QType, distinct: bool) -> sql.E
     if not distinct:
         core = types.FLOAT if is_kind(t, Kind.FLOAT) else types.INT
         parts = AGGREGATES[function].sql(marks(1), [core])
-        final = or_stop(parts.final, parts.overflow, function) if parts.overflow else parts.final
-        return marked(filled(final, parts.partials), value)
+        if parts.overflow:
+            return marked(or_stop(parts.final, parts.overflow, function, parts.partials), value)
+        return marked(filled(parts.final, parts.partials), value)
     values = call("collect_set", value)
     if is_kind(t, Kind.FLOAT):
         total = exact_sum(values)

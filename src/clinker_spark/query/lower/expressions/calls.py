@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from clinker_spark.core.span import Span
 from clinker_spark.core.types import BOOL, FLOAT, INT, STRING, Kind, Type
 from clinker_spark.cxl.builtins.physical import physical
-from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP
+from clinker_spark.cxl.builtins.table import FORMAT_HELP, NOT_LITERAL, PATTERN_HELP, Overload
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.check.infer.overloads import params_for
 from clinker_spark.cxl.lower.expressions.templates import sql_template
@@ -70,27 +71,35 @@ def call_method(name: str, columns: Sequence[Column], values: Sequence[Value], s
     problem = overload.check(literals) if overload.check is not None else None
     if problem is not None:  # of a pattern that is computed; others are checked before
         raise Failed(problem[1], PATTERN_HELP if overload.literal else FORMAT_HELP, span=span)
-    types = [to_core(c.type) for c in columns]
-    args: list[sql.Expr] = []
-    for column, param in zip(columns, params, strict=True):
-        different = param.kind is not Kind.ANY and param.kind is not to_core(column.type).kind
-        args.append(sql.Cast(column.sql, sql.Named(physical(param))) if different else wide(column))
-    text = sql_template(overload, types, literals)
-    if text is None and name in METHODS and all(value is not NOT_LITERAL for value in literals[1:]):
-        group = None if name != "capture" else int(literals[2]) if len(literals) > 2 else 0
-        return Column(pattern_call(name, str(literals[1]), group, args[0]), from_core(result))
-    if text is None and overload.literal and any(literals[i] is NOT_LITERAL for i in overload.literal):
-        message, help_text = f"the pattern of .{name}() is not known before the query runs", "write it as a text"
-        raise Failed(message, help_text, span=span, code="E708")
+    args = [_as_declared(column, param) for column, param in zip(columns, params, strict=True)]
+    text = sql_template(overload, [to_core(c.type) for c in columns], literals)
     if text is None:
-        raise Failed(f".{name}() runs in Python, not on Spark: {overload.python_reason}", span=span, code="E708")
+        return Column(_without_template(name, overload, literals, args, span), from_core(result))
     made = marked(text, *args)
-    failing = overload.failures and not (overload.safe is not None and overload.safe(literals))
-    if failing:
+    if overload.failures and not (overload.safe is not None and overload.safe(literals)):
         condition = _failing(made, overload.failures[0].when, args)
         message = f".{name}(): {overload.failures[0].message}"
         made = _or_stop(made, condition, message, columns[0].sql, rows)
     return Column(made, from_core(result))
+
+
+def _as_declared(column: Column, param: Type) -> sql.Expr:
+    """An argument as the type that the builtin's SQL is written for."""
+    different = param.kind is not Kind.ANY and param.kind is not to_core(column.type).kind
+    return sql.Cast(column.sql, sql.Named(physical(param))) if different else wide(column)
+
+
+def _without_template(
+    name: str, overload: Overload, literals: Sequence[Any], args: Sequence[sql.Expr], span: Span
+) -> sql.Expr:
+    """A call that has no SQL of its own: of a pattern that RE2 runs, or none that Spark can do."""
+    if name in METHODS and all(value is not NOT_LITERAL for value in literals[1:]):
+        group = None if name != "capture" else int(literals[2]) if len(literals) > 2 else 0
+        return pattern_call(name, str(literals[1]), group, args[0])
+    if overload.literal and any(literals[i] is NOT_LITERAL for i in overload.literal):
+        message, help_text = f"the pattern of .{name}() is not known before the query runs", "write it as a text"
+        raise Failed(message, help_text, span=span, code="E708")
+    raise Failed(f".{name}() runs in Python, not on Spark: {overload.python_reason}", span=span, code="E708")
 
 
 def _or_stop(made: sql.Expr, condition: sql.Expr, message: str, value: sql.Expr, rows: Guarding) -> sql.Expr:

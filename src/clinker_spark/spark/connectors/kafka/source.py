@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,24 +10,19 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from clinker_spark.cxl.lower.plan import quote
-from clinker_spark.plan.columns import BEAT_COLUMN
 from clinker_spark.spark.connectors.kafka.client import Cluster
 from clinker_spark.spark.connectors.kafka.fetch import Range, cut, fetch
 from clinker_spark.spark.connectors.kafka.messages import TOGETHER, Envelope, message_batch, message_plan
 from clinker_spark.spark.connectors.kafka.positions import Position, Topic
+from clinker_spark.spark.connectors.message_streams import open_messages, read_messages
 from clinker_spark.spark.scan.files import SourceFile
-from clinker_spark.spark.scan.record_batches import engine_columns
 from clinker_spark.spark.scan.record_plan import RecordPlan
 from clinker_spark.spark.scan.request import ReadRequest, Scan
-from clinker_spark.spark.scan.scans import scan
-from clinker_spark.spark.streaming.reader import BEAT_TYPE, SourceReader
-
-_NUMBERS = itertools.count()
+from clinker_spark.spark.streaming.reader import SourceReader
 
 
 @dataclass(frozen=True)
@@ -137,23 +131,7 @@ def ranges(topic: Topic, start: Position, end: Position) -> list[Range]:
 def open_topic(spark: SparkSession, feed: Feed, request: ReadRequest) -> Scan:
     """The records of a topic as they come, `$beat` last."""
     plan = message_plan(request, feed.envelope)
-    fields = ", ".join(f"{quote(name)} {kind}" for name, kind in [*plan.fields, *engine_columns(plan)])
-    name = f"clinker_kafka_{next(_NUMBERS)}"
-
-    # A class of this call: it is sent as it is, with the feed in it. An option would stand in every plan that is shown.
-    class TopicStream(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return name
-
-        def schema(self) -> str:
-            return f"{fields}, {quote(BEAT_COLUMN)} {BEAT_TYPE}"
-
-        def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-            return TopicReader(feed, plan, StructType(schema.fields[:-1]))
-
-    spark.dataSource.register(TopicStream)
-    return Scan(spark.readStream.format(name).load(), fallible=True, in_python=True)
+    return open_messages(spark, "kafka", plan, lambda schema: TopicReader(feed, plan, schema))
 
 
 def read_topic(
@@ -173,5 +151,4 @@ def read_topic(
         for messages in fetch(feed.cluster, feed.topic, wanted[i], TOGETHER):
             yield message_batch(plan, messages, places[wanted[i].partition])
 
-    frame, here = scan(spark, len(wanted), [*plan.fields, *engine_columns(plan)], read)
-    return Scan(frame, fallible=True, in_python=True, here=here), files
+    return read_messages(spark, plan, len(wanted), read), files

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.nodes.combine import CombinePlan, CombineStep
@@ -68,7 +69,7 @@ def _needed(node: CombinePlan, step: CombineStep, frame: DataFrame) -> DataFrame
 
 
 def _table(builder: Builder, step: CombineStep, frame: DataFrame, *, once: bool) -> Table | None:
-    import polars as pl
+    import polars as pl  # not all runs have fragments with joins, and it is slow to load
 
     name = uuid.uuid4().hex
     folder = builder.run.folder if builder.run.local else None
@@ -100,14 +101,12 @@ def _table(builder: Builder, step: CombineStep, frame: DataFrame, *, once: bool)
 
 
 def _arrow_schema(frame: DataFrame) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     return to_arrow_schema(frame.schema)
 
 
 def _in_order(table: pl.DataFrame, step: CombineStep) -> pl.DataFrame:
     """The records by their places: numbers that are compared one after the other, a shorter row of them first."""
-    import polars as pl
+    import polars as pl  # as above
 
     place = place_column(step.build)
     longest = table[place].list.len().max() or 0

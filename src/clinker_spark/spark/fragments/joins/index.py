@@ -52,6 +52,34 @@ class _Ordered:
     """Is every row between two ends that were found a match?"""
 
 
+@dataclass(frozen=True)
+class _Hashes:
+    """The hashes of keys, in order; each is that of a group, which hardly ever has keys with other values."""
+
+    values: Numbers
+    """One more than there are groups: the last is larger than all."""
+    shift: np.uint64
+    firsts: Numbers
+    """By the first bits of a hash: where those begin that have them. Hashes are evenly spread, so that few have."""
+
+    @classmethod
+    def of(cls, hashes: Numbers) -> _Hashes:
+        shift = np.uint64(64 - max(4, int(2 * len(hashes)).bit_length()))
+        sizes = np.bincount((hashes >> shift).astype(np.int64), minlength=1 << (64 - int(shift)))
+        return cls(np.append(hashes, np.uint64(2**64 - 1)), shift, np.concatenate([[0], np.cumsum(sizes)]))
+
+    def find(self, hashes: Numbers) -> tuple[Numbers, Numbers]:
+        """The group of each hash, and whether there is one."""
+        slots = hashes >> self.shift
+        found, last = self.firsts[slots], self.firsts[slots + np.uint64(1)]
+        going = np.flatnonzero((found < last) & (self.values[found] < hashes))
+        while len(going):
+            found[going] += 1
+            still = (found[going] < last[going]) & (self.values[found[going]] < hashes[going])
+            going = going[still]
+        return found, (found < last) & (self.values[found] == hashes)
+
+
 class Index:
     """Made once for each table by each worker that looks up in it."""
 
@@ -62,16 +90,21 @@ class Index:
         for name in needed:
             usable &= table[name].is_not_null().to_numpy()
         rows = np.flatnonzero(usable)
-        groups = self._grouped(table, rows)
+        self._known: _Hashes | None = None
+        """Of the keys; without keys there is one group."""
+        groups, count = np.zeros(len(rows), dtype=np.int64), 0
+        if self.keys:
+            hashes, groups = np.unique(hashed(table.select(self.keys))[rows], return_inverse=True)
+            self._known, count = _Hashes.of(hashes), len(hashes)
         self.firsts_from: Numbers | None = None
         self.groups = np.zeros(table.height, dtype=np.int64)
         self.groups[rows] = groups
         keyed = table.select(self.keys)[rows] if self.keys and span is not None else None
-        self.distinct = keyed is None or keyed.n_unique() == len(self.hashes) - 1
+        self.distinct = keyed is None or keyed.n_unique() == count
         self.lows = self.highs = np.empty(0)
         if span is None:
             order = np.argsort(groups, kind="stable")
-            self.starts = np.searchsorted(groups[order], np.arange(max(len(self.hashes), 2)), "left")
+            self.starts = np.searchsorted(groups[order], np.arange(max(count + 1, 2)), "left")
             self.parts = [_Ordered(rows[order], self.starts, self.starts, True)]
             return
         low = None if span.low is None else numbers(table[span.low])[rows]
@@ -97,21 +130,6 @@ class Index:
         first, last = self._between(part, groups, at, at)
         return int(np.maximum(last - first, 0).sum())
 
-    def _grouped(self, table: pl.DataFrame, rows: Numbers) -> Numbers:
-        """The number of the group of each row: all with the same hash of their keys, which hardly ever are others."""
-        self.hashes = np.empty(0, dtype=np.uint64)
-        self.firsts = np.empty(0, dtype=np.int64)
-        if not self.keys:
-            return np.zeros(len(rows), dtype=np.int64)
-        hashes = hashed(table.select(self.keys))[rows]
-        self.hashes, groups = np.unique(hashes, return_inverse=True)
-        # Hashes are evenly spread: their first bits say nearly where they are.
-        self.shift = np.uint64(64 - max(4, int(2 * len(self.hashes)).bit_length()))
-        sizes = np.bincount((self.hashes >> self.shift).astype(np.int64), minlength=1 << (64 - int(self.shift)))
-        self.firsts = np.concatenate([[0], np.cumsum(sizes)])
-        self.hashes = np.append(self.hashes, np.uint64(2**64 - 1))
-        return np.asarray(groups, dtype=np.int64)
-
     def _part(self, rows: Numbers, begins: Numbers, ends: Numbers, places: Numbers) -> _Ordered:
         only_high = self.span is not None and self.span.low is None
         order = np.argsort(ends if only_high else begins, kind="stable")
@@ -122,17 +140,9 @@ class Index:
 
     def groups_of(self, looked: pl.DataFrame, keys: Sequence[str]) -> tuple[Numbers, Numbers]:
         """The group of each record, and whether there is one."""
-        if not self.keys:
+        if self._known is None:
             return np.zeros(looked.height, dtype=np.int64), np.ones(looked.height, dtype=bool)
-        hashes = hashed(looked.select(keys))
-        slots = hashes >> self.shift
-        found, last = self.firsts[slots], self.firsts[slots + np.uint64(1)]
-        going = np.flatnonzero((found < last) & (self.hashes[found] < hashes))
-        while len(going):
-            found[going] += 1
-            still = (found[going] < last[going]) & (self.hashes[found[going]] < hashes[going])
-            going = going[still]
-        there = (found < last) & (self.hashes[found] == hashes)
+        found, there = self._known.find(hashed(looked.select(keys)))
         for name in keys:
             if looked[name].null_count():
                 there &= looked[name].is_not_null().to_numpy()

@@ -23,6 +23,7 @@ from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.aggregates import total_columns
 from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
+from clinker_spark.spark.arrow_batches import over_batches
 from clinker_spark.spark.columns.programs import finish
 from clinker_spark.spark.fragments.books import write_down
 from clinker_spark.spark.fragments.frames import counted
@@ -112,14 +113,15 @@ def _made(builder: Builder, node: AggregatePlan, dealt: DataFrame) -> Groups:
     grouping = Grouping(node.program.typed, builder.context(node), schema, folder)
     names = [name for name, _ in columns]
     if folder is None:
-        return Groups(dealt.mapInArrow(grouping, fields).toDF(*names), False)
-    files = dealt.mapInArrow(grouping, ", ".join(f"{name} {kind}" for name, kind in SIZES)).collect()
+        return Groups(over_batches(dealt, grouping, fields).toDF(*names), False)
+    files = over_batches(dealt, grouping, ", ".join(f"{name} {kind}" for name, kind in SIZES)).collect()
     rows, size = sum(file["rows"] for file in files), sum(file["size"] for file in files)
     tasks = 1 if rows <= FEW else max(math.ceil(size / PIECE_BYTES), parallelism_of(builder.spark))
     begins = starts([(file["rows"], file["places"]) for file in files], tasks)
     read_again = GroupFiles(tuple(file["path"] for file in files), begins, schema)
     tasks = len(begins) + 1
-    return Groups(builder.spark.range(0, tasks, 1, tasks).mapInArrow(read_again, fields).toDF(*names), True)
+    again = over_batches(builder.spark.range(0, tasks, 1, tasks).toDF(), read_again, fields)
+    return Groups(again.toDF(*names), True)
 
 
 def _columns(node: AggregatePlan) -> list[tuple[str, Type]]:

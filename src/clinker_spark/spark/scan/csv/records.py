@@ -21,16 +21,14 @@ from clinker_spark.spark.scan.csv.plan import CsvPlan, CsvSplit
 from clinker_spark.spark.scan.csv.stretches import cells_between
 from clinker_spark.spark.scan.group_sizes import GroupSizes
 from clinker_spark.spark.scan.kept_rejects import LetterKeeper
+from clinker_spark.spark.scan.record_batches import WIDENED, Error, asked_fields, error_column
 from clinker_spark.spark.scan.row_filter import Chosen
 from clinker_spark.spark.scan.text.cells import joined_cells
 from clinker_spark.spark.scan.text.cleaning import Cleaning
 from clinker_spark.spark.scan.text.streams import MARK, REPLACEMENT
 from clinker_spark.spark.scan.text.values import TextColumn
 
-_ERROR = pa.struct([(name, pa.string()) for name in ("kind", "field", "value", "message")])
-_WIDENED = pa.map_(pa.string(), pa.string())
 _SHOWN = 200
-Error = dict[str, str | None]
 
 
 def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
@@ -40,12 +38,9 @@ def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
         found.append((FAILED_COLUMN, "BOOLEAN") if plan.extras.only_flags else (ERROR_COLUMN, ERROR_TYPE))
     if plan.widened:
         found.append((WIDENED_COLUMN, "MAP<STRING, STRING>"))
-    if plan.positions:
-        found += [(FILE_COLUMN, "INT"), (ROW_COLUMN, "BIGINT")]
-    if plan.record:
-        fields = ", ".join(f"`{column.name.replace('`', '``')}`: STRING" for column in plan.columns)
-        found += [(RECORD_COLUMN, f"STRUCT<{fields}>"), (LINE_COLUMN, "STRING")]
-    return found
+    return found + asked_fields(
+        positions=plan.positions, record=plan.record, names=(column.name for column in plan.columns)
+    )
 
 
 def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Iterator[pa.RecordBatch]:
@@ -155,7 +150,7 @@ def _batch(
     if keeper is None:
         names.append(FAILED_COLUMN if plan.extras.only_flags else ERROR_COLUMN)
         arrays.append(
-            _failed_column(errors, block.rows) if plan.extras.only_flags else _error_column(errors, block.rows)
+            _failed_column(errors, block.rows) if plan.extras.only_flags else error_column(errors, block.rows)
         )
     if plan.widened:
         names.append(WIDENED_COLUMN)
@@ -205,17 +200,6 @@ def _failed_column(errors: dict[int, Error], rows: int) -> pa.Array:
     return pa.array(found)
 
 
-def _error_column(errors: dict[int, Error], rows: int) -> pa.Array:
-    if not errors:
-        return pa.nulls(rows, _ERROR)
-    chosen = sorted(errors)
-    places = np.zeros(rows, dtype=np.int32)
-    places[chosen] = np.arange(len(chosen))
-    there = np.ones(rows, dtype=bool)
-    there[chosen] = False
-    return pa.array([errors[row] for row in chosen], _ERROR).take(pa.array(places, mask=there))
-
-
 def _shown(text: str) -> str:
     return (text if len(text) <= _SHOWN else text[:_SHOWN]).replace(MARK, REPLACEMENT)
 
@@ -250,7 +234,7 @@ def _widened(file: CsvFile, block: Block, cleaning: Cleaning) -> pa.Array:
     """The cells of undeclared columns as one map per record; none for ragged rows."""
     rows, width = block.rows, len(file.undeclared)
     if not width:
-        return pa.nulls(rows, _WIDENED)
+        return pa.nulls(rows, WIDENED)
     cells = pa.concat_arrays([block.columns[place] for _, place in file.undeclared])
     if cleaning:
         cells, words = cleaning.clean(cells)

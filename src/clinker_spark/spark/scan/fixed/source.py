@@ -8,17 +8,15 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import Kind
-from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET
 from clinker_spark.spark.scan.fixed.rows import FixedReader, is_single_byte
 from clinker_spark.spark.scan.record_plan import (
-    BOM,
     PIECE,
     RecordPlan,
     RecordSplit,
-    line_ranges,
+    line_splits,
     local_files,
-    starts_with_bom,
+    start_of,
     stride_ranges,
     with_splits,
 )
@@ -46,26 +44,15 @@ def fixed_plan(
         raise InputError(problems)
     files = local_files(request, "fixed-width")
     reader = FixedReader.of(request.columns, request.options, request.conventions, piece)
-    plan = RecordPlan(
-        files,
-        tuple(column.name for column in request.columns),
-        tuple((column.name, physical(column.data_type)) for column in request.selected),
-        reader,
-        positions=request.positions,
-        record=request.record,
-    )
+    plan = RecordPlan.of(request, files, reader)
     sizes = {"parallelism": parallelism, "target": target, "smallest": smallest}
     splits: list[RecordSplit] = []
     for i, file in enumerate(files):
-        if not file.seekable:
-            splits.append(RecordSplit(i))
+        if reader.separator or not file.seekable:
+            splits += line_splits(i, file, reader.separator, bom=is_utf8(encoding), **sizes)
             continue
-        start = len(BOM) if is_utf8(encoding) and starts_with_bom(file) else 0
-        if reader.separator:
-            ranges = line_ranges(file.path, start, reader.separator, **sizes)
-        else:
-            ranges = stride_ranges(start, file.size, reader.width, **sizes)
-        splits += [RecordSplit(i, *found) for found in ranges]
+        start = start_of(file, is_utf8(encoding))
+        splits += [RecordSplit(i, *found) for found in stride_ranges(start, file.size, reader.width, **sizes)]
     return with_splits(plan, splits, request.limit, lambda split: reader.count(files[split.file], split))
 
 

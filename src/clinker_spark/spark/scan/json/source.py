@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import Kind, Type
-from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.spark.scan.csv.header import file_name
 from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET
 from clinker_spark.spark.scan.json.documents import decoder, records, shape_of
@@ -28,10 +27,9 @@ from clinker_spark.spark.scan.record_plan import (
     RecordPlan,
     RecordSplit,
     line_pieces,
-    line_ranges,
+    line_splits,
     local_files,
     reject_undeclared,
-    starts_with_bom,
     with_splits,
 )
 from clinker_spark.spark.scan.record_source import parallelism_of, scan_of
@@ -187,22 +185,11 @@ def json_plan(
     widened, counts = _undeclared(request, files, reader)
     decimals = any(_has_decimal(column.type) for column in reader.columns)
     reader = replace(reader, exact=decimals or request.record or bool(widened))
-    plan = RecordPlan(
-        files,
-        tuple(column.name for column in request.columns),
-        tuple((column.name, physical(column.data_type)) for column in request.selected),
-        reader,
-        widened=widened,
-        typed=True,
-        positions=request.positions,
-        record=request.record,
-    )
+    plan = RecordPlan.of(request, files, reader, widened=widened, typed=True)
     splits: list[RecordSplit] = []
     for i, file in enumerate(files):
-        if reader.shapes[i] == "ndjson" and file.seekable:
-            start = len(BOM) if starts_with_bom(file) else 0
-            ranges = line_ranges(file.path, start, b"\n", parallelism=parallelism, target=target, smallest=smallest)
-            splits += [RecordSplit(i, *found) for found in ranges]
+        if reader.shapes[i] == "ndjson":
+            splits += line_splits(i, file, b"\n", parallelism=parallelism, target=target, smallest=smallest)
         else:
             splits.append(RecordSplit(i))
 

@@ -12,21 +12,18 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
-from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.spark.columns.python_calls import arrow_type
 from clinker_spark.spark.scan.csv.header import dialect_of
 from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET
 from clinker_spark.spark.scan.fixed.rows import SEPARATORS
 from clinker_spark.spark.scan.kinds.lines import KindReader, structure_problem
 from clinker_spark.spark.scan.record_plan import (
-    BOM,
     PIECE,
     RecordFile,
     RecordPlan,
     RecordSplit,
-    line_ranges,
+    line_splits,
     local_files,
-    starts_with_bom,
     with_splits,
 )
 from clinker_spark.spark.scan.record_source import parallelism_of, scan_of
@@ -66,21 +63,12 @@ def kinds_plan(
     files = local_files(request, "text")
     reader = kind_reader(request, piece)
     reader = replace(reader, wrong=check_structure(reader, files, stop=not request.conventions.whole_files))
-    plan = RecordPlan(
-        files,
-        tuple(column.name for column in request.columns),
-        tuple((column.name, physical(column.data_type)) for column in request.selected),
-        reader,
-        positions=request.positions,
-        record=request.record,
-    )
+    plan = RecordPlan.of(request, files, reader)
     sizes = {"parallelism": parallelism, "target": target, "smallest": smallest}
     splits: list[RecordSplit] = []
     for i, file in enumerate(files):
-        start = len(BOM) if file.seekable and starts_with_bom(file) else 0
-        ranges = line_ranges(file.path, start, reader.separator, **sizes) if file.seekable else []
         # A file without a line is wrong, too, if it should have a trailer.
-        splits += [RecordSplit(i, *found) for found in ranges] or [RecordSplit(i)]
+        splits += line_splits(i, file, reader.separator, bom=True, **sizes) or [RecordSplit(i)]
     return with_splits(plan, splits, request.limit, lambda split: reader.count(files[split.file], split))
 
 

@@ -41,11 +41,7 @@ def read_parquet(spark: SparkSession, request: ReadRequest) -> Scan:
     """The records of Parquet files. Raises InputError for files that cannot be read or do not fit the schema."""
     parts = parts_of(spark, request)
     check_parts(request, parts)
-    declared = {file_name(column) for column in request.columns}
-    widened: tuple[str, ...] = ()
-    if request.conventions.on_unmapped == "auto_widen":
-        names = (name for part in parts for name in undeclared(part.schema, declared))
-        widened = tuple(dict.fromkeys(names))
+    widened = _widened(request, parts)
     fallible = any(
         column_problem(column, resolve(part.schema, file_name(column))) is not None
         for part in parts
@@ -69,19 +65,29 @@ def read_parquet(spark: SparkSession, request: ReadRequest) -> Scan:
         what = PartFile(st.StructType(), 0, 0, 0)
         empty = spark.createDataFrame([], "_metadata STRUCT<row_index: BIGINT>")
         frames = [empty.selectExpr(*projection(request, what, widened, fallible=fallible))]
-    offsets: tuple[int, ...] = ()
-    if request.positions:
-        totals = [sum(part.rows or 0 for part in parts if part.file == i) for i in range(len(request.files))]
-        offsets = tuple(sum(totals[:i]) for i in range(len(totals)))
     rows = [part.rows for part in parts]
     return Scan(
         _one_after_the_other(frames),
         fallible,
         in_python=False,
         widened=widened,
-        row_offsets=offsets,
+        row_offsets=_offsets(request, parts) if request.positions else (),
         rows=sum(n or 0 for n in rows) if request.limit is None and None not in rows else None,
     )
+
+
+def _widened(request: ReadRequest, parts: list[Part]) -> tuple[str, ...]:
+    """The columns that no schema declares and that are carried along."""
+    if request.conventions.on_unmapped != "auto_widen":
+        return ()
+    declared = {file_name(column) for column in request.columns}
+    return tuple(dict.fromkeys(name for part in parts for name in undeclared(part.schema, declared)))
+
+
+def _offsets(request: ReadRequest, parts: list[Part]) -> tuple[int, ...]:
+    """How many records lie before each file."""
+    totals = [sum(part.rows or 0 for part in parts if part.file == i) for i in range(len(request.files))]
+    return tuple(sum(totals[:i]) for i in range(len(totals)))
 
 
 def _one_after_the_other(frames: list[DataFrame]) -> DataFrame:

@@ -14,7 +14,6 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import ANY, Kind
-from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.spark.scan.csv.header import file_name
 from clinker_spark.spark.scan.record_batches import Error, Rows, missing, string_array, structural, widened_array
 from clinker_spark.spark.scan.record_plan import (
@@ -182,15 +181,7 @@ def xml_plan(request: ReadRequest, *, chunk: int = CHUNK) -> RecordPlan:
         splits,
     )
     widened, counts = _undeclared(request, files, reader)
-    plan = RecordPlan(
-        files,
-        tuple(column.name for column in request.columns),
-        tuple((column.name, physical(column.data_type)) for column in request.selected),
-        reader,
-        widened=widened,
-        positions=request.positions,
-        record=request.record,
-    )
+    plan = RecordPlan.of(request, files, reader, widened=widened)
 
     def count(split: RecordSplit) -> int:
         known = counts.get(split.file)
