@@ -130,7 +130,7 @@ def _unlike(
         if have is None or unify(column.data_type, have) is None:
             what = "has no column" if have is None else f"has {have} in column"
             message = f"input port '{name}' {what} '{column.name}', and the composition wants {column.data_type}"
-            at = around.file.path_of(node.name, "inputs" if node.inputs else "use", *([name] if node.inputs else []))
+            at = around.file.path_of(node.name, *(("inputs", name) if node.inputs else ("input",)))
             help_text = did_you_mean(column.name, stream.schema) or f"it has {', '.join(stream.schema)}"
             yield around.file.diagnostic("E104", message, at, help_text)
 
