@@ -57,3 +57,16 @@ def test_a_flush_passes_everything_that_waits(tmp_path: Path) -> None:
     assert found.lag == dt.timedelta(seconds=5)
     # What waits until the watermark is 5 s later, which stays behind by 10 s and the window.
     assert flush_beat(found, 1_000) == 1_000 + 5_000 + 15_000 + 2
+
+
+def test_each_join_of_a_chain_is_a_millisecond_behind_the_one_before(tmp_path: Path) -> None:
+    """Without it, the newest record of all stayed in the last join (made-up pipeline 14)."""
+    chain = PIPELINE.replace(
+        "  - { type: output, name: out, input: j,",
+        "  - { type: stream_join, name: j2, input: { left: j, right: b },\n"
+        "      config: { left_keys: left_k, right_keys: k, time_window: 1s, left_prefix: '', right_prefix: z_ } }\n"
+        "  - { type: output, name: out, input: j2,",
+    )
+    (tmp_path / "p.yaml").write_text(chain)
+    (found,) = queries(prepare(tmp_path / "p.yaml"))
+    assert flush_beat(found, 1_000) == 1_000 + 6_000 + 15_000 + 3

@@ -25,10 +25,11 @@ def beat_file(checkpoint: Checkpoint, query: StreamQuery, source: str) -> BeatFi
 
 
 def flush_beat(query: StreamQuery, newest: int) -> int:
-    """The time that lets everything out that waits, given the newest of it: what any join or delay may add to it."""
+    """The time that lets everything out that waits, given the newest of it: what any join or delay may add to it. What
+    Spark gives on to the next join of a chain is a millisecond behind what the join itself has reached."""
     spans = sum((node.reach for node in query.stateful), start=dt.timedelta(0))
     delays = max((query.delay(node) for node in query.sources), default=dt.timedelta(0))
-    return newest + (spans + delays) // _MS + 2
+    return newest + (spans + delays) // _MS + 1 + len(query.stateful)
 
 
 @dataclass
