@@ -46,7 +46,7 @@ def _counted(tmp_path: Path, match: str, miss: str) -> tuple[list[str], dict[str
     builder: Any = SimpleNamespace(plan=plan, context=lambda node: context)
     places = Places()
     fragment = plan.facts.flow.fragments["out j"]
-    task = FragmentSteps(builder, fragment, places, {}, tables).task(plan["orders"])
+    task = FragmentSteps(builder, fragment, places, {}, tables).task(plan.source("orders"))
     orders = {
         "id": list(range(100)),
         "code": [None if i % 5 == 0 else i % 4 for i in range(100)],

@@ -100,10 +100,10 @@ BETWEEN_NODES = (
     ),
     HiddenColumn(
         CELLS_PREFIX,
-        "neighbouring cells of a CSV output, finished by the reader",
+        "neighbouring cells of a CSV output, or members of a JSON output, finished by the reader",
         "STRING",
-        ("spark.scan.csv.records",),
-        ("spark.fragments.steps", "spark.operators.output"),
+        ("spark.scan.csv.records", "spark.scan.json.whole", "spark.scan.record_batches"),
+        ("spark.fragments.lines", "spark.fragments.steps", "spark.operators.output"),
     ),
     HiddenColumn(
         ORIGIN_COLUMN,

@@ -96,12 +96,12 @@ class FragmentSteps:
         self.members: tuple[Members, ...] = ()
         self.unread: frozenset[str] = frozenset()
 
-    def task(self, source: PlanNode) -> FragmentTask:
+    def task(self, source: SourcePlan) -> FragmentTask:
         [given] = self.places.add(f"{source.name}.source", "rows")
         settle = self._settle(source)
         self._stream(source)
         others = [node for name in self.fragment.nodes if (node := self.plan[name]).inputs]
-        if isinstance(source, SourcePlan) and len(self.fragment.sources) == 1:
+        if len(self.fragment.sources) == 1:
             self._find_members(source)
         steps = tuple(_STEPS[type(node)](self, node) for node in others if self._input(node) is not None)
         asked = self.plan.file.settings.declared_batch_size

@@ -120,7 +120,7 @@ def _made(builder: Builder, node: AggregatePlan, dealt: DataFrame) -> Groups:
     begins = starts([(file["rows"], file["places"]) for file in files], tasks)
     read_again = GroupFiles(tuple(file["path"] for file in files), begins, schema)
     tasks = len(begins) + 1
-    again = over_batches(builder.spark.range(0, tasks, 1, tasks).toDF(), read_again, fields)
+    again = over_batches(builder.spark.range(0, tasks, 1, tasks), read_again, fields)
     return Groups(again.toDF(*names), True)
 
 

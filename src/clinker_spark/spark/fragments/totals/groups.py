@@ -36,7 +36,7 @@ class Grouping:
     """Where groups are kept in files; None: they are given."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from clinker_spark.spark.fragments.totals.states import FIRST
+        from clinker_spark.spark.fragments.totals.states import FIRST  # Polars: workers load it, not this process
 
         groups = self._groups(batches)
         if groups is None:
@@ -53,7 +53,7 @@ class Grouping:
         yield pa.RecordBatch.from_pylist([row], pa.schema(kinds))
 
     def _groups(self, batches: Iterable[pa.RecordBatch]) -> pl.DataFrame | None:
-        import polars as pl
+        import polars as pl  # only workers need it
 
         from clinker_spark.cxl.vector.totals import lower_totals
         from clinker_spark.spark.fragments.totals.finals import finished
@@ -85,7 +85,7 @@ class GroupFiles:
     schema: pa.Schema
 
     def __call__(self, tasks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import numpy as np
+        import numpy as np  # only workers need them
         import polars as pl
 
         from clinker_spark.spark.fragments.totals.states import FIRST
@@ -121,7 +121,7 @@ def starts(files: Sequence[tuple[int, Sequence[int]]], tasks: int) -> tuple[int,
 
 
 def _batches(groups: pl.DataFrame, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    import polars as pl
+    import polars as pl  # only workers need it
 
     table = groups.to_arrow(compat_level=pl.CompatLevel.oldest()).rename_columns(schema.names).cast(schema)
     yield from table.to_batches(max_chunksize=_ROWS)
