@@ -164,7 +164,7 @@ _ANY_SQL = _fold_sql("{x}", "TRUE", "FALSE")
 
 
 def _finite(frame: str) -> str:
-    return f"max(abs({{x}})) OVER {{{frame}}} < double('Infinity')"
+    return f"greatest(max({{x}}) OVER {{{frame}}}, -min({{x}}) OVER {{{frame}}}) < double('Infinity')"
 
 
 WINDOWS = {
