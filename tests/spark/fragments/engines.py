@@ -32,11 +32,12 @@ def letters(path: Path) -> list[dict[str, str]]:
 
 
 @contextmanager
-def sizes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, small: bool) -> Iterator[None]:
-    """Files of a few kilobytes are cut into several splits; `small`: or taken for what one task can do."""
+def sizes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, small: bool, whole: bool = False) -> Iterator[None]:
+    """Files of a few kilobytes are cut into several splits; `whole`: into one each; `small`: or one task reads all."""
     before = spark.conf.get(SETTING, None)
     spark.conf.set(SETTING, str(4 << 20) if small else "0")
-    monkeypatch.setattr(csv_source.read_csv, "__kwdefaults__", {"target": 4_000, "smallest": 1})
+    target = 1 << 30 if whole else 4_000
+    monkeypatch.setattr(csv_source.read_csv, "__kwdefaults__", {"target": target, "smallest": target if whole else 1})
     try:
         yield
     finally:

@@ -101,8 +101,8 @@ def test_lines(kind: str, tmp_path: Path) -> None:
             expected += [] if line is None else [line]
     assert len(expected) > 300
     assert lines == "\n".join(expected)
-    counts = dict(zip(("rows", "failed"), found[-1]["counts"][-2:], strict=True))
-    assert counts["rows"] == len(expected) and counts["failed"] > 100
+    counts = dict(zip(("rows", "failed", "bytes"), found[-1]["counts"][-3:], strict=True))
+    assert counts["rows"] == len(expected) and counts["failed"] > 100 and not counts["bytes"]
 
 
 def test_each_record_has_a_line_even_without_columns() -> None:

@@ -61,10 +61,17 @@ def _write(folder: Path) -> None:
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("small", [False, True])
-def test_engines_write_the_same(small: bool, tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with sizes(spark, monkeypatch, small=small):
-        files, letters, *_ = both_engines(spark, tmp_path, _write, PIPELINE)
+@pytest.mark.parametrize(("small", "whole"), [(False, False), (True, False), (False, True)])
+def test_engines_write_the_same(
+    small: bool, whole: bool, tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of files that one task each reads: Spark may read all of them in a single one."""
+    spark.conf.set("spark.sql.unionOutputPartitioning", "true")
+    try:
+        with sizes(spark, monkeypatch, small=small, whole=whole):
+            files, letters, *_ = both_engines(spark, tmp_path, _write, PIPELINE)
+    finally:
+        spark.conf.set("spark.sql.unionOutputPartitioning", "false")
     assert all(content.count(b"\n") > 50 for content in files.values())
     assert {letter["_cxl_dlq_source_name"] for letter in letters} == {"shops", "web", "phone"}
     assert files["east.csv"].startswith(b"id,price,city,place,note,agent,size\n")

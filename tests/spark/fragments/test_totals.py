@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from clinker_spark.cxl.lower.aggregates import lower_aggregate
+from clinker_spark.cxl.system import default_context
+from clinker_spark.plan.prepare import prepare
+from clinker_spark.runtime.run.accounting import Accounts
 from clinker_spark.spark.fragments.totals import frames, parts
-from tests.spark.fragments.engines import both_engines, sizes
+from tests.spark.fragments.engines import both_engines, seen_with, sizes
 
 SOURCE = """
 pipeline: { name: p, engine: ENGINE }
@@ -134,7 +138,8 @@ def test_behind_other_nodes_and_before_others(spark: Any, tmp_path: Path, monkey
         both_engines(spark, tmp_path, _write(900, 40), text)
 
 
-def test_records_of_several_sources(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("whole", [False, True])
+def test_records_of_several_sources(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
     """Groups come in the order of the merge, and their keys have its types."""
     head, schema = SOURCE.split("  - type: source")
     second = schema.replace("name: s\n", "name: s2\n").replace("in.csv", "second.csv")
@@ -150,5 +155,35 @@ def test_records_of_several_sources(spark: Any, tmp_path: Path, monkeypatch: pyt
         (folder / "in.csv").rename(folder / "second.csv")
         _write(500, 70)(folder)
 
+    spark.conf.set("spark.sql.unionOutputPartitioning", "true")  # one task may read both, one after the other
+    try:
+        with sizes(spark, monkeypatch, small=False, whole=whole):
+            both_engines(spark, tmp_path, write, sources + middle + _totals("city", node="m", program=program) + END)
+    finally:
+        spark.conf.set("spark.sql.unionOutputPartitioning", "false")
+
+
+@pytest.mark.parametrize("value", ["avg(id)", "avg(id * 2) + 1.0", "avg(price)", "sum(id)", "max(price)", "count(*)"])
+def test_totals_fail_alike_whoever_adds_up(tmp_path: Path, value: str) -> None:
+    """A mean of Ints always has a value: where a node is said not to fail, nothing may look for failures."""
+    text = SOURCE + _totals("city", program=f"\n        emit x = {value}\n")
+    (tmp_path / "p.yaml").write_text(text.replace("ENGINE", "vector"))
+    node: Any = prepare(tmp_path / "p.yaml")["t"]
+    typed, context = node.program.typed, default_context("t")
+    by_spark, by_workers = (lower_aggregate(typed, context, added_up=added_up) for added_up in (False, True))
+    assert (by_spark.after.error is None) == (by_workers.after.error is None)
+
+
+def test_a_source_is_read_once(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups are made while the pass is built; what readers said then is what counts."""
+    again: list[str] = []
+    monkeypatch.setattr(Accounts, "_count_again", lambda self: again.append("counted again"))
+    program = "\n        emit n = count(*)\n"
     with sizes(spark, monkeypatch, small=False):
-        both_engines(spark, tmp_path, write, sources + middle + _totals("city", node="m", program=program) + END)
+        seen_with(spark, tmp_path, _clean, SOURCE + _totals("city", program=program) + END, "vector")
+    assert not again
+
+
+def _clean(folder: Path) -> None:
+    lines = [f"{i},city {i % 7},1,1.5,2024-02-29,,true" for i in range(900)]
+    (folder / "in.csv").write_text("\n".join(["id,city,qty,price,day,at,flag", *lines]) + "\n")

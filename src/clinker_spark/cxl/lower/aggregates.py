@@ -148,9 +148,10 @@ class _AggregateLowering:
     def _added_up(self, row: Aggregate, e: ir.AggregateCall) -> Sql:
         value, lost = total_columns(self.numbers[id(e)])
         result = Sql(quote(value), 0, 3, simple=True)
-        if not row.failures:
+        types = [a.type for a in e.args]
+        if not row.loses_value(types):
             return result
-        f = row.failure_for([a.type for a in e.args])
+        f = row.failure_for(types)
         return combine(result.text, [result], [failing(quote(lost), f.kind, f.message, result.level)])
 
     def _partial(self, text: str) -> str:

@@ -7,7 +7,7 @@ sent at all.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -41,7 +41,7 @@ def find_cells(plan: Plan, facts: Facts) -> Facts:
         # what only the others need.
         found = {tuple(run for _, run in runs[output.name]) for output in reached[source.name]}
         if len(found) == 1 and (same := tuple(dict.fromkeys(found.pop()))):
-            sent[source.name] = PassThrough(same, _as_values(plan, facts, source, same, reached[source.name]))
+            sent[source.name] = PassThrough(same, _as_values(plan, facts, source, runs, reached[source.name]))
     cells: dict[str, tuple[Cells, ...]] = {}
     for output in plan.outputs:
         origin = ways[output.name][0]
@@ -81,14 +81,15 @@ def _runs(output: OutputPlan, source: SourcePlan | None, changed: set[str]) -> R
 
 
 def _as_values(
-    plan: Plan, facts: Facts, source: SourcePlan, runs: Sequence[CellRun], outputs: Sequence[OutputPlan]
+    plan: Plan, facts: Facts, source: SourcePlan, runs: Mapping[str, Runs], outputs: Sequence[OutputPlan]
 ) -> frozenset[str]:
-    """The columns of a source that are needed as values, when those of its runs are sent as cells."""
-    covered = {name for run in runs for name in run.columns}
-    without: dict[str, PlanNode] = {
-        output.name: replace(output, columns=tuple(pair for pair in output.columns if pair[1] not in covered))
-        for output in outputs
-    }
+    """The columns of a source that are needed as values, when those of the runs of its outputs are sent as cells. An
+    output may write a column in a run, and once more alone."""
+    without: dict[str, PlanNode] = {}
+    for output in outputs:
+        inside = {at + i for at, run in runs[output.name] for i in range(len(run.columns))}
+        kept = tuple(pair for i, pair in enumerate(output.columns) if i not in inside)
+        without[output.name] = replace(output, columns=kept)
     nodes = [without.get(node.name, node) for node in plan.nodes]
     return required_of(nodes, facts.order.in_order)[source.name].columns & set(source.schema)
 

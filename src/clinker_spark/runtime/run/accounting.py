@@ -22,6 +22,7 @@ from clinker_spark.runtime.reject.source_letters import kept_by_readers
 from clinker_spark.runtime.run.report import Balance, NodeReport
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.build.builder import Builder
+from clinker_spark.spark.fragments.task import WRITTEN_BYTES
 from clinker_spark.spark.scan.scans import final_count, forget_counts
 
 HELP = "this is a defect of clinker, or a file that changed while it was read: run again, and report it if it stays"
@@ -40,17 +41,22 @@ class Accounts:
     # ------------------------------------------------------------ numbers
 
     def job_starts(self, output: str) -> None:
-        """What readers said in an earlier job is no number of this one."""
-        scans = self.state.builder.scans
+        """What readers said in an earlier job is no number of this one. (Sources of totals that workers make were read
+        while the pass was built, and what their readers said is what counts.)"""
+        scans, read = self.state.builder.scans, self.state.builder.memo.read_already
         for name in self.state.sources_of(output):
-            if not (name in scans and scans[name].here):
+            if not (name in scans and scans[name].here) and name not in read:
                 forget_counts(self.state.progress, name)
 
-    def job_done(self, output: str, parts: Sequence[Path]) -> None:
+    def job_done(self, output: str, parts: Sequence[Path], *, lines: bool = False) -> None:
         """After the job of an output: what its readers have to say, and its `parts`, if they say how many records they
-        have. The next read of these files would say it anew."""
+        have, or workers wrote them: `lines`. The next read of these files would say it anew."""
         builder = self.state.builder
-        if parts:
+        if lines:
+            builder.metrics.facts[f"{output}: in parts"] = sum(part.stat().st_size for part in parts)
+            size, there = count(f"{output}: {WRITTEN_BYTES}"), count(f"{output}: in parts")
+            builder.ledger.law(output, "wrote {left} bytes, and its parts have {right}", size, there)
+        elif parts:
             builder.metrics.facts[f"{output}: in files"] = sum(pq.read_metadata(part).num_rows for part in parts)
             rows, there = count(f"{output}: rows"), count(f"{output}: in files")
             builder.ledger.law(output, "wrote {left} records, and its files have {right}", rows, there)

@@ -111,7 +111,26 @@ class Outputs:
         return prepared
 
     def _run_job(self, node: OutputPlan) -> None:
-        """Write the parts of an output, and those of all others that can be written by the same job."""
+        """Write the parts of an output, and those of all others that can be written by the same job. To build the pass
+        is part of it: groups that workers make are made then."""
+        again = ", without what is withheld" if self.again else ""
+        named = self._beside(node)
+        sources = dict.fromkeys(name for each in named for name in self.state.sources_of(each))
+        with self.state.passing(writing(node.name) + again, list(sources), named):
+            together, folders = self._write_parts(node)
+        for each in together[1:]:
+            self.state.skips(writing(each.node.name))
+        self._parts |= {each.node.name: (each, Path(place)) for each, place in zip(together, folders, strict=True)}
+
+    def _beside(self, node: OutputPlan) -> list[str]:
+        """The outputs that the job of an output may write."""
+        facts = self.state.plan.facts
+        if node.name in facts.flow.fragments:
+            return list(facts.flow.fragments[node.name].outputs)
+        return [node.name, *(facts.resources.alike[node.name] if self.state.inputs.small else ())]
+
+    def _write_parts(self, node: OutputPlan) -> tuple[list[Prepared], list[str]]:
+        """The outputs that a job has written, and the folders of their parts."""
         first = self._prepare(node)
         others: list[Prepared] = []
         mark = separator(first)
@@ -128,20 +147,13 @@ class Outputs:
         together = [first, *others]
         for each in together:
             self.accounts.job_starts(each.node.name)
-        sources = dict.fromkeys(name for each in together for name in self.state.sources_of(each.node.name))
-        again = ", without what is withheld" if self.again else ""
         parts = self._parts_folder(node)
-        with self.state.passing(writing(node.name) + again, list(sources), [each.node.name for each in together]):
-            if first.parts is not None:
-                folders = write_parts_in_workers(together)
-            elif others:
-                folders = write_parts_together(together, str(parts))
-            else:
-                write_parts(first, str(parts))
-                folders = [str(parts)]
-        for each in others:
-            self.state.skips(writing(each.node.name))
-        self._parts |= {each.node.name: (each, Path(place)) for each, place in zip(together, folders, strict=True)}
+        if first.parts is not None:
+            return together, write_parts_in_workers(together)
+        if others:
+            return together, write_parts_together(together, str(parts))
+        write_parts(first, str(parts))
+        return together, [str(parts)]
 
     def _note(self, prepared: Prepared, parts: Path) -> None:
         """What the job of an output says about it."""
@@ -157,7 +169,8 @@ class Outputs:
             raise IoError([node.diagnostic("E402", "Spark did not say how many records it wrote")])
         builder.metrics.heard(node)
         report.records = counts["rows"]
-        self.accounts.job_done(node.name, assemble.part_files(parts) if prepared.rendering is None else [])
+        found = assemble.part_files(parts) if prepared.rendering is None or prepared.parts is not None else []
+        self.accounts.job_done(node.name, found, lines=prepared.parts is not None)
         if not self._parts:
             builder.job_done()
         plan = self.state.plan

@@ -41,6 +41,8 @@ class Memo:
     """By aggregate: what a stream has added up, from which a batch makes its records."""
     in_workers: set[str] = field(default_factory=set)
     """The aggregates whose groups workers make."""
+    read_already: set[str] = field(default_factory=set)
+    """The sources that a job has read while the pass was built."""
     fragments: dict[str, Any] = field(default_factory=dict)
     """By source: the outputs that its workers write as text (`operators.output`)."""
 

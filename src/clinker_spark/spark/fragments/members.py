@@ -59,7 +59,8 @@ def unread_columns(plan: Plan, source: SourcePlan, runs: Mapping[str, Mapping[in
     without: dict[str, PlanNode] = {}
     for name in runs:
         output = plan.output(name)
-        kept = tuple(pair for pair in output.columns if pair[1] not in covered[name])
+        inside = {at + i for at, members in runs[name].items() for i in range(len(members.cells))}
+        kept = tuple(pair for i, pair in enumerate(output.columns) if i not in inside)
         without[name] = replace(output, columns=kept)
     nodes = [without.get(node.name, node) for node in plan.nodes]
     needed = required_of(nodes, plan.facts.order.in_order)[source.name].columns

@@ -23,7 +23,7 @@ from clinker_spark.cxl.vector.call import text_view
 
 _WITHIN = 12
 
-__all__ = ["PartFiles", "folder_of_output", "fresh_folders"]
+__all__ = ["PartFiles", "folder_of_output", "fresh_folders", "number_of_task"]
 
 
 def folder_of_output(folder: str, number: int) -> str:
@@ -39,6 +39,15 @@ def fresh_folders(folder: str, outputs: int) -> list[str]:
     for each in made:
         os.makedirs(each)
     return made
+
+
+def number_of_task(rank: int) -> int:
+    """The place of the task that runs here among those of all sources of a fragment; `rank` is that of its source.
+
+    The tasks of a later source have higher numbers. But Spark may put sources of one task each into a single task, one
+    after the other: then only the rank tells them apart."""
+    context = TaskContext.get()
+    return rank + (0 if context is None else context.partitionId())
 
 
 def _contents(lines: pl.Series) -> list[memoryview]:
@@ -63,28 +72,31 @@ def _contents(lines: pl.Series) -> list[memoryview]:
 
 
 class PartFiles:
-    """The parts that one task makes. As a context manager: they are there only if all went well."""
+    """The parts that one task makes of one source. As a context manager: they are there only if all went well.
 
-    def __init__(self, folder: str) -> None:
+    `rank` is the place of the source among those of its fragment."""
+
+    def __init__(self, folder: str, rank: int = 0) -> None:
         self._folder = folder
-        context = TaskContext.get()
-        self._number = 0 if context is None else context.partitionId()
+        self._number = number_of_task(rank)
         self._files: dict[int, tuple[str, IO[bytes]]] = {}
 
     def __enter__(self) -> PartFiles:
         return self
 
-    def write(self, output: int, lines: pl.Series) -> None:
-        """The next lines of an output, with what ends them."""
+    def write(self, output: int, lines: pl.Series) -> int:
+        """The next lines of an output, with what ends them. Gives their bytes."""
         if output not in self._files:
             folder = folder_of_output(self._folder, output)
             os.makedirs(folder, exist_ok=True)  # a job that only counts again may find its parts taken away
             path = os.path.join(folder, f".{self._number}.{os.getpid()}")
             self._files[output] = path, open(path, "wb", buffering=0)  # noqa: SIM115
-        file = self._files[output][1]
+        file, size = self._files[output][1], 0
         for content in _contents(lines):
+            size += len(content)
             while content:  # what is written to a file without a buffer may be less
                 content = content[file.write(content) :]
+        return size
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         for path, file in self._files.values():

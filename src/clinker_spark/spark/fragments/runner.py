@@ -50,21 +50,26 @@ _SCHEMA = pa.schema(
 )
 
 
+_RANK_BITS = 40
+"""Texts of a later source have a later place, also where one task reads several sources."""
+
+
 class Runner:
     """Runs a task over the batches of its splits."""
 
     def __init__(self, task: FragmentTask) -> None:
         self.task = task
         self.counts = [0] * task.counts
-        self.place = 0
+        self.place = task.rank << _RANK_BITS
         self.files: PartFiles | None = None
         self.most_rows = sys.maxsize
         self.most_pairs: int | None = None
         self.programs: dict[int, VectorProgram] = {}
-        self.totals = {i: Parts(step) for i, step in enumerate(task.steps) if isinstance(step, TotalsStep)}
+        self.totals = {i: Parts(step, task.rank) for i, step in enumerate(task.steps) if isinstance(step, TotalsStep)}
         self.ready: list[Part] = []
         self.last_reader = {step.takes: i for i, step in enumerate(task.steps)}
         outputs = [step for step in task.steps if isinstance(step, WriteStep)]
+        self.sizes = {step.number: step.size for step in outputs}
         cells = [cell for step in outputs for cell in step.lines.cells]
         self.undeclared = {cell.column: cell.undeclared for cell in cells if cell.undeclared is not None}
 
@@ -72,7 +77,7 @@ class Runner:
         if self.task.parts is None:
             yield from self._run(batches)
             return
-        with PartFiles(self.task.parts) as self.files:
+        with PartFiles(self.task.parts, self.task.rank) as self.files:
             found = list(self._run(batches))  # no lines, only the counts
         yield from found
 
@@ -81,7 +86,7 @@ class Runner:
             for made in filter(None, self._parts(batch)):
                 if self.files is not None:
                     for number, lines in made:
-                        self.files.write(number, lines)
+                        self.counts[self.sizes[number]] += self.files.write(number, lines)
                     continue
                 numbers, texts = zip(*made, strict=True)
                 places = range(self.place, self.place + len(made))

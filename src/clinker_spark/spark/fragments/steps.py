@@ -30,6 +30,7 @@ from clinker_spark.spark.columns.undeclared import Widened, names_of
 from clinker_spark.spark.fragments.joins.steps import Tables, join_step
 from clinker_spark.spark.fragments.members import base_style, cells_of, member_runs, unread_columns
 from clinker_spark.spark.fragments.task import (
+    WRITTEN_BYTES,
     Cell,
     CheckStep,
     FragmentTask,
@@ -106,7 +107,8 @@ class FragmentSteps:
         steps = tuple(_STEPS[type(node)](self, node) for node in others if self._input(node) is not None)
         asked = self.plan.file.settings.declared_batch_size
         together = FragmentTask.together if asked is None else asked
-        return FragmentTask(given, settle, steps, self.places.size, together, self.members, self.unread)
+        rank = self.fragment.sources.index(source.name)
+        return FragmentTask(given, settle, steps, self.places.size, together, self.members, self.unread, rank=rank)
 
     def _find_members(self, source: SourcePlan) -> None:
         outputs = [self.plan.output(name) for name in self.fragment.outputs]
@@ -182,7 +184,8 @@ class FragmentSteps:
 
     def output(self, node: OutputPlan) -> Step:
         ends = Settle(*self.places.add(node.name, "rows", "failed"))
-        return WriteStep(self._taken(node), self.fragment.outputs.index(node.name), self._lines(node), ends)
+        [size] = self.places.add(node.name, WRITTEN_BYTES)
+        return WriteStep(self._taken(node), self.fragment.outputs.index(node.name), self._lines(node), ends, size)
 
     def _lines(self, node: OutputPlan) -> LineFormat:
         base = base_style(node)

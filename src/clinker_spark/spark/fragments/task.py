@@ -12,6 +12,8 @@ from clinker_spark.spark.render.cell_text import CellStyle
 OUTPUT, PLACE, LINES, COUNTS, TOTALS = "output", "place", "value", "counts", "totals"
 LINE_END = "\n"
 """What Spark writes after each text, whatever kind of file it is for: one job writes several."""
+WRITTEN_BYTES = "bytes"
+"""What is counted at an output besides its records, where workers write its parts."""
 FIELDS = ((OUTPUT, "INT"), (PLACE, "BIGINT"), (LINES, "STRING"), (COUNTS, "ARRAY<BIGINT>"), (TOTALS, "BINARY"))
 """What Spark gets: lines of an output, many in one text and in their order; or parts of totals, as Arrow, for one of
 the tasks that put them together (`PLACE`); and at the end of a split its counts."""
@@ -77,6 +79,8 @@ class WriteStep:
     lines: LineFormat
     ends: Settle
     """Where written and failed ones are counted."""
+    size: int
+    """Where the bytes are counted that a worker writes itself."""
 
 
 @dataclass(frozen=True)
@@ -217,3 +221,6 @@ class FragmentTask:
     """Columns of the source that only these members have."""
     parts: str | None = None
     """The folder in which workers write the parts of outputs themselves; None: Spark gets the lines."""
+    rank: int = 0
+    """Which of the sources of its fragment this is. Spark may read several in one task, one after the other: the number
+    of the task does not tell them apart."""

@@ -43,6 +43,8 @@ _ALWAYS = {
     _CASE: "true",
     # A name is a name: the column `${HOME}` is not called like a folder of this machine.
     _SUBSTITUTION: "false",
+    # Spark would read sources of one task each in a single task, one after the other.
+    "spark.sql.unionOutputPartitioning": "false",
     # HotSpot never compiles a method of more than 8000 bytecodes, Spark generates them up to 65535: a wide projection
     # would run interpreted (measured: 31 s against 8 s). Past this limit Spark splits the work instead.
     "spark.sql.codegen.hugeMethodLimit": "8000",

@@ -23,6 +23,7 @@ _ONE_STAGE = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "1",
+    "spark.sql.unionOutputPartitioning": "true",  # what comes together in a merge stays in one task
     "spark.sql.maxConcurrentOutputFileWriters": "1000",  # else records would be sorted by their output first
     # What Spark finds out about values saves work on large data, and is much of the work of planning for small ones.
     "spark.sql.constraintPropagation.enabled": "false",

@@ -132,6 +132,13 @@ def test_lines_that_are_alike_with_a_damaged_byte() -> None:
     assert usual > 500 and damaged > 200
 
 
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_record_on_two_lines_is_no_record(end: bytes) -> None:
+    """Without a line end at the end there are as many line ends as objects, and Arrow's parser would take it."""
+    columns = [JsonColumn(name, t.as_nullable()) for name, (t, _) in TOKENS.items()]
+    assert WholeLines(columns, list(TOKENS))._parsed(b'{"i":1,"s":"a"}\n{"i":0,\n"s":"b"}' + end) is None
+
+
 def test_numbers_as_json_has_them() -> None:
     good = ["0", "-1", "10", "0.5", "-0.25", "1.0", "123456789012345678901234567890.5"]
     bad = [

@@ -56,6 +56,10 @@ class Aggregate:
     vector: frozenset[Kind] = frozenset()
     """The kinds of arguments of which workers can make totals (`cxl.vector.totals`)."""
 
+    def loses_value(self, types: Sequence[Type]) -> bool:
+        """Can a group have no value of the type? A sum can be too large for every type, a mean only for floats."""
+        return self.name == "sum" or (bool(self.failures) and any(t.kind is Kind.FLOAT for t in types))
+
     def failure_for(self, types: Sequence[Type]) -> Failure:
         return self.failures[-1 if Kind.FLOAT in (t.kind for t in types) else 0]
 

@@ -52,9 +52,7 @@ def aggregate_call(inference: Inference, e: ast.Call) -> ir.TExpr:
         return _exact_average(inference, e, args)
     if e.function in ("sum", "avg", "weighted_avg"):
         args = tuple(narrow(a, FLOAT) if a.type.is_dynamic else _numbers(a) for a in args)
-    # A sum can be too large for every type, a mean only for floats.
-    own = e.function == "sum" or (bool(row.failures) and any(a.type.kind is Kind.FLOAT for a in args))
-    fallible = own or any(a.fallible for a in args)
+    fallible = row.loses_value([a.type for a in args]) or any(a.fallible for a in args)
     return ir.AggregateCall(e.span, result, fallible, e.function, args)
 
 

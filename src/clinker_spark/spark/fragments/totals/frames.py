@@ -34,6 +34,7 @@ from clinker_spark.spark.fragments.totals.groups import SIZES, GroupFiles, Group
 from clinker_spark.spark.operators.source import source_flow, source_request
 from clinker_spark.spark.scan.formats import read
 from clinker_spark.spark.scan.record_source import parallelism_of, split_target
+from clinker_spark.spark.scan.scans import forget_counts
 
 if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
@@ -83,6 +84,10 @@ def groups_of_fragment(builder: Builder, node: AggregatePlan) -> Groups | None:
     }
     write_down(builder, fragment, flows)
     builder.memo.in_workers.add(node.name)
+    if group_folder(builder) is not None:  # they are read at once
+        builder.memo.read_already.update(fragment.sources)
+        for name in fragment.sources if builder.progress is not None else ():
+            forget_counts(builder.progress, name)
     dealt = parts.where(F.col(TOTALS).isNotNull()).repartitionById(pieces, F.col(PLACE).cast("int")).select(TOTALS)
     made = _made(builder, node, dealt)
     return replace(made, frame=finish(node.program, made.frame, builder.context(node), added_up=True))

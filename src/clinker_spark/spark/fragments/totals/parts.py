@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from pyspark import TaskContext
 
 from clinker_spark.cxl.vector.totals import VectorTotals, lower_totals
+from clinker_spark.spark.fragments.part_files import number_of_task
 from clinker_spark.spark.fragments.task import TotalsStep
 from clinker_spark.spark.fragments.totals.states import FIRST, keys_of, merged, states
 
@@ -26,11 +26,11 @@ Part = tuple[int, bytes]
 
 
 class Parts:
-    """The records of one split, as far as they go on to an aggregate."""
+    """The records of one split, as far as they go on to an aggregate; `rank` is the place of its source among those of
+    the fragment."""
 
-    def __init__(self, step: TotalsStep) -> None:
-        context = TaskContext.get()
-        self.place = (0 if context is None else context.partitionId()) << TASK_BITS
+    def __init__(self, step: TotalsStep, rank: int = 0) -> None:
+        self.place = number_of_task(rank) << TASK_BITS
         self.totals: VectorTotals = lower_totals(step.program, step.context)
         self.pieces = step.pieces
         self.waiting: list[pl.DataFrame] = []

@@ -162,7 +162,7 @@ def _one_object_per_line(data: bytes, objects: int) -> bool:
         return False
     begins = data.count(b"\n{") + data.startswith(b"{")
     ends = data.count(b"}\n") + data.count(b"}\r\n") + data.endswith(b"}")
-    return begins == objects == ends and data.count(b"\n") in (objects, objects - 1)
+    return begins == objects == ends and data.count(b"\n") == objects - (not data.endswith(b"\n"))
 
 
 def _checked(column: JsonColumn, values: pa.Array) -> pa.Array | None:
