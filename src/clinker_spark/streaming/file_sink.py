@@ -66,7 +66,7 @@ class FileSink:
 
     def write(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> None:
         # What needs Spark is loaded when there is a batch: a plan is checked, and a state shown, without it.
-        from clinker_spark.runtime.run.assemble import one_file, part_files
+        from clinker_spark.runtime.run.files.assemble import one_file, part_files
         from clinker_spark.spark.operators.output import Prepared, plain_rendering, write_parts
 
         place = self.place(batch_id)

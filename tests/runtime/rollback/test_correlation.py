@@ -14,7 +14,7 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.explain import explain
 from clinker_spark.runtime.rollback.groups import Groups
 from clinker_spark.runtime.run import outputs
-from clinker_spark.runtime.run.assemble import cut_lines
+from clinker_spark.runtime.run.files.assemble import cut_lines
 
 HEAD = "pipeline: { name: demo }\nnodes:\n"
 
@@ -328,7 +328,7 @@ def test_lines_are_only_cut_where_records_are_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", [1, 2, 3, 5, 64])
 def test_lines_are_cut_whatever_the_blocks_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr("clinker_spark.runtime.run.assemble._BLOCK", block)
+    monkeypatch.setattr("clinker_spark.runtime.run.files.assemble._BLOCK", block)
     lines = [b"one\n", b"\n", b"three\n", b"4\n", b"five\n"]
     for dropped in ([], [0], [1, 2], [0, 1, 2, 3, 4], [2, 4], [3]):
         part = tmp_path / "part"

@@ -10,7 +10,7 @@ import pytest
 
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run import outputs
-from clinker_spark.runtime.run.assemble import part_files
+from clinker_spark.runtime.run.files.assemble import part_files
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.spark.fragments.part_files import PartFiles, fresh_folders

@@ -162,7 +162,7 @@ def _parquet(made: Path, parts: list[Path], place: Path) -> Path:
         return parts[0]
     final = made / "final"
     if place.is_file():
-        from clinker_spark.runtime.run.parquet_files import one_parquet
+        from clinker_spark.runtime.run.files.parquet_files import one_parquet
 
         one_parquet(parts, final, "snappy")
         return final

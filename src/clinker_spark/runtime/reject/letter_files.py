@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
-from clinker_spark.runtime.run.assemble import ends_with
+from clinker_spark.runtime.run.files.assemble import ends_with
 from clinker_spark.spark.rejects.letter_marks import PREFIX, REQUIRED, source_hash
 from clinker_spark.spark.scan.lines import line_bytes
 

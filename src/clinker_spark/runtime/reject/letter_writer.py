@@ -17,7 +17,7 @@ from clinker_spark.runtime.paths.reservations import letter_key, letter_place, l
 from clinker_spark.runtime.reject.letter_files import with_earlier
 from clinker_spark.runtime.reject.replay_files import Feed
 from clinker_spark.runtime.reject.saved_letters import FEW_LETTERS, Letters, Saved
-from clinker_spark.runtime.run import assemble
+from clinker_spark.runtime.run.files import assemble
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.rejects.letter_lines import SHOWN, Fed, LetterLines, LetterSource, sorted_lines

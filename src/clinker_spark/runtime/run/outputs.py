@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from clinker_spark.config.model.schema import Column
-from clinker_spark.config.model.schema import layout as field_layout
 from clinker_spark.core.fast_paths import taken
 from clinker_spark.plan.nodes.output import OutputPlan
-from clinker_spark.runtime.errors import DataError, IoError
+from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.paths.outputs import (
-    NO_FILE,
     Target,
-    free_path,
-    meta_path,
     output_folders,
-    per_file_path,
-    split_name,
 )
 from clinker_spark.runtime.paths.places import targets
-from clinker_spark.runtime.paths.reservations import located, reserve
+from clinker_spark.runtime.paths.reservations import reserve
 from clinker_spark.runtime.reject import thresholds
 from clinker_spark.runtime.reject.source_letters import kept_by_readers
-from clinker_spark.runtime.run import assemble
 from clinker_spark.runtime.run.accounting import Accounts
-from clinker_spark.runtime.run.added import adds_to, before, check_fits, check_schema, next_number, with_added
-from clinker_spark.runtime.run.parquet_files import SeveralParquet, one_parquet
+from clinker_spark.runtime.run.files import assemble
+from clinker_spark.runtime.run.files.added import adds_to, check_fits
+from clinker_spark.runtime.run.files.appended import Appended
+from clinker_spark.runtime.run.files.output_files import FINAL, OutputFiles, Unfinished
 from clinker_spark.runtime.run.progress import writing
 from clinker_spark.runtime.run.report import OutputReport
 from clinker_spark.runtime.run.state import RunState
@@ -47,17 +38,6 @@ from clinker_spark.spark.operators.output import (
 from clinker_spark.spark.scan.row_filter import Chosen
 
 
-@dataclass(frozen=True)
-class Unfinished:
-    """An output whose records are written, in parts."""
-
-    prepared: Prepared
-    parts: Path
-    folder: Path
-    place: Target
-    report: OutputReport
-
-
 class Outputs:
     """The outputs of one run."""
 
@@ -70,6 +50,9 @@ class Outputs:
         """Those that were looked at, and are written by a job of their own."""
         self._parts: dict[str, tuple[Prepared, Path]] = {}
         """Those that a job has written, and nobody has asked for yet."""
+        self._appended: dict[str, Appended] = {}
+        """Those whose file is begun while their parts are written."""
+        self.files = OutputFiles(state)
         self.again = False
         """Are they written once more, without what was retracted?"""
         self.complete = True
@@ -149,11 +132,26 @@ class Outputs:
             self.accounts.job_starts(each.node.name)
         parts = self._parts_folder(node)
         if first.parts is not None:
-            return together, write_parts_in_workers(together)
+            self._appended = {name: each for output in together for name, each in self._appending(output)}
+            try:
+                return together, write_parts_in_workers(together)
+            finally:
+                for appended in self._appended.values():
+                    appended.stop()
         if others:
             return together, write_parts_together(together, str(parts))
         write_parts(first, str(parts))
         return together, [str(parts)]
+
+    def _appending(self, prepared: Prepared) -> Iterator[tuple[str, Appended]]:
+        """An output that is one new file, of which nothing may have to be taken out, begins while its parts come."""
+        node, place, rendering = prepared.node, self.targets[prepared.node.name], prepared.rendering
+        several = node.config.split is not None or place.template is not None or place.folder
+        if several or self.state.holds_groups or adds_to(node, self.state.options):
+            return
+        if prepared.parts is not None and rendering is not None and rendering.separator:
+            folder = self._folder(node, place)
+            yield node.name, Appended(Path(prepared.parts), rendering, folder / FINAL)
 
     def _note(self, prepared: Prepared, parts: Path) -> None:
         """What the job of an output says about it."""
@@ -180,7 +178,9 @@ class Outputs:
         report.dropped = counts.get("dropped", 0)
         self.state.note_output(node.name, report)
         self._release()
-        self.unfinished[node.name] = Unfinished(prepared, parts, folder, place, report)
+        self.unfinished[node.name] = Unfinished(
+            prepared, parts, folder, place, report, self._appended.pop(node.name, None)
+        )
         if self.again or not self.state.holds_groups:  # else lines may be cut out, or it is written again
             self.finish(node.name)
 
@@ -206,18 +206,9 @@ class Outputs:
     def finish(self, output: str) -> None:
         """Make the files of an output of its parts."""
         made = self.unfinished.pop(output)
-        self._assemble(made.prepared, made.parts, made.folder, made.place, made.report)
+        self.files.make(made)
         done = {"output": output, "records": made.report.records, "bytes": made.report.bytes}
         self.state.tell("output_written", done)
-
-    def _free(self, node: OutputPlan, path: Path, numbered: Callable[[int], Path] | None) -> Path:
-        """The path to write, by `if_exists`."""
-        try:
-            return free_path(node, path, self.state.options.force, numbered)
-        except OSError as error:  # a name that is too long
-            reason = (error.strerror or str(error)).lower()
-            message, help_text = f"cannot write '{node.config.path}': {reason}", "choose another path"
-            raise IoError([node.diagnostic("E401", message, "config", "path", help=help_text)]) from None
 
     def _parts_folder(self, node: OutputPlan) -> Path:
         return self._folder(node, self.targets[node.name]) / "parts"
@@ -231,140 +222,6 @@ class Outputs:
             help_text = f"check '{error.filename or beside.parent}'"
             message = f"cannot write '{node.config.path}': {reason}"
             raise IoError([node.diagnostic("E401", message, "config", "path", help=help_text)]) from None
-
-    def _assemble(self, prepared: Prepared, parts: Path, folder: Path, place: Target, report: OutputReport) -> None:
-        node, rendering = prepared.node, prepared.rendering
-        found = assemble.part_files(parts)
-        several = node.config.split is not None or place.template is not None
-        if rendering is None and not several:
-            made = self._parquet(node, found, parts, folder, place, report)
-        elif place.folder and rendering is not None:
-            final = folder / "final"
-            final.mkdir()
-            adds = adds_to(node, self.state.options)
-            first = next_number(place.path) if adds else 0
-            made = assemble.part_folder(found, rendering, final, _suffix(node), first)
-            self._put_folder(final, made if found else [], node, place, report)
-        elif several or rendering is None:
-            made = self._several(prepared, found, folder, place, report)
-        else:
-            there = before(node, place, self.state.options)
-            made = [assemble.one_file(found, rendering, folder / "final", _record_bytes(node.declared), there)]
-            self._put(made[0].path, place.path, node, report)
-        report.bytes = sum(m.size for m in made)
-        if node.config.write_meta and place.template is None:
-            whole = assemble.Made(folder / "all", report.bytes, records=report.records)
-            meta = meta_path(place.path)
-            self._meta(node, meta if node.config.split is None else self._free(node, meta, None), folder, whole, None)
-
-    def _put(self, made: Path, place: Path, node: OutputPlan, report: OutputReport, source: str | None = None) -> None:
-        with located(self.state):
-            self.state.attempt.put(made, place, node.name, source)
-        report.paths.append(str(place))
-
-    def _put_folder(
-        self, final: Path, made: list[assemble.Made], node: OutputPlan, place: Target, report: OutputReport
-    ) -> None:
-        """A folder of parts, as a whole or, where it is added to, file by file."""
-        if not (adds_to(node, self.state.options) and place.path.is_dir()):
-            self._put(final, place.path, node, report)
-            return
-        report.paths.append(str(place.path))
-        with located(self.state):
-            for item in made:
-                self.state.attempt.put(item.path, place.path / item.path.relative_to(final), node.name)
-
-    def _parquet(
-        self, node: OutputPlan, found: list[Path], parts: Path, folder: Path, place: Target, report: OutputReport
-    ) -> list[assemble.Made]:
-        if place.folder:
-            final = folder / "final"
-            final.mkdir()
-            adds = adds_to(node, self.state.options)
-            if adds and found:
-                check_schema(node, found[0], place.path, self.state.options)
-            files = []
-            for inner, group in groupby(found, lambda part: part.parent.relative_to(parts)):
-                (final / inner).mkdir(parents=True, exist_ok=True)
-                first = next_number(place.path / inner) if adds else 0
-                files += [part.rename(final / inner / f"part-{i:05}.parquet") for i, part in enumerate(group, first)]
-            made_files = [assemble.Made(path, path.stat().st_size) for path in files]
-            self._put_folder(final, made_files if report.records else [], node, place, report)
-            return made_files
-        made = one_parquet(found, folder / "final.parquet", node.config.options.compression)
-        self._put(made.path, place.path, node, report)
-        return [made]
-
-    def _several(
-        self, prepared: Prepared, found: list[Path], folder: Path, place: Target, report: OutputReport
-    ) -> list[assemble.Made]:
-        node, rendering = prepared.node, prepared.rendering
-        split = node.config.split
-        writer: SeveralParquet | assemble.SeveralFiles
-        if rendering is None:
-            writer = SeveralParquet(split, node.config.options.compression, lambda n, key: folder / f"final-{n}")
-        else:
-            writer = assemble.SeveralFiles(rendering, split, prepared.keyed, lambda n, key: folder / f"final-{n}")
-        made = writer.write(found)
-        taken: set[Path] = set()
-        for number, item in enumerate(made, 1):
-
-            def named(place: Target, number: int = number, item: assemble.Made = item) -> Path:
-                if place.template is not None:
-                    return per_file_path(self.state.base, place.template, self._file_name(item.key))
-                assert split is not None
-                return split_name(place.path, split.naming, number)
-
-            path = named(place)
-            if path in taken:  # the checks before the first job, and the order of the records, see to it
-                message = f"two files of '{node.name}' would be written to '{path}'"
-                help_text = "nothing was published; rename one of the inputs"
-                raise IoError([node.diagnostic("E431", message, "config", "path", help=help_text)])
-            taken.add(path)
-            numbered = None if place.numbered is None else _path_of(place.numbered, named)
-            source = None if item.key is None or place.template is None else self._file_name(item.key)
-            path = self._free(node, path, numbered)
-            self._put(item.path, path, node, report, source)
-            if node.config.write_meta and place.template is not None:  # each file has its own
-                self._meta(node, meta_path(path), folder, item, source)
-        if writer.oversize and split is not None and split.oversize_group != "allow":
-            shown = ", ".join(repr(key) for key in writer.oversize[:3])
-            message = f"{len(writer.oversize)} group(s) do not fit one file: {shown}"
-            code = "E408" if split.oversize_group == "error" else "W408"
-            finding = node.diagnostic(code, message, "config", "split", help="allow larger files, or another group_key")
-            if code == "E408":
-                raise DataError([finding])
-            self.state.report.warnings.append(finding)
-        return made
-
-    def _file_name(self, key: str | None) -> str:
-        if key is None:
-            return NO_FILE
-        number = int(key)
-        return self.state.files[self.state.plan.sources[number >> 32].name][number & 0xFFFFFFFF].name
-
-    def _meta(self, node: OutputPlan, place: Path, folder: Path, made: assemble.Made, source: str | None) -> None:
-        """What is to be known about an output, or about the one of its files that is made of one `source`."""
-        mine = {name: [f.name for f in found] for name, found in self.state.files.items()}
-        if source is not None:
-            mine = {name: [source] for name, found in mine.items() if source in found}
-        data = {
-            "output": node.output_name,
-            "pipeline": self.state.report.identity.pipeline,
-            "execution_id": self.state.report.identity.execution_id,
-            "batch_id": self.state.batch_id,
-            "written_at": self.state.report.identity.started,
-            "records": made.records,
-            "bytes": made.size,
-            "columns": [name for name, _ in node.columns],
-            "sources": mine,
-        }
-        if adds_to(node, self.state.options) and place.exists():
-            data |= with_added(place, made.records, None if self.state.options.replay else mine)
-        draft = folder / f"{made.path.name}.meta.json"
-        draft.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        with located(self.state):
-            self.state.attempt.put(draft, place, node.name, source, replaces=True)
 
     def cut_lines(self, node: OutputPlan, lines: Any) -> bool:
         """Finish an output without some of its lines, which are counted from 0; False when that cannot be done."""
@@ -398,16 +255,3 @@ class Outputs:
             return self.state.failed()
         finally:
             builder.memo.let_go()
-
-
-def _path_of(numbered: Callable[[int], Target], named: Callable[[Target], Path] | None = None) -> Callable[[int], Path]:
-    """The path of the place with a number."""
-    return lambda number: numbered(number).path if named is None else named(numbered(number))
-
-
-def _suffix(node: OutputPlan) -> str:
-    return {"csv": ".csv", "json": ".json", "xml": ".xml", "fixed_width": ".txt"}.get(node.config.type, "")
-
-
-def _record_bytes(columns: tuple[Column, ...] | None) -> int | None:
-    return max((end for _, end in field_layout(columns)), default=None) if columns else None

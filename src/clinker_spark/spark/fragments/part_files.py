@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+from collections.abc import Iterable
 from itertools import pairwise
 from types import TracebackType
 from typing import IO
@@ -20,6 +21,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from clinker_spark.cxl.vector.call import text_view
+from clinker_spark.spark.fragments.part_names import part_name
 
 _WITHIN = 12
 
@@ -74,10 +76,12 @@ def _contents(lines: pl.Series) -> list[memoryview]:
 class PartFiles:
     """The parts that one task makes of one source. As a context manager: they are there only if all went well.
 
-    `rank` is the place of the source among those of its fragment."""
+    `rank` is the place of the source among those of its fragment. Each of `outputs` gets a part, be it empty: whoever
+    waits for parts in their order would else wait for it."""
 
-    def __init__(self, folder: str, rank: int = 0) -> None:
+    def __init__(self, folder: str, rank: int = 0, outputs: Iterable[int] = ()) -> None:
         self._folder = folder
+        self._outputs = list(outputs)
         self._number = number_of_task(rank)
         self._files: dict[int, tuple[str, IO[bytes]]] = {}
 
@@ -86,23 +90,28 @@ class PartFiles:
 
     def write(self, output: int, lines: pl.Series) -> int:
         """The next lines of an output, with what ends them. Gives their bytes."""
-        if output not in self._files:
-            folder = folder_of_output(self._folder, output)
-            os.makedirs(folder, exist_ok=True)  # a job that only counts again may find its parts taken away
-            path = os.path.join(folder, f".{self._number}.{os.getpid()}")
-            self._files[output] = path, open(path, "wb", buffering=0)  # noqa: SIM115
-        file, size = self._files[output][1], 0
+        file, size = self._file(output), 0
         for content in _contents(lines):
             size += len(content)
             while content:  # what is written to a file without a buffer may be less
                 content = content[file.write(content) :]
         return size
 
+    def _file(self, output: int) -> IO[bytes]:
+        if output not in self._files:
+            folder = folder_of_output(self._folder, output)
+            os.makedirs(folder, exist_ok=True)  # a job that only counts again may find its parts taken away
+            path = os.path.join(folder, f".{self._number}.{os.getpid()}")
+            self._files[output] = path, open(path, "wb", buffering=0)  # noqa: SIM115
+        return self._files[output][1]
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        for output in self._outputs if kind is None else ():
+            self._file(output)
         for path, file in self._files.values():
             file.close()
             if kind is None:
-                os.replace(path, os.path.join(os.path.dirname(path), f"part-{self._number:05}-.text"))
+                os.replace(path, os.path.join(os.path.dirname(path), part_name(self._number)))
             else:
                 with contextlib.suppress(OSError):
                     os.unlink(path)

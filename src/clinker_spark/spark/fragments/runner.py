@@ -77,7 +77,7 @@ class Runner:
         if self.task.parts is None:
             yield from self._run(batches)
             return
-        with PartFiles(self.task.parts, self.task.rank) as self.files:
+        with PartFiles(self.task.parts, self.task.rank, self.sizes) as self.files:
             found = list(self._run(batches))  # no lines, only the counts
         yield from found
 

@@ -86,8 +86,9 @@ def groups_of_fragment(builder: Builder, node: AggregatePlan) -> Groups | None:
     builder.memo.in_workers.add(node.name)
     if group_folder(builder) is not None:  # they are read at once
         builder.memo.read_already.update(fragment.sources)
-        for name in fragment.sources if builder.progress is not None else ():
-            forget_counts(builder.progress, name)
+        if builder.progress is not None:
+            for name in fragment.sources:
+                forget_counts(builder.progress, name)
     dealt = parts.where(F.col(TOTALS).isNotNull()).repartitionById(pieces, F.col(PLACE).cast("int")).select(TOTALS)
     made = _made(builder, node, dealt)
     return replace(made, frame=finish(node.program, made.frame, builder.context(node), added_up=True))

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from clinker_spark.config.model.output import Split
-from clinker_spark.runtime.run import parquet_files
-from clinker_spark.runtime.run.parquet_files import SeveralParquet
+from clinker_spark.runtime.run.files import parquet_files
+from clinker_spark.runtime.run.files.parquet_files import SeveralParquet
 
 
 def expected(rows: list[dict[str, Any]], split: Split | None, keyed: bool) -> tuple[list[list[int]], list[str]]:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from clinker_spark.config.model.output import Split
 from clinker_spark.plan.columns import BYTES_COLUMN, FILE_KEY_COLUMN
-from clinker_spark.runtime.run.assemble import Made
+from clinker_spark.runtime.run.files.assemble import Made
 
 _ROW_GROUP = 1 << 17
 _NO_LIMIT = 2**63 - 1

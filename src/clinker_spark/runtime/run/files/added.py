@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.paths.outputs import Target
-from clinker_spark.runtime.run import assemble
+from clinker_spark.runtime.run.files import assemble
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.spark.operators.output import Prepared
 

@@ -68,7 +68,7 @@ def one_file(
             if not rendering.separator:
                 _copy_without_separators(part, out, record_bytes)
             else:
-                _copy(part, out, size - (unwanted if i == len(parts) - 1 else 0))
+                copy(part, out, size - (unwanted if i == len(parts) - 1 else 0))
         out.write(rendering.suffix)
     return Made(place, place.stat().st_size)
 
@@ -77,13 +77,13 @@ def _go_on(before: Path, rendering: Rendering, out: IO[bytes], *, more: bool) ->
     """What is there, up to where the next record comes."""
     size = before.stat().st_size
     if not more or is_lines(rendering):
-        _copy(before, out, size)
+        copy(before, out, size)
         if more and not ends_with(before, rendering.separator):  # somebody edited it
             out.write(rendering.separator)
     elif _is_empty(before, rendering):
         out.write(rendering.prefix)
     else:
-        _copy(before, out, size - len(rendering.suffix))
+        copy(before, out, size - len(rendering.suffix))
         out.write(rendering.separator)
 
 
@@ -164,7 +164,7 @@ def ends_with(path: Path, end: bytes) -> bool:
         return file.read() == end
 
 
-def _copy(source: Path, out: IO[bytes], size: int) -> None:
+def copy(source: Path, out: IO[bytes], size: int) -> None:
     """Append the first `size` bytes of a file, inside the kernel where it can."""
     with open(source, "rb") as file:
         out.flush()
