@@ -22,7 +22,6 @@ from clinker_spark.plan.nodes.source import SourcePlan
 
 Reason = tuple[str, str]
 """The node that stands in the way, and why."""
-_ONLY_ASKED = "workers make groups only where 'engine: vector' asks for it"
 _TOGETHER = {Kind.NULL, Kind.INT, Kind.FLOAT}
 """Kinds of columns that merges may turn into each other without a doubt."""
 
@@ -37,8 +36,6 @@ def find_fragments(plan: Plan, facts: Facts) -> Facts:
         sources = [source for source in plan.sources if source in nodes]
         reason = _reason(plan, facts, sources, nodes, end)
         order, out_of_order = _source_order(nodes) if reason is None else ((), reason)
-        if out_of_order is None and end is not None and plan.file.settings.engine != "vector":
-            out_of_order = end.name, _ONLY_ASKED  # for few groups, it has not been shown to cost less
         if out_of_order is not None:
             unfit.update((source.name, out_of_order) for source in sources)
             continue
