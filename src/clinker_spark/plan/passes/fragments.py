@@ -15,6 +15,7 @@ from itertools import pairwise
 from clinker_spark.core.fast_paths import taken
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.vector.reasons import is_vector_name
+from clinker_spark.plan.budget import LARGE, default_limit
 from clinker_spark.plan.facts import Facts, Fragment
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
@@ -35,6 +36,8 @@ def find_fragments(plan: Plan, facts: Facts) -> Facts:
         nodes, end = _up_to_totals(plan, nodes)
         sources = [source for source in plan.sources if source in nodes]
         reason = _reason(plan, facts, sources, nodes, end)
+        if reason is None and end is not None and (plan.memory_limit or default_limit()) < LARGE:
+            reason = end.name, "below 4 GB of memory Spark makes the groups, as it can move them to disk"
         order, out_of_order = _source_order(nodes) if reason is None else ((), reason)
         if out_of_order is not None:
             unfit.update((source.name, out_of_order) for source in sources)
