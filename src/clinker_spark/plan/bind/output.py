@@ -70,7 +70,8 @@ def _columns(
 def _keys_known(binder: NodeBinder, node: OutputNode) -> bool:
     """Are the columns there by which records are sorted, and put into files?"""
     schema, split = binder.inputs[0].schema, node.config.split
-    known = binder.known(schema, [item.field for item in node.config.sort_order], "config", "sort_order")
+    keys = binder.binder.known.keys[binder.inputs[0].ref.node].columns
+    known = binder.known({**schema, **keys}, [item.field for item in node.config.sort_order], "config", "sort_order")
     if split is not None and split.group_key is not None:
         known &= binder.known(schema, [split.group_key], "config", "split", "group_key")
     return known

@@ -54,8 +54,9 @@ class OutputPlan(NarrowPlan):
 
     @property
     def shows_keys(self) -> bool:
-        """Does it write correlation columns: all of them, or those that `mapping` names?"""
-        named = any(source.startswith(CK_PREFIX) for _, source in self.columns)
+        """Does it write correlation columns, all of them or those that `mapping` names, or sort by one?"""
+        sources = [*(source for _, source in self.columns), *(item.field for item in self.config.sort_order)]
+        named = any(source.startswith(CK_PREFIX) for source in sources)
         return named or bool(self.config.include_correlation_keys)
 
     @property
