@@ -184,12 +184,13 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     split_rows.RowSplit: ("spark/scan/text/rows_of_values.py: value_rows: s",),
     split_values.SplitValues: ("plan/bind/split_values.py: *: split",),
     schema._Named: ("config/model/schema.py: *: column", "config/model/schema.py: data_type: self"),
-    schema._Described: (
+    schema.Described: (
         "config/model/schema.py: data_type: self",
         "config/model/schema.py: digits: self",
         "spark/scan/*.py: *: column",
         "config/model/schema.py: *: column",
         "config/model/schema.py: patched: 'key'",
+        "spark/render/*.py: *: declared",
     ),
     schema._Placed: ("config/model/schema.py: layout: column", "config/model/schema.py: : 'key'"),
     schema.Column: (

@@ -18,7 +18,8 @@ from clinker_spark.config.model.documents.pipeline import Concurrency, Settings
 from clinker_spark.config.model.documents.variable import VarDecl
 from clinker_spark.config.model.documents.workspace import Catalog, Channel, Group, Publication, Resource, Staging
 from clinker_spark.config.model.node import NodeModel
-from clinker_spark.config.model.schema import Column, FieldPlace
+from clinker_spark.config.model.schema import Described, FieldPlace
+from clinker_spark.config.model.sources.record_kinds import RecordKind
 from clinker_spark.config.model.transform import TransformConfig
 
 _BATCHES = "Spark decides how many records are handled together"
@@ -50,8 +51,9 @@ FOR_PEOPLE: dict[type[Model], tuple[str, ...]] = {
     Port: ("description",),
     PipelineDocument: ("notes",),
     CompositionDocument: ("notes",),
-    Column: ("long_unique",),
+    Described: ("long_unique",),
     FieldPlace: ("type",),
+    RecordKind: ("description",),
     ResourceSlot: ("kind",),
     Resource: ("kind",),
 }

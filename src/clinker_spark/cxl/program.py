@@ -96,12 +96,14 @@ def compile(
     modules: Mapping[str, str] | Path | str | None = None,
     max_expansion: int = 10_000,
     window_schema: SchemaLike | None = None,
+    least_of_documents: bool = False,
 ) -> Program:
     """Parse, resolve and typecheck a program. Raises `CxlError` with the phase and all its diagnostics.
 
     `schema` maps column names to types (`int`, `decimal(2)`, `array(string)`, ...); None assumes that every
     bare name is a column of any type. `modules` is the rules folder, or a mapping of module names to texts.
-    `window_schema` are the columns of the records that `$window` looks into, if these are others.
+    `window_schema` are the columns of the records that `$window` looks into, if these are others. With
+    `least_of_documents`, conditions on groups may read `$doc` outside of aggregate functions.
     """
     text = source if isinstance(source, Source) else Source(name, source)
     syntax, found = parse(text)
@@ -122,6 +124,7 @@ def compile(
         imports,
         max_expansion,
         read_schema(window_schema),
+        least_of_documents,
     )
     with deep_recursion():
         found = resolve(syntax, env)

@@ -52,8 +52,8 @@ class Plan:
 
     @property
     def shows_keys(self) -> bool:
-        """Does an output write correlation columns?"""
-        return any(output.shows_keys for output in self.outputs)
+        """Does a node read correlation columns that a user names, or write them?"""
+        return any(node.shows_keys for node in self.nodes)
 
     def __getitem__(self, name: str) -> PlanNode:
         return self.by_name[name]

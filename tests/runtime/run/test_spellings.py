@@ -44,6 +44,7 @@ nodes:
       schema: shared.schema.yaml
       schema_overrides:
         - { name: id, type: string }
+        - { name: many, type: integer }
         - { name: gone, drop: true }
         - { name: extra, type: numeric }
   - { type: composition, name: call, use: ./body.comp.yaml, inputs: { rows: fixed } }
@@ -53,7 +54,7 @@ nodes:
     config:
       type: fixed_width
       path: o1.txt
-      schema: { fields: [{ name: f0, type: integer, width: 4, justify: right }, { name: f1, type: string, width: 3 }] }
+      schema: layout.yaml
   - { type: output, name: o2, input: call.n, config: { type: csv, path: o2.csv } }
   - { type: output, name: o3, input: patched, config: { type: json, path: o3.json, options: { format: ndjson } } }
 """
@@ -61,13 +62,21 @@ nodes:
 
 def test_what_other_versions_write(bench: Workbench) -> None:
     bench.file("body.comp.yaml", BODY)
-    bench.file("shared.schema.yaml", "- { name: id, type: int }\n- { name: gone, type: int }\n")
+    types = "id: integer\ngone: boolean\nmany: string\nat: nullable(datetime)\nrate: number\n"
+    fields = [f"{{ name: {name}, type: {word} }}" for name, _, word in (t.partition(": ") for t in types.splitlines())]
+    bench.file("shared.schema.yaml", f"fields: [{', '.join(fields)}]\n")
+    bench.file(
+        "layout.yaml",
+        "fields: [{ name: f0, type: integer, width: 4, justify: right }, { name: f1, type: string, width: 3 }]",
+    )
     bench.file("in.txt", " 12ab\n  3c \n")
-    bench.file("in.csv", "id,gone,extra\n007,x,2.5\n")
+    bench.file("in.csv", "id,gone,many,at,rate,extra\n007,x,012,2024-01-02 03:04:05,1,2.5\n")
     bench.run(PIPELINE)
     assert bench.text("o1.txt") == "  12ab \n   3c  \n"
     assert bench.text("o2.csv") == "n\n2\n"
-    assert bench.text("o3.json") == '{"id":"007","extra":2.5,"gone":"x"}\n'
+    assert bench.text("o3.json") == (
+        '{"id":"007","many":12,"at":"2024-01-02 03:04:05","rate":1.0,"extra":2.5,"gone":"x"}\n'
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,8 +88,9 @@ def test_what_other_versions_write(bench: Workbench) -> None:
 )
 def test_patches_of_columns_that_are_not_there(change: str, to: str, code: str, tmp_path: Path) -> None:
     (tmp_path / "body.comp.yaml").write_text(BODY)
-    inline = "schema: { id: int, gone: int }"
+    inline = "schema: { id: integer, gone: int, many: int }"
     text = PIPELINE.replace("schema: shared.schema.yaml", inline).replace(change, to)
+    (tmp_path / "layout.yaml").write_text("- { name: f0, type: integer, width: 4 }")
     (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(ClinkerError) as error:
         prepare(tmp_path / "p.yaml")
@@ -91,7 +101,8 @@ def test_a_port_without_a_schema_must_be_fed(tmp_path: Path) -> None:
     (tmp_path / "body.comp.yaml").write_text(
         BODY.replace("required: false, schema: { f0: string, f1: string }", "required: false")
     )
-    (tmp_path / "shared.schema.yaml").write_text("- { name: id, type: int }\n- { name: gone, type: int }\n")
+    (tmp_path / "shared.schema.yaml").write_text("{ id: int, gone: int, many: int }")
+    (tmp_path / "layout.yaml").write_text("- { name: f0, type: integer, width: 4 }")
     (tmp_path / "p.yaml").write_text(PIPELINE)
     with pytest.raises(ClinkerError) as error:
         prepare(tmp_path / "p.yaml")
@@ -114,3 +125,47 @@ nodes:
 error_handling: { strategy: continue, dlq: { path: dead.csv } }
 """)
     assert bench.text("o.csv") == "d,total\na,0\nb,1\n"
+
+
+def test_windows_and_sorts_may_name_the_key_of_totals(bench: Workbench) -> None:
+    """After a combine several records are made of one total, and its number tells them apart from those of others."""
+    bench.file("s.csv", "id,d,n\n1,a,1\n2,a,2\n3,b,4\n4,c,9\n5,c,x\n")
+    bench.file("l.csv", "d,e\na,1\na,2\nb,3\nc,4\n")
+    bench.run("""
+pipeline: { name: keys }
+nodes:
+  - type: source
+    name: s
+    config: { type: csv, path: s.csv, schema: { id: int, d: string, n: int }, correlation_key: id }
+  - { type: source, name: l, config: { type: csv, path: l.csv, schema: { d: string, e: int } } }
+  - { type: aggregate, name: tot, input: s, config: { group_by: [d], cxl: "emit n = sum(n)" } }
+  - type: combine
+    name: both
+    input: { t: tot, l: l }
+    config:
+      where: t.d == l.d
+      match: all
+      on_miss: skip
+      propagate_ck: driver
+      cxl: |
+        emit n = t.n
+        emit e = l.e
+  - type: transform
+    name: w
+    input: both
+    config:
+      analytic_window: { group_by: [n, "$ck.aggregate.tot"] }
+      cxl: |
+        emit all = $window.sum(e)
+        emit bad = if e == 3 then "x".to_int() else 0
+  - type: output
+    name: o
+    input: w
+    config: { type: csv, path: o.csv, sort_order: [{ field: "$ck.aggregate.tot", order: desc }, { field: e }] }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+""")
+    assert bench.text("o.csv") == "n,e,all,bad\n9,4,4,0\n3,1,3,0\n3,2,3,0\n"
+    assert [(row["id"], row["_cxl_dlq_trigger"]) for row in bench.letters() if row["id"]] == [
+        ("3", "false"),
+        ("5", "true"),
+    ]

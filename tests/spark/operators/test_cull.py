@@ -68,6 +68,40 @@ def test_groups_leave_by_a_port(bench: Any) -> None:
     }
 
 
+def test_rules_may_ask_what_the_file_says(bench: Any) -> None:
+    """`$doc` is that of the file of a group; where its records come from several files, the least of theirs."""
+    for name, (most, rows) in {"a": (1, "xxy"), "b": (2, "yzzz"), "c": (None, "vv")}.items():
+        records = ", ".join(f'{{"id": {i}, "g": "{g}"}}' for i, g in enumerate(rows))
+        head = "{}" if most is None else f'{{"most": {most}}}'
+        bench.file(f"in/{name}.json", f'{{"h": {head}, "rows": [{records}]}}')
+    bench.run(
+        """
+pipeline: { name: test }
+nodes:
+  - type: source
+    name: rows
+    config:
+      type: json
+      glob: in/*.json
+      options: { record_path: rows }
+      schema: { id: int, g: string }
+      envelope: { sections: { h: { extract: { json_pointer: /h }, fields: { most: int } } } }
+  - type: cull
+    name: judged
+    input: rows
+    config:
+      partition_by: [g]
+      removed_to: removed
+      rules: [{ name: many, drop_group_when: count(*) > $doc.h.most }]
+"""
+        + written("kept", "judged")
+        + written("left", "judged.removed")
+        + TAIL
+    )
+    assert [line[-1] for line in bench.text("left.csv").splitlines()[1:]] == list("xxyyzzz")
+    assert bench.text("kept.csv").splitlines()[1:] == ["0,v", "1,v"]
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [

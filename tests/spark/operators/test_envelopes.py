@@ -169,3 +169,56 @@ def test_letters_are_replayed_with_what_their_files_say(bench: Any, tmp_path: An
         replay_files(prepare(bench.folder / "pipeline.yaml"), read_letters(bench.folder / "dead.csv"), tmp_path)
     [found] = caught.value.diagnostics
     assert found.code == "E458" and "'in/a.json'" in found.message and found.help
+
+
+def test_fields_of_several_values(bench: Any) -> None:
+    """Their parts are read with an index, as those of any array or map; what is not there is null."""
+    heads = [{"xs": [3, 1, 2], "m": {"a": 1.5}, "days": ["2026-01-02"]}, {"xs": [], "m": {}}, {}]
+    for i, head in enumerate(heads):
+        bench.file(f"in/{i}.json", json.dumps({"h": head, "rows": [{"id": i}]}))
+    bench.file("x.xml", "<d><h><x>4</x><x>5</x></h><r><id>7</id></r></d>")
+    text = """
+pipeline: { name: test }
+nodes:
+  - type: source
+    name: rows
+    config:
+      type: json
+      glob: in/*.json
+      options: { record_path: rows }
+      schema: { id: int }
+      envelope:
+        sections:
+          h: { extract: { json_pointer: /h }, fields: { xs: array(int), m: map(float), days: array(date) } }
+  - type: source
+    name: x
+    config:
+      type: xml
+      path: x.xml
+      options: { record_path: d/r }
+      schema: { id: int }
+      envelope: { sections: { g: { extract: { xml_path: d/h }, fields: { x: array(int) } } } }
+  - type: transform
+    name: t
+    input: rows
+    config:
+      cxl: |
+        emit second = $doc.h.xs[1]
+        emit a = $doc.h.m["a"]
+        emit day = $doc.h.days[0]
+        emit n = $doc.h.xs.length()
+  - { type: transform, name: u, input: x, config: { cxl: "emit last = $doc.g.x[1]" } }
+  - { type: output, name: o, input: t, config: { type: csv, path: o.csv } }
+  - { type: output, name: p, input: u, config: { type: csv, path: p.csv } }
+"""
+    bench.run(text)
+    assert bench.text("o.csv") == "id,second,a,day,n\n0,1,1.5,2026-01-02,3\n1,,,,0\n2,,,,\n"
+    assert bench.text("p.csv") == "id,last\n7,5\n"
+    bench.file("in/1.json", json.dumps({"h": {"xs": [1, "x"]}, "rows": []}))
+    with pytest.raises(ClinkerError) as caught:
+        bench.run(text)
+    assert [found.code for found in caught.value.diagnostics] == ["E463"]
+    (bench.folder / "pipeline.yaml").write_text(text.replace("x: array(int)", "x: map(int)"))
+    with pytest.raises(ClinkerError) as caught:
+        prepare(bench.folder / "pipeline.yaml")
+    assert [found.code for found in caught.value.diagnostics] == ["E007"]

@@ -216,6 +216,40 @@ def test_corrected_lines_are_replayed(bench: Any, kind: str) -> None:
     assert report.sources[0].records == count and report.dead_letters == count
 
 
+def test_the_discriminator_may_be_called_record_type(bench: Any) -> None:
+    """The column says the id of the kind. A column that has ints in one kind and floats in another is of floats."""
+    from clinker_spark.runtime.reject.letter_files import read_letters
+    from clinker_spark.runtime.reject.replay import replay_plan
+    from clinker_spark.runtime.reject.replay_files import replay_files
+
+    bench.file("in.csv", "record_type,a,b\nD,1,10\nN,2,0.5\nD,3,x\n")
+    report = bench.run("""
+pipeline: { name: test }
+nodes:
+  - type: source
+    name: lines
+    config:
+      type: csv
+      path: in.csv
+      schema:
+        discriminator: { field: record_type }
+        records:
+          - { id: item, tag: D, description: what is sold, columns: { record_type: string, id: int, n: integer } }
+          - { id: note, tag: N, columns: { record_type: string, id: int, n: numeric } }
+  - { type: output, name: out, input: lines, config: { type: csv, path: out.csv } }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+""")
+    assert bench.text("out.csv") == "record_type,id,n\nitem,1,10\nnote,2,0.5\n"
+    assert [(row["record_type"], row["n"]) for row in bench.letters()] == [("item", "x")]
+    plan = prepare(bench.folder / "pipeline.yaml")
+    corrected = bench.text("dead.csv").replace(",x", ",7")
+    bench.file("dead.csv", corrected)
+    (bench.folder / "replay").mkdir()
+    feed = replay_files(plan, read_letters(bench.folder / "dead.csv"), bench.folder / "replay")
+    report = run(replay_plan(plan), bench.spark, Options(files=feed.files, feed=feed, replay="files"))
+    assert (report.sources[0].records, report.dead_letters) == (1, 0)
+
+
 CHANGES = [
     ("discriminator: { field: kind }", "discriminator: { start: 0, width: 1 }", "E342"),
     ("discriminator: { field: kind }", "discriminator: { field: batch }", "E342"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 from typing import Any
 
 import pytest
@@ -47,6 +49,62 @@ def source(kind: str, options: dict[str, Any] | None = None) -> dict[str, Any]:
     return {"type": "source", "name": kind, "config": config}
 
 
+def test_cells_with_json_arrays(bench: Any) -> None:
+    """A cell that is no array of its type makes its record a dead letter, which is replayed once it is corrected."""
+    from clinker_spark.runtime.reject.letter_files import read_letters
+    from clinker_spark.runtime.reject.replay import replay_plan
+    from clinker_spark.runtime.reject.replay_files import replay_files
+    from clinker_spark.runtime.run.options import Options
+    from clinker_spark.runtime.run.pipeline import run
+
+    rows = [
+        (1, ["a", 'b;"c"', ""], "[1, -2]", "[1, 2.5, 1e3]", "x;y"),
+        (2, [], "", "[]", ""),
+        (3, ["z"], "[9223372036854775808]", "[]", ""),
+        (4, ["z"], '["1"]', "[]", ""),
+        (5, ["z"], "[1", "[NaN]", ""),
+        (6, ["z"], "[null]", "[]", ""),
+    ]
+    columns = """[{ name: id, type: int, width: 2 }, { name: tags, type: string, multiple: true, width: 20 },
+                 { name: n, type: nullable(int), multiple: true, width: 22 },
+                 { name: x, type: float, multiple: true, width: 14 },
+                 { name: more, type: string, multiple: true, width: 4 }]"""
+    splits = "[{ field: tags, json: true }, { field: n, json: true }, { field: x, json: true }, more]"
+    lines = [[str(i), json.dumps(tags), n, x, more] for i, tags, n, x, more in rows]
+    with open(bench.file("rows.csv", ""), "w", newline="") as file:
+        csv.writer(file).writerows([["id", "tags", "n", "x", "more"], *lines])
+    bench.file("rows.txt", "".join(f"{a:>2}{b:20}{c:22}{d:14}{e:4}\n" for a, b, c, d, e in lines))
+    nodes = []
+    for kind, path in (("csv", "rows.csv"), ("fixed_width", "rows.txt")):
+        plain = columns if kind == "fixed_width" else re.sub(", width: [0-9]+", "", columns)
+        nodes.append(f"""
+  - type: source
+    name: {kind}
+    config: {{ type: {kind}, path: {path}, schema: {plain}, split_values: {splits} }}
+  - type: output
+    name: {kind}_out
+    input: {kind}
+    config: {{ type: json, path: {kind}.json, options: {{ format: ndjson }} }}
+""")
+    rest = "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
+    bench.run("pipeline: { name: test }\nnodes:" + "".join(nodes) + rest)
+    for kind in ("csv", "fixed_width"):
+        assert [json.loads(line) for line in bench.text(f"{kind}.json").splitlines()] == [
+            {"id": 1, "tags": ["a", 'b;"c"', ""], "n": [1, -2], "x": [1.0, 2.5, 1000.0], "more": ["x", "y"]},
+            {"id": 2, "tags": [], "x": [], "more": []},
+        ]
+    letters = bench.letters()
+    assert [row["id"].strip() for row in letters] == ["3", "4", "5", "6"] * 2
+    assert {row["_cxl_dlq_error_category"] for row in letters} == {"type_coercion_failure"}
+    bench.run("pipeline: { name: test }\nnodes:" + nodes[0] + rest)
+    bench.file("dead.csv", bench.text("dead.csv").replace('[""1""]', "[1]"))
+    plan = prepare(bench.folder / "pipeline.yaml")
+    (bench.folder / "replay").mkdir()
+    feed = replay_files(plan, read_letters(bench.folder / "dead.csv"), bench.folder / "replay")
+    report = run(replay_plan(plan), bench.spark, Options(files=feed.files, feed=feed, replay="files"))
+    assert (report.sources[0].records, report.dead_letters) == (4, 3)
+
+
 def test_texts_become_values(bench: Any) -> None:
     bench.file("rows.csv", "id,Tags,n,days\n" + "".join(f'{a},{b},{c},"{d}"\n' for a, b, c, d in ROWS))
     bench.file(
@@ -88,7 +146,7 @@ def test_texts_become_values(bench: Any) -> None:
         ({"split_values": ["Tags", "n"]}, "E361"),
         ({"split_values": [{"field": "Tags", "delimiter": ""}, "n", "days"]}, "E007"),
         ({"split_values": [{"field": "Tags", "escape": "ab"}, "n", "days"]}, "E007"),
-        ({"split_values": [{"field": "Tags", "json": True}, "n", "days"]}, "E009"),
+        ({"type": "json", "split_values": [{"field": "Tags", "json": True}, "n", "days"]}, "E358"),
     ],
 )
 def test_what_cannot_be_split(tmp_path: Any, change: dict[str, Any], code: str) -> None:

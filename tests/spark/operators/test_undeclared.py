@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import clinker_spark
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
+from tests.support.workbench import Workbench
 
 VALUES = {
     "id": 1,
@@ -163,3 +164,67 @@ def test_names_that_no_file_has(spark: SparkSession, folder: Path) -> None:
     assert told("r.ratee")[0] == "E308"  # nearly a declared name
     assert told("r.nowhere") == ("E714", "'r' has no column 'nowhere': no schema declares it, and no file has it")
     assert told("o.nowhere")[0] == "E308"  # the driver's ride along, and are not for programs
+
+
+def test_mappings_name_undeclared_columns(bench: Workbench) -> None:
+    """One that no file has is written empty, and the run says so; those that are mapped are written once."""
+    bench.file("s.csv", "id,city,zip\n1,Rome,7\n2,,08\n")
+    bench.file("j.json", '{"id": 1, "city": ["Rome", 1], "n": 2.50}\n{"id": 2, "extra": "x"}\n')
+    text = """
+pipeline: { name: mapped }
+nodes:
+  - { type: source, name: s, config: { type: csv, path: s.csv, schema: { id: int } } }
+  - { type: source, name: j, config: { type: json, path: j.json, schema: { id: int } } }
+  - { type: transform, name: t, input: s, config: { cxl: emit twice = id * 2 } }
+  - { type: output, name: all, input: t, config: { type: csv, path: all.csv, mapping: [town: city, lost, id] } }
+  - type: output
+    name: few
+    input: t
+    config:
+      type: xml
+      path: few.xml
+      include_unmapped: false
+      mapping: [zip]
+      sort_order: [{ field: id, order: desc }]
+  - type: output
+    name: p
+    input: t
+    config: { type: parquet, path: p.parquet, include_unmapped: false, mapping: [zip] }
+  - { type: output, name: values, input: j, config: { type: json, path: values.json, mapping: [n, where: city] } }
+"""
+    report = bench.run(text)
+    assert bench.text("all.csv") == "town,lost,id,twice,zip\nRome,,1,2,7\n,,2,4,08\n"
+    few = bench.text("few.xml")
+    assert few.count("<zip>") == 2 and few.index("08") < few.index("7")
+    assert pq.read_table(bench.folder / "p.parquet").to_pylist() == [{"zip": "7"}, {"zip": "08"}]
+    assert json.loads(bench.text("values.json")) == [
+        {"n": 2.5, "where": ["Rome", 1], "id": 1},
+        {"id": 2, "extra": "x"},
+    ]
+    assert [(found.code, "'lost'" in found.message) for found in report.warnings] == [("W365", True)]
+
+
+@pytest.mark.parametrize(
+    ("change", "to"),
+    [
+        ("mapping: [cty]", "mapping: [idd]"),
+        ("input: s", "input: n"),
+        ("schema: { id: int }", "schema: { id: int }, on_unmapped: drop"),
+    ],
+)
+def test_mappings_of_what_cannot_be_there(tmp_path: Path, change: str, to: str) -> None:
+    """A name that is nearly a declared one is misspelt; behind a total, and where they are dropped, there are none."""
+    text = """
+pipeline: { name: mapped }
+nodes:
+  - { type: source, name: s, config: { type: csv, path: s.csv, schema: { id: int } } }
+  - { type: aggregate, name: n, input: s, config: { group_by: [id], cxl: emit n = count(*) } }
+  - { type: output, name: all, input: s, config: { type: csv, path: all.csv, mapping: [cty] } }
+"""
+    (tmp_path / "p.yaml").write_text(text)
+    prepare(tmp_path / "p.yaml")
+    before, found, after = text.rpartition(change)
+    (tmp_path / "p.yaml").write_text(before + to + after)
+    with pytest.raises(ClinkerError) as caught:
+        prepare(tmp_path / "p.yaml")
+    assert found and [finding.code for finding in caught.value.diagnostics] == ["E365"]

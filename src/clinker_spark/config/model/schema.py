@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, GetCoreSchemaHandle
 from pydantic_core import CoreSchema, core_schema
 
 from clinker_spark.config.column_types import read_type
-from clinker_spark.config.model.base import Finding, Model, not_yet
+from clinker_spark.config.model.base import Finding, Gone, Model, not_yet
 from clinker_spark.config.values import Bool, Count, FlagText, Natural, Text, Words, problem, read_text
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import MAX_SCALE, Kind, Type, array_of
@@ -41,6 +41,22 @@ def _short_form(value: Any) -> Any:
 TypeText = Annotated[Text, AfterValidator(_type_text), BeforeValidator(_short_form)]
 
 
+_ATTRIBUTES = {
+    key: Gone(f"'{key}' of a column is not supported", help_text, "E009")
+    for key, help_text in {
+        "alias": "write that name as 'name:', and the name in the file as 'source_name:'",
+        "coerce": "remove it: values are always read as the type of their column",
+        "default": "add nullable: true, and write emit x = x ?? 0 in a transform",
+        "enum": "check the values with 'validations:' of a transform",
+        "inherits": "write out here what the column takes over",
+        "path": "write the name in the file as 'source_name:'; what stands deeper is a.b",
+        "record": "write the change where the columns of that kind of records are declared",
+        "required": "columns must have a value; nullable: true is for one that may be empty",
+    }.items()
+}
+"""What other versions say about columns, and what to write instead."""
+
+
 class _Named(Model):
     """What is said about one column."""
 
@@ -49,8 +65,10 @@ class _Named(Model):
     type: TypeText | None = None
     """string, int, float, decimal, decimal(scale), bool, date, date_time, array(T), map(T), any or nullable(T)."""
 
+    gone: ClassVar[dict[str, Gone]] = _ATTRIBUTES
 
-class _Described(_Named):
+
+class Described(_Named):
     """What the values of a column are."""
 
     source_name: Words | None = None
@@ -63,6 +81,12 @@ class _Described(_Named):
     """The most digits a decimal may have."""
     scale: Annotated[Natural, Field(le=MAX_SCALE)] | None = None
     """The digits of a decimal after the point."""
+    multiple: Bool | None = None
+    """Are there several values, each of the type? The same as type array(T)."""
+    truncation: Annotated[Literal["error", "silent"] | None, not_yet(_WARN)] = None
+    """Fixed width: what happens to a text that is too long for its field."""
+    long_unique: Bool = False
+    """A hint that values are long and never repeat. It changes nothing here."""
 
 
 class _Placed(Model):
@@ -82,19 +106,11 @@ class _Placed(Model):
     """Fixed width: remove the padding on reading."""
 
 
-class Column(_Placed, _Described):
+class Column(_Placed, Described):
     """A column that a file has."""
 
     type: TypeText
     """string, int, float, decimal, decimal(scale), bool, date, date_time, array(T), map(T), any or nullable(T)."""
-    nullable: Bool = False
-    """May the value be empty? The same as type nullable(T)."""
-    multiple: Bool = False
-    """Are there several values, each of the type? The same as type array(T)."""
-    truncation: Annotated[Literal["error", "silent"] | None, not_yet(_WARN)] = None
-    """Fixed width: what happens to a text that is too long for its field."""
-    long_unique: Bool = False
-    """A hint that values are long and never repeat. It changes nothing here."""
 
     example: ClassVar[str] = "{ name: id, type: int }"
 
@@ -177,21 +193,13 @@ def column_list(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value.keys() == {"fields"} and isinstance(value["fields"], list):  # as other versions write it
-        return [_with_type_word(item) for item in value["fields"]]
+        return value["fields"]
     if value.keys() & {"discriminator", "records", "structure"}:
         raise problem("E342", "only sources have several kinds of records", "declare one list of columns")
     return [
         {"name": name, **body} if isinstance(body, dict) and "name" not in body else {"name": name, "type": body}
         for name, body in value.items()
     ]
-
-
-def _with_type_word(field: Any) -> Any:
-    """A field with the name that its type has in schemas."""
-    words = {"integer": "int", "boolean": "bool", "number": "float", "datetime": "date_time"}
-    if not isinstance(field, dict) or field.get("type") not in words:
-        return field
-    return {**field, "type": words[field["type"]]}
 
 
 class FieldPlace(_Placed, _Named):
@@ -208,7 +216,7 @@ class FieldPlaces(Model):
     """Each with its name and place."""
 
 
-class ColumnPatch(_Placed, _Described):
+class ColumnPatch(_Placed, Described):
     """What is different about a column of a schema, or one more column, which needs a type."""
 
     drop: Bool = False
@@ -229,7 +237,7 @@ def patched(columns: Columns, patches: Sequence[ColumnPatch], places: FieldPlace
     """A schema with the places that stand beside it, and with what is different about some columns."""
     if not patches and places is None:
         return columns
-    changes = ("type", "source_name", "nullable", "format", "precision", "scale", *_PLACE)
+    changes = ("type", "source_name", "nullable", "format", "precision", "scale", "multiple", "truncation", *_PLACE)
     found = {column.name: column for column in columns}
     for place in places.fields if places is not None else ():
         if place.name in found:

@@ -167,6 +167,8 @@ def _step(node: Node | None, step: str | int) -> tuple[Scalar | None, Node] | No
         return (None, node.items[step]) if 0 <= step < len(node.items) else None
     if isinstance(node, Mapping) and isinstance(step, int):  # a mapping that is read as a list of its entries
         entries = list(node.entries.values())
+        if len(entries) == 1 and entries[0].key.text == "fields" and isinstance(entries[0].value, Items):
+            return _step(entries[0].value, step)  # another way to write a list of columns
         return (entries[step].key, entries[step].value) if 0 <= step < len(entries) else None
     if isinstance(node, Mapping) and str(step) in node.entries:
         entry = node.entries[str(step)]

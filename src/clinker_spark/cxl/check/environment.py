@@ -17,7 +17,8 @@ class Environment:
 
     `declares` maps a scope (pipeline, source, record) to its declared variables; None accepts every write
     and lets a program read back what it wrote itself. `window_schema` are the columns that `$window` functions see when
-    they look into other records than those of the program.
+    they look into other records than those of the program. With `least_of_documents`, a group has one value of each
+    `$doc.section.field`: that of its file, or the least where its records come from several.
     """
 
     source: Source
@@ -30,6 +31,7 @@ class Environment:
     modules: Mapping[str, Module] = field(default_factory=dict)
     max_expansion: int = 10_000
     window_schema: Mapping[str, Type] | None = None
+    least_of_documents: bool = False
 
     def dotted_field(self, name: str, member: str) -> str | None:
         """`input.field`, when the schema has a column of that dotted name."""

@@ -246,17 +246,12 @@ class _CombineBinder:
         syntax, problems = parse(Source(self.binder.name, text))
         found: dict[str, dict[str, None]] = {}
         for q, name in member_names(syntax.statements) if not problems else ():
-            if q in self.schemas and q != self.driver and self._carries(self.bound[q].ref.node):
+            if q in self.schemas and q != self.driver and self.binder.carries_undeclared(self.bound[q].ref.node):
                 declared = self.schemas[q]
                 inside = any(known.startswith(f"{name}.") for known in declared)
                 if name not in declared and not inside and did_you_mean(name, declared) is None:
                     found.setdefault(q, {})[name] = None
         return {q: tuple(names) for q, names in found.items()}
-
-    def _carries(self, name: str) -> bool:
-        """Can the records of a node have undeclared columns?"""
-        node = self.binder.binder.by_name[name]
-        return node.widens or any(self._carries(ref.node) for ref in node.carried_from)
 
     def _collected(self) -> Mapping[str, Type]:
         arrays = {q: array_of(map_of(ANY)) for q in self.node.input if q != self.driver}

@@ -22,7 +22,11 @@ def bind_cull(binder: NodeBinder, node: CullNode) -> Streams | None:
     known &= binder.known(schema, [item.field for item in config.order_by], "config", "order_by")
     if not known:
         return None
-    options: dict[str, Any] = {"mode": "aggregate", "group_by": config.partition_by}
+    options: dict[str, Any] = {
+        "mode": "aggregate",
+        "group_by": config.partition_by,
+        "least_of_documents": True,
+    }
     conditions = [
         binder.compile("config", "rules", i, "drop_group_when", schema=schema, condition=True, **options)
         for i in range(len(config.rules))

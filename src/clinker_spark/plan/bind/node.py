@@ -152,6 +152,11 @@ class NodeBinder:
         several = node.several_documents([bound.documents for bound in self.inputs])
         return {port: Bound(StreamRef(node.name, port), node.schema, node.emitted, several) for port in node.streams}
 
+    def carries_undeclared(self, name: str) -> bool:
+        """Can the records of a node have columns that no schema names?"""
+        node = self.binder.by_name[name]
+        return node.widens or any(self.carries_undeclared(ref.node) for ref in node.carried_from)
+
     def known(self, schema: Mapping[str, object], names: Any, *inside: str | int) -> bool:
         """Are all of these columns there? Notes it if not."""
         fine = True

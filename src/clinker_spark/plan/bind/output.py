@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from clinker_spark.config.model.output import OutputNode
-from clinker_spark.core.types import Kind
+from clinker_spark.core.diagnostics.suggest import did_you_mean
+from clinker_spark.core.types import ANY, STRING, Kind
 from clinker_spark.plan.bind.envelope import framing_of, with_envelope
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.nodes.base import Schema
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.output_columns import written_columns
 
+_WIDENING = ("csv", "json", "xml", "parquet")
 _FOLDER_KINDS = (Kind.STRING, Kind.INT, Kind.BOOL, Kind.DATE)
 
 
@@ -18,6 +20,8 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     with_envelope(binder, node.config)
     declared = binder.file.schema_of(node.name)
     schema, emitted = _shown(binder, node)
+    undeclared = _undeclared(binder, node, schema)
+    schema = {**schema, **undeclared}
     columns, wrong = _columns(binder, node, schema, emitted)
     fits = _keys_known(binder, node)
     fits &= _folders_fit(binder, node, dict(columns))
@@ -39,6 +43,7 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
             declared=declared.columns if declared else None,
             output_name=node.output_name,
             framing=framing,
+            undeclared=tuple(undeclared),
         )
     )
 
@@ -53,6 +58,16 @@ def _shown(binder: NodeBinder, node: OutputNode) -> tuple[Schema, tuple[str, ...
         return stream.schema, stream.emitted
     every = {**stream.schema, **shown}
     return {name: every[name] for name in keys.order if name in every}, (*stream.emitted, *shown)
+
+
+def _undeclared(binder: NodeBinder, node: OutputNode, schema: Schema) -> Schema:
+    """The columns in `mapping` that no schema names, but that files may have: texts, in JSON values of any type."""
+    if node.config.type not in _WIDENING or not binder.carries_undeclared(binder.inputs[0].ref.node):
+        return {}
+    kind = (ANY if node.config.type == "json" else STRING).as_nullable()
+    named = [item.source for item in node.config.mapping or () if not item.source.startswith("$")]
+    # One that is nearly that of a schema is meant to be that.
+    return {name: kind for name in named if name not in schema and did_you_mean(name, schema) is None}
 
 
 def _columns(
@@ -70,7 +85,8 @@ def _columns(
 def _keys_known(binder: NodeBinder, node: OutputNode) -> bool:
     """Are the columns there by which records are sorted, and put into files?"""
     schema, split = binder.inputs[0].schema, node.config.split
-    known = binder.known(schema, [item.field for item in node.config.sort_order], "config", "sort_order")
+    keys = binder.binder.known.keys[binder.inputs[0].ref.node].columns
+    known = binder.known({**schema, **keys}, [item.field for item in node.config.sort_order], "config", "sort_order")
     if split is not None and split.group_key is not None:
         known &= binder.known(schema, [split.group_key], "config", "split", "group_key")
     return known

@@ -42,7 +42,8 @@ def bind_source(binder: NodeBinder, node: SourceNode) -> Streams | None:
     if file is not None:
         binder.binder.known.file_sizes[plan.name] = file[1]
     binder.binder.known.sizes[plan.name] = None if file is None else source_size(plan, *file, binder.binder.measured)
-    return bind_splits(binder, plan, declared.columns) if node.config.split_values else binder.made(plan)
+    split = any(not split.json_ for split in node.config.split_values)
+    return bind_splits(binder, plan, declared.columns) if split else binder.made(plan)
 
 
 def _with_resource(binder: NodeBinder, config: SourceConfig) -> SourceConfig | None:

@@ -23,8 +23,8 @@ _ESCAPED_DELIMITER, _ESCAPED_ESCAPE = "\ue0f1", "\ue0f2"
 
 
 def as_texts(columns: tuple[Column, ...], splits: tuple[SplitValues, ...]) -> tuple[Column, ...]:
-    """The columns as the reader gives them."""
-    fields = {split.field for split in splits}
+    """The columns as the reader gives them; it reads JSON arrays itself."""
+    fields = {split.field for split in splits if not split.json_}
     return tuple(
         column.model_copy(update={"type": "string", "nullable": True, "multiple": False})
         if (column.source_name or column.name) in fields
@@ -37,7 +37,7 @@ def bind_splits(binder: NodeBinder, source: SourcePlan, columns: tuple[Column, .
     """The streams of the source, and of the transform behind it that other nodes read in its place."""
     [(_, read)] = binder.made(source).items()
     by_field = {column.source_name or column.name: column for column in columns}
-    lines = [_line(by_field[split.field], split) for split in source.config.split_values]
+    lines = [_line(by_field[split.field], split) for split in source.config.split_values if not split.json_]
     program = compile("\n".join(lines), source.schema, name=f"split_values of {source.name}")
     after = {column.name: column.data_type for column in columns}
     name = f"{source.name}/values"

@@ -150,6 +150,7 @@ BETWEEN_NODES = (
             "plan.nodes.aggregate",
             "plan.nodes.combine",
             "plan.nodes.output",
+            "plan.nodes.transform",
             "plan.passes.correlation",
             "report.explain_correlation",
             "runtime.rollback.evidence",

@@ -303,6 +303,11 @@ class PlanNode(ShownNode):
         return frozenset()
 
     @property
+    def shows_keys(self) -> bool:
+        """Does it write correlation columns, or read those that its user names?"""
+        return False
+
+    @property
     def partitioned_by(self) -> tuple[str, ...] | None:
         """The columns whose values records share that are looked at together, one by one; None if none are."""
         return None

@@ -34,6 +34,8 @@ class OutputPlan(NarrowPlan):
     output_name: str
     framing: Framing | None = None
     """What stands around the records of each document."""
+    undeclared: tuple[str, ...] = ()
+    """Columns of `mapping` that no schema names. Files may have them."""
 
     conserves = True
     one_for_one = True
@@ -54,8 +56,9 @@ class OutputPlan(NarrowPlan):
 
     @property
     def shows_keys(self) -> bool:
-        """Does it write correlation columns: all of them, or those that `mapping` names?"""
-        named = any(source.startswith(CK_PREFIX) for _, source in self.columns)
+        """Does it write correlation columns, all of them or those that `mapping` names, or sort by one?"""
+        sources = [*(source for _, source in self.columns), *(item.field for item in self.config.sort_order)]
+        named = any(source.startswith(CK_PREFIX) for source in sources)
         return named or bool(self.config.include_correlation_keys)
 
     @property
@@ -105,6 +108,7 @@ class OutputPlan(NarrowPlan):
         columns = {source for _, source in self.columns} | {item.field for item in config.sort_order}
         if config.split is not None and config.split.group_key is not None:
             columns.add(config.split.group_key)
+        columns -= set(self.undeclared)
         moved = bool(self.partition_by) or not in_order
         arrival = bool(config.sort_order) or (config.order == "source" and moved)
         if self.framing is not None:

@@ -13,6 +13,7 @@ from clinker_spark.cxl import ir
 from clinker_spark.cxl.hidden import lookup_column
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.vector.reasons import program_reason
+from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
 from clinker_spark.plan.memory import NOTHING, SORT, WINDOW, Holder
 from clinker_spark.plan.nodes.base import Schema
@@ -188,6 +189,10 @@ class TransformPlan(NarrowPlan):
             return True
         parts = (part for expression in self.program.typed.expressions() for part in expression.walk())
         return any(isinstance(part, ir.WindowRef) for part in parts)
+
+    @property
+    def shows_keys(self) -> bool:
+        return self.window is not None and any(name.startswith(CK_PREFIX) for name in self.window.columns)
 
     @property
     def partitioned_by(self) -> tuple[str, ...] | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from clinker_spark.config.model.sources.envelope import Section
+from clinker_spark.config.model.sources.envelope import SEVERAL, Section
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import Kind, Type
@@ -79,6 +79,20 @@ def _section(source: SourcePlan, spec: Section, file: SourceFile) -> Mapping[str
 
 
 def _typed(value: Any, t: Type, name: str, file: SourceFile, source: SourcePlan) -> Any:
+    if t.kind in SEVERAL and value is not None:
+        assert t.element is not None
+        values = value if isinstance(value, list) or source.config.type != "xml" else [value]
+        if t.kind is Kind.ARRAY and isinstance(values, list):
+            found: Any = [_typed(each, t.element, name, file, source) for each in values]
+            lacking = None in found
+        elif t.kind is Kind.MAP and isinstance(values, dict):
+            found = {key: _typed(each, t.element, name, file, source) for key, each in values.items()}
+            lacking = None in found.values()
+        else:
+            raise _unfit(value, t, name, file)
+        if lacking and not t.element.nullable:
+            raise _unfit(value, t, name, file)
+        return found
     if isinstance(value, list):
         value = value[0] if value and source.config.type == "xml" else value
     if value is None:
@@ -104,9 +118,12 @@ def _typed(value: Any, t: Type, name: str, file: SourceFile, source: SourcePlan)
             return float(value)
         if t.kind is Kind.INT and value == int(value) and abs(value) < 2**63:
             return int(value)
+    raise _unfit(value, t, name, file)
+
+
+def _unfit(value: Any, t: Type, name: str, file: SourceFile) -> InputError:
     message = f"{name} of '{file.name}' is not of type {t.unwrap()}: {value!r}"
-    help_text = "correct the file, or the type in 'envelope'"
-    raise InputError([Diagnostic("E463", message, help=help_text)])
+    return InputError([Diagnostic("E463", message, help="correct the file, or the type in 'envelope'")])
 
 
 def _plain(value: Any) -> Any:

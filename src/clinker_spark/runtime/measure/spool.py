@@ -70,7 +70,7 @@ def _counts(report: RunReport) -> dict[str, Any]:
         "input_files": [name for source in report.sources for name in source.paths],
         "output_files": [path for output in report.outputs for path in output.paths],
         "dlq_path": report.letter_paths[0] if report.letter_paths else None,
-        "retraction": dict(report.rollback.retraction),
+        "retraction": report.rollback.counters,
         "per_source_record_counts": {source.name: source.records for source in report.sources},
         "per_source_dlq_counts": {source.name: source.dead_letters for source in report.sources},
         "nodes": [node.as_dict() for node in report.nodes],

@@ -374,12 +374,14 @@ class KindsWriter(Writer):
         name = letter.record.get(RECORD_TYPE, "") or (None if line is None else self._kind(line))
         if name not in self.writers:
             raise ValueError(f"'{RECORD_TYPE}' says no kind of record; the kinds are {', '.join(self.writers)}")
-        made = self.writers[name].of_cells(letter, line)
+        [tag] = [kind.tag for kind in self.planned.spec.records if kind.id == name]
+        told = replace(letter, record={**letter.record, RECORD_TYPE: tag})  # if that is the cell which says the kind
+        made = self.writers[name].of_cells(told, line)
         return self.reader.with_tag(made, name)
 
     def cells_of(self, line: bytes) -> dict[str, str | None]:
         name = self._kind(line)
-        return {} if name is None else {RECORD_TYPE: name, **self.writers[name].cells_of(line)}
+        return {} if name is None else {**self.writers[name].cells_of(line), RECORD_TYPE: name}
 
     def records_of(self, line: bytes) -> int:
         lines = [part for part in line.split(self.separator) if part.strip()]

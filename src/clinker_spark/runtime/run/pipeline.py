@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.plan.bind.increments import incremental_outputs
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
@@ -39,6 +40,7 @@ from clinker_spark.runtime.staging.checks import check_staging
 from clinker_spark.runtime.staging.inputs import StagedInputs
 from clinker_spark.runtime.staging.settings import settings_of
 from clinker_spark.spark.build.passes import Pass, Show
+from clinker_spark.spark.columns.undeclared import names_of
 from clinker_spark.spark.joins.sides import key_sketches
 from clinker_spark.spark.operators.record_log import record_lines
 from clinker_spark.spark.scan.files import SourceFile
@@ -237,7 +239,16 @@ class _Run:
             self.state.report.warnings.append(Diagnostic("W455", message, help=help_text))
 
     def _warn(self) -> None:
-        """Validations that only warn, in numbers."""
+        """Columns that outputs name and no file has; validations that only warn, in numbers."""
+        widened = {name: scan.widened for name, scan in self.state.builder.scans.items()}
+        for output in self.state.plan.outputs:
+            for name in output.undeclared:
+                known = names_of(self.state.plan, output.inputs[0].node, widened)
+                if name not in known:
+                    message = f"'{name}' is written empty: no schema declares it, and no file has it"
+                    help_text = did_you_mean(name, known) or f"undeclared columns: {', '.join(known) or 'none'}"
+                    found = output.diagnostic("W365", message, "config", "mapping", help=help_text)
+                    self.state.report.warnings.append(found)
         for node in self.state.plan.nodes:
             for i, check in enumerate(node.checks):
                 count = self.state.builder.metrics.counted(f"{node.name}.check {i}").get("warned", 0)

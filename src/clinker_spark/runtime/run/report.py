@@ -130,6 +130,14 @@ class Cost:
     used: Used | None = None
 
 
+_UNCOUNTED = (
+    "partitions_dispatched",
+    "partitions_recomputed",
+    "subdag_replay_rows",
+    "synthetic_ck_columns_emitted_total",
+)
+
+
 @dataclass
 class Rollback:
     """With correlation keys: what was withheld because of failures."""
@@ -137,7 +145,23 @@ class Rollback:
     rollback_cursors: dict[str, int] = field(default_factory=dict)
     """By source: its last record that got through. A source without one is not there."""
     retraction: dict[str, int] = field(default_factory=dict)
-    """What was retracted for the sake of groups: the `correlation.retract.*` counters."""
+    """What was retracted for the sake of groups, by what was counted of it."""
+
+    @property
+    def counters(self) -> dict[str, int | None]:
+        """The `correlation.retract.*` counters, all of them; None for those of which Spark has no count."""
+        return {
+            "groups_recomputed": self.retraction.get("groups_recomputed", 0),
+            "iterations": self.retraction.get("turns", 0),
+            "output_rows_retracted_total": self.retraction.get("output_rows_retracted_total", 0),
+            "synthetic_ck_fanout_lookups_total": self.retraction.get("synthetic_ck_fanout_lookups_total", 0),
+            "synthetic_ck_fanout_rows_expanded_total": self.retraction.get(
+                "synthetic_ck_fanout_rows_expanded_total", 0
+            ),
+            "degrade_fallback_count": 0,  # what was spilled is read again: no group is given up for it
+            # Windows and what follows are part of a pass over what is left, and nobody counts them apart.
+            **dict.fromkeys(_UNCOUNTED, 0 if not self.retraction else None),
+        }
 
 
 @dataclass
@@ -205,7 +229,7 @@ class RunReport:
         data = data.pop("identity") | data.pop("cost") | data.pop("rollback") | data
         data.pop("warnings")
         data.pop("used")
-        data["retraction"] = dict(self.rollback.retraction)  # `asdict` makes nonsense of counters
+        data["retraction"] = self.rollback.counters
         data["balances"] = [balance.as_dict() for balance in self.balances]
         if self.cost.used is not None:
             data["used"] = self.cost.used.as_dict()

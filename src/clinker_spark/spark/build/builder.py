@@ -240,7 +240,7 @@ class Builder:
         if not known:
             return otherwise
         document = F.col(quote(DOCUMENT_COLUMN))
-        pairs = [(F.lit(key).cast("long"), F.lit(value)) for key, value in known.items()]
+        pairs = [(F.lit(key).cast("long"), _literal(value)) for key, value in known.items()]
         values = F.create_map(*[column for pair in pairs for column in pair])
         return F.when(F.map_contains_key(values, document), F.try_element_at(values, document)).otherwise(otherwise)
 
@@ -265,3 +265,12 @@ class Builder:
                 value = self._of_document(known, default)
             frame = frame.withColumn(name, value)
         return frame
+
+
+def _literal(value: Any) -> Column:
+    """A value as a constant; of values with others in them Spark takes the parts."""
+    if isinstance(value, list):
+        return F.array(*map(_literal, value))
+    if isinstance(value, dict):
+        return F.create_map(*[_literal(part) for pair in value.items() for part in pair])
+    return F.lit(value)

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from clinker_spark.core.types import STRING, Kind
+from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
@@ -87,7 +88,7 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         if made is not None:
             return made[node.name]
     [stream] = builder.inputs(node)
-    stream = with_held(builder, node, stream)
+    stream = _with_undeclared(builder, node, with_held(builder, node, stream))
     columns = output_columns(builder, node, stream)
     rendering = None if node.config.type == "parquet" else render(node.config, columns, node.declared)
     names = b"" if rendering is None else rendering.prefix
@@ -103,6 +104,20 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         line = rendering.line if key is None else f"concat({key}, {sql_string(KEY_SEPARATOR)}, {rendering.line})"
         written = [F.expr(line).alias(LINE_COLUMN)]
     return Prepared(node, _finish(builder, node, stream, written, names), rendering, key is not None)
+
+
+def _with_undeclared(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
+    """The stream with the columns that only `mapping` names; null where no file has them."""
+    if not node.undeclared:
+        return stream
+    fields, known = stream.frame.schema, widened_names(builder, node.inputs[0].node)
+    found = {}
+    for name in node.undeclared:
+        read, sql = undeclared.value if node.schema[name].is_dynamic else undeclared.text, "NULL"
+        if name in known and WIDENED_COLUMN in fields.names:
+            sql = read(name, fields[WIDENED_COLUMN].dataType)
+        found[name] = F.expr(f"CAST({sql} AS {physical(node.schema[name])})")
+    return stream.over(stream.frame.withColumns(found))
 
 
 def _values(node: OutputPlan, columns: Sequence[OutColumn], folders: list[OutColumn], key: str | None) -> list[Column]:

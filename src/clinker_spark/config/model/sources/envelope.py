@@ -15,6 +15,9 @@ from clinker_spark.config.values import FlagText, Words
 from clinker_spark.core.types import Kind, Type
 
 TYPES = (Kind.STRING, Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.DATE, Kind.DATETIME)
+SEVERAL = frozenset({Kind.ARRAY, Kind.MAP})
+_SEVERAL = {"json": SEVERAL, "xml": frozenset({Kind.ARRAY})}
+"""By format: the fields of its sections that have several values; in XML, elements that repeat."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -64,9 +67,12 @@ class Section(Model):
 
     def check(self) -> Iterator[Finding]:
         for name, text in self.fields.items():
-            if read_type(text).kind not in TYPES:
+            t = read_type(text)
+            several = t.kind in (Kind.ARRAY, Kind.MAP) and not t.is_dynamic and t.element is not None
+            if (t.element if several else t).kind not in TYPES:  # type: ignore[union-attr]
                 message = f"'{name}' cannot be of type {text}"
-                yield Finding("E007", message, ("fields", name), "write string, int, float, bool, date or date_time")
+                help_text = "write string, int, float, bool, date or date_time; or array(int), map(string) and the like"
+                yield Finding("E007", message, ("fields", name), help_text)
 
 
 def value_of(path: str) -> str:
@@ -115,3 +121,8 @@ def check_envelope(envelope: Envelope, kind: str, key: str | None) -> Iterator[F
         if getattr(section.extract, key) is None:
             at = ("envelope", "sections", name, "extract")
             yield Finding("E007", f"the sections of a {kind} file stand at a '{key}'", at, f"write {key}: ...")
+        for field, text in section.fields.items():
+            if read_type(text).kind in SEVERAL - _SEVERAL.get(kind, frozenset()):
+                where = ("envelope", "sections", name, "fields", field)
+                help_text = "write the type of one value"
+                yield Finding("E007", f"a section of a {kind} file has no value of type {text}", where, help_text)

@@ -13,7 +13,7 @@ from clinker_spark.config.model.schema import SCHEMA_FORMS, Column, Columns, Sch
 from clinker_spark.config.model.sources.envelope import Envelope
 from clinker_spark.config.values import Count, FlagText, Natural, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import Kind, Type, unify
 
 KEYS = ("discriminator", "records", "structure")
 RECORD_TYPE = "record_type"
@@ -53,6 +53,8 @@ class RecordKind(Model):
     """What the column record_type says for these records."""
     tag: FlagText
     """What stands at the place of the discriminator."""
+    description: FlagText | None = None
+    """What it is, for people."""
     columns: Annotated[Columns, _COLUMNS, Field(min_length=1)]
     """Its columns, as a list or a mapping of names to types; in delimited text all of them, in their order."""
 
@@ -84,7 +86,9 @@ class RecordKinds(Model):
         for kind in self.records:
             for column in kind.columns:
                 own = {"start": None, "width": None, "end": None, "source_name": None, "nullable": True}
-                found.setdefault(column.name, column.model_copy(update=own))
+                known = found.setdefault(column.name, column.model_copy(update=own))
+                if known.name != RECORD_TYPE and shared_type(known, column) not in (None, known.data_type.unwrap()):
+                    found[column.name] = column.model_copy(update=own)
         return tuple(found.values())
 
     def of_tag(self, tag: str) -> RecordKind | None:
@@ -141,12 +145,15 @@ class RecordKinds(Model):
 
     def _check_column(self, column: Column, first: tuple[int, Column], at: tuple[str | int, ...]) -> Iterator[Finding]:
         if column.name == RECORD_TYPE:
-            message = f"'{RECORD_TYPE}' is the column that says the kind of a record"
-            yield Finding("E342", message, (*at, "name"), "give it another name")
+            says_kind = self.discriminator.field in (column.name, column.source_name)
+            if not says_kind or column.data_type.unwrap().kind is not Kind.STRING:
+                message = f"'{RECORD_TYPE}' is the column that says the kind of a record"
+                help_text = "declare it as string" if says_kind else "give it another name"
+                yield Finding("E342", message, (*at, "name"), help_text)
         if column.data_type.kind in (Kind.ARRAY, Kind.MAP):
             message = f"'{column.name}' cannot be of type {column.data_type}, where a file has several kinds of records"
             yield Finding("E342", message, (*at, "name"), "declare it as string, and take it apart in a transform")
-        if first[1].data_type.unwrap() != column.data_type.unwrap():
+        if shared_type(first[1], column) is None:
             see = (("records", first[0]), f"here it is {first[1].data_type.unwrap()}")
             message = f"'{column.name}' has different types in two kinds: {column.data_type.unwrap()}"
             yield Finding("E342", message, (*at, "name"), "give one of them another name", see=see)
@@ -187,6 +194,14 @@ def check_sections(kinds: RecordKinds, envelope: Envelope) -> Iterator[Finding]:
                 help_text = did_you_mean(field, columns) or f"its columns are {', '.join(columns)}"
                 message = f"records of kind '{record.id}' have no column '{field}'"
                 yield Finding("E342", message, (*at, "fields", field), help_text, on_key=True)
+
+
+def shared_type(a: Column, b: Column) -> Type | None:
+    """The type of a column that two kinds have: both have the same, or one has ints and the other floats."""
+    one, other = a.data_type.unwrap(), b.data_type.unwrap()
+    if one == other:
+        return one
+    return unify(one, other) if {one.kind, other.kind} == {Kind.INT, Kind.FLOAT} else None
 
 
 def _place(columns: Sequence[Column], name: str) -> int | None:

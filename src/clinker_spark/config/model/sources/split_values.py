@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from clinker_spark.config.model.base import Also, Finding, Model
+from clinker_spark.config.model.base import Also, Finding, Model, without_effect
 from clinker_spark.config.model.schema import Column
-from clinker_spark.config.values import FlagText, Words
+from clinker_spark.config.values import Bool, FlagText, Words
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.core.types import Kind
 
@@ -29,9 +29,12 @@ class SplitValues(Model):
     escape: FlagText | None = None
     """The character before a delimiter, or before itself, that is part of a value."""
 
-    later: ClassVar[dict[str, str]] = {"json": "values as a JSON array in a text"}
+    json_: Bool = Field(default=False, alias="json")
+    """Is the text a JSON array?"""
 
     def check(self) -> Iterator[Finding]:
+        if self.json_:
+            yield from without_effect(self, ("delimiter", "escape"), "the text is a JSON array")
         if not self.delimiter:
             yield Finding("E007", "'delimiter' must not be empty", ("delimiter",), "write one, such as ';'")
         if self.escape is not None and (len(self.escape) != 1 or self.escape in self.delimiter):
@@ -67,6 +70,9 @@ def check_splits(kind: str, columns: Sequence[Column], splits: Sequence[SplitVal
         elif (column.data_type.element or column.data_type).kind not in ELEMENTS:
             message = f"the parts of a text cannot be of type {column.data_type.element}"
             yield Finding("E358", message, at, "split it into texts, and convert these in a transform")
+        elif split.json_ and kind not in _CELLS:
+            message = f"texts of a {kind} file cannot be read as JSON arrays"
+            yield Finding("E358", message, (*at, "json"), f"only sources of type {' and '.join(_CELLS)} do that")
         seen.setdefault(split.field, i)
     for i, column in enumerate(columns):
         if column.multiple and kind in _CELLS and (column.source_name or column.name) not in seen:

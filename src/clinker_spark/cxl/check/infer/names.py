@@ -113,10 +113,13 @@ def infer_system(inference: Inference, e: ast.SystemVar) -> ir.TExpr:
     members = {"pipeline": PIPELINE_MEMBERS, "source": SOURCE_MEMBERS, "meta": META_MEMBERS}.get(namespace, {})
     declared = (env.declares or {}).get(namespace, {})
     t = members.get(path[-1]) or declared.get(".".join(path) if namespace == "doc" else path[-1]) or ANY
+    of_record = ir.SystemRef(e.span, t.as_nullable(), False, namespace, path)
     if env.mode == "aggregate" and namespace in ("source", "meta", "doc") and not inference.in_aggregate:
+        if namespace == "doc" and env.least_of_documents:
+            return ir.AggregateCall(e.span, t.as_nullable(), False, "min", (of_record,))
         return inference.error(
             f"'${namespace}.{'.'.join(path)}' differs from row to row and has no value for a group",
             e.span,
             f"put it inside an aggregate function, for example min(${namespace}.{'.'.join(path)})",
         )
-    return ir.SystemRef(e.span, t.as_nullable(), False, namespace, path)
+    return of_record

@@ -23,15 +23,16 @@ def bind_window(
 ) -> WindowPlan | None:
     """The window of a transform; None when it is wrong, which is noted then. `other` are the columns of the records
     that it looks into, if these are not its own."""
-    seen = schema if other is None else other
+    keys = binder.binder.known.keys[binder.inputs[0].ref.node].columns  # $ck.aggregate.x, which users may name
+    seen = {**schema, **keys} if other is None else other
     known = binder.known(seen, spec.group_by, *_AT, "group_by")
     known &= binder.known(seen, [item.field for item in spec.sort_by], *_AT, "sort_by")
     if not known:
         return None
     if spec.frame is not None and spec.frame.range is not None:
         by = spec.sort_by[0].field
-        if schema[by].kind not in (Kind.DATE, Kind.DATETIME):
-            message = f"'{by}' is {schema[by]}, and 'range' is a duration"
+        if seen[by].kind not in (Kind.DATE, Kind.DATETIME):
+            message = f"'{by}' is {seen[by]}, and 'range' is a duration"
             binder.problem("E200", message, *_AT, "sort_by", 0, help="sort by a Date or DateTime, or use rows")
             return None
     lookup = None

@@ -58,7 +58,8 @@ def dialect_of(options: Any) -> CsvDialect:
 
 def read_headers(request: ReadRequest) -> tuple[CsvFile, ...]:
     """Every file with its header matched to the declared columns; all that is wrong with them is told at once."""
-    problems = [_unusable_type(column) for column in request.columns if column.data_type.kind in (Kind.ARRAY, Kind.MAP)]
+    held = [column for column in request.columns if not column.multiple]  # those are JSON arrays
+    problems = [_unusable_type(column) for column in held if column.data_type.kind in (Kind.ARRAY, Kind.MAP)]
     if problems:
         raise InputError(problems)
     dialect = dialect_of(request.options)

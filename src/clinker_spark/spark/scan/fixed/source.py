@@ -34,7 +34,8 @@ def fixed_plan(
     request: ReadRequest, *, parallelism: int, target: int = TARGET, smallest: int = SMALLEST, piece: int = PIECE
 ) -> RecordPlan:
     """Cut the files at records. Bytes between the columns are filler, so there is never an undeclared field."""
-    problems = [_unusable_type(column) for column in request.columns if column.data_type.kind in (Kind.ARRAY, Kind.MAP)]
+    held = [column for column in request.columns if not column.multiple]  # those are JSON arrays
+    problems = [_unusable_type(column) for column in held if column.data_type.kind in (Kind.ARRAY, Kind.MAP)]
     encoding = request.options.encoding
     if not is_utf8(encoding) and not is_single_byte(encoding):
         message = f"source '{request.source}' cannot read fixed-width files in {encoding}"

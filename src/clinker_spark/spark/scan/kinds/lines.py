@@ -253,7 +253,7 @@ class KindReader:
         if RECORD_TYPE in rows.values:
             rows.values[RECORD_TYPE] = said
         if plan.record:
-            rows.texts[RECORD_TYPE] = said
+            rows.texts[RECORD_TYPE] = said  # the id, also where the discriminator has this name and says the tag
         return rows
 
     def _of_file(self, plan: RecordPlan, message: str) -> Rows:
@@ -326,7 +326,9 @@ def _together(
 ) -> pa.Array:
     """The values of the kinds in the order of their lines."""
     arrays = [
-        pa.nulls(len(mine), arrow) if part is None else part for part, (mine, _) in zip(found, parts, strict=True)
+        # Ints of one kind are floats where another kind has floats.
+        pa.nulls(len(mine), arrow) if part is None else pc.cast(part, arrow, safe=False) if part.type != arrow else part
+        for part, (mine, _) in zip(found, parts, strict=True)
     ]
     return pa.concat_arrays([*arrays, pa.nulls(len(unknown), arrow)]).take(pa.array(order))
 

@@ -28,6 +28,7 @@ from clinker_spark.cxl.dates.formats import check_format
 from clinker_spark.cxl.values import DECIMAL_DIGITS
 from clinker_spark.spark.columns.python_calls import arrow_type
 from clinker_spark.spark.columns.variants import encode
+from clinker_spark.spark.scan.text.arrays import array_reader
 from clinker_spark.spark.scan.text.bytes import TextBytes, byte_table, mentions
 from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
 from clinker_spark.spark.scan.text.readers import Reader, reader_of
@@ -105,6 +106,8 @@ class TextColumn:
             nulled = text if empty is None else _nulled(text, empty)
             return Converted(_variants(nulled) if self.type.is_dynamic else nulled)
         present = text if empty is None else _nulled(text, empty)
+        if self.type.kind is Kind.ARRAY:
+            return self._read_arrays(present, empty)
         whole = None if self.only_formats else self._cast_whole(present)
         found = Converted(whole) if whole is not None else self._cast_most(present) or self._convert_strictly(present)
         if empty is None or self.type.nullable:
@@ -123,6 +126,15 @@ class TextColumn:
             return {"kind": "missing_required_field", "field": self.name, "value": "", "message": message}
         message = f"cannot convert '{shown}' to {self.type.unwrap()}"
         return {"kind": "type_coercion_failure", "field": self.name, "value": shown, "message": message}
+
+    def _read_arrays(self, text: pa.Array, empty: pa.Array | None) -> Converted:
+        """Arrays written as JSON. An empty text has no values; it is null where there may be none."""
+        read = array_reader(self.type, self.formats, only_formats=self.only_formats)
+        none: list[Any] | None = None if self.type.nullable else []
+        blank = [False] * len(text) if empty is None else empty.to_pylist()
+        found = [none if there else value for there, value in zip(blank, _read_each(text, read), strict=True)]
+        failed = [value is None and there is not None for value, there in zip(found, text.to_pylist(), strict=True)]
+        return Converted(pa.array(found, self.arrow), pa.array(failed) if any(failed) else None)
 
     # ---------------------------------------------------------------- the whole column at once
 
@@ -267,7 +279,7 @@ def _read_each(texts: pa.Array, reader: Reader) -> list[Any]:
     found = []
     for text in texts.to_pylist():
         if text not in known:
-            known[text] = reader(text)
+            known[text] = None if text is None else reader(text)
         found.append(known[text])
     return found
 
