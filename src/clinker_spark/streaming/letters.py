@@ -207,13 +207,8 @@ class BatchLetters:
         """The last batch whose failures were looked for; -1 for none."""
         try:
             return int(json.loads(self._log(query).read_text())["batch"])
-        except (
-            FileNotFoundError,
-            ValueError,
-            LookupError,
-            TypeError,
-        ):  # looked at again; what was written is not written twice
-            return -1
+        except (FileNotFoundError, ValueError, LookupError, TypeError):
+            return -1  # they are looked at again; what was written is not written twice
 
     def check(self, query: StreamQuery, batch: int) -> None:
         replace_file(self._log(query), json.dumps({"batch": batch}).encode() + b"\n")
