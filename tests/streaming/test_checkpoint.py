@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from clinker_spark.plan.errors import PlanError
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.plan.streams import operators, queries
+from clinker_spark.plan.streams import StreamQuery, operators, queries
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.streaming.checkpoint import Checkpoint
-from clinker_spark.streaming.shape import check_shape, shape_of
+from clinker_spark.streaming.shape import check_shape, shape_of, shapes
 from tests.streaming.test_beats import query
 
 MADE = {"partitions": 1, "shape": {}}
@@ -110,3 +111,71 @@ def test_what_spark_knows_by_its_place_must_stay_there(tmp_path: Path, old: str,
         check_shape(plans[1], now, checkpoint, about)
     [found] = caught.value.diagnostics
     assert found.code == "E505" and "(one((a, b), a), two(b, a))" in found.message
+
+
+def test_two_streams_that_begin_a_checkpoint_at_once(tmp_path: Path) -> None:
+    """Each would go on with an id of its own, and the outputs of one would be strange to the other."""
+    one, two = Checkpoint(tmp_path / "state"), Checkpoint(tmp_path / "state")
+    one.folder.mkdir()
+    with one.locked(), pytest.raises(IoError) as caught:
+        two.begin(MADE)
+    assert caught.value.diagnostics[0].code == "E510" and not one.about.exists()
+    made = two.begin(MADE)
+    with one.locked():
+        assert two.begin(MADE) == made
+
+
+def named(folder: Path, joins: Sequence[str]) -> tuple[Plan, list[StreamQuery]]:
+    """A stream with a query for each of some joins."""
+    head, _, rest = THREE.partition("  - { type: stream_join, name: one")
+    assert rest
+    nodes = [
+        f"  - {{ type: stream_join, name: {name}, input: {{ left: both, right: a }},\n"
+        "      config: { left_keys: k, right_keys: k, time_window: 5s } }\n"
+        f"  - {{ type: output, name: out_{name}, input: {name}, config: {{ type: csv, path: {name}/ }} }}\n"
+        for name in joins
+    ]
+    (folder / "p.yaml").write_text(head + "".join(nodes))
+    plan = prepare(folder / "p.yaml")
+    return plan, [*queries(plan)]
+
+
+@pytest.mark.parametrize("joins", [("join_format",), ("queries",), ("one", "join_format", "queries")])
+def test_a_node_may_be_called_as_what_a_checkpoint_says(tmp_path: Path, joins: Sequence[str]) -> None:
+    checkpoint = Checkpoint(tmp_path / "state")
+    plan, found = named(tmp_path, joins)
+    about = checkpoint.begin({"partitions": 1, "shape": shape_of(plan, found)})
+    assert list(shapes(about)) == list(joins)
+    check_shape(plan, found, checkpoint, about)
+
+    older = {**about, "version": 1, "shape": shapes(about) | {"join_format": about["shape"]["join_format"]}}
+    if "join_format" in joins:  # what it said of it is lost
+        with pytest.raises(PlanError) as caught:
+            check_shape(plan, found, checkpoint, older)
+        [one] = caught.value.diagnostics
+        assert one.code == "E505" and "was made without 'join_format'" in one.message
+    else:
+        check_shape(plan, found, checkpoint, older)
+    with pytest.raises(PlanError) as caught:
+        check_shape(plan, found, checkpoint, {**about, "version": 3})
+    assert caught.value.diagnostics[0].code == "E505"
+
+
+def test_what_a_batch_has_read_may_be_known_no_more(tmp_path: Path) -> None:
+    found, checkpoint = query(tmp_path), Checkpoint(tmp_path / "state")
+    offsets = checkpoint.spark(found) / "offsets"
+    offsets.mkdir(parents=True)
+    for batch in (3, 4):
+        (offsets / str(batch)).write_text(OFFSETS)
+    starts, ends = checkpoint.positions(found, 4)
+    assert starts == ends and ends["a"] == {"source": "a", "at": 2, "beat": None}
+    for batch, last in ((1, 3), (3, 3), (5, 5)):
+        with pytest.raises(IoError) as caught:
+            checkpoint.positions(found, batch)
+        [one] = caught.value.diagnostics
+        assert one.code == "E512" and f"what batch {batch} of 'j'" in one.message
+        assert one.help is not None and f"{{\"batch\": {last}}} to '{checkpoint.letters(found)}'" in one.help
+    (offsets / "0").write_text(OFFSETS)
+    assert checkpoint.positions(found, 0)[0] == {}
+    (offsets / "0").write_text("v1\n{}\ngarbage")
+    assert "batch 0" in refusal(lambda: checkpoint.positions(found, 0))

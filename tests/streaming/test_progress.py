@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clinker_spark.streaming.progress import KEPT, Batch, StreamReport
+from clinker_spark.streaming.progress import KEPT, Batch, StreamReport, positions
+
+
+def test_positions_are_those_of_a_batch() -> None:
+    """Sources that several joins read are told several times; as text or as what is in it."""
+    one = {"startOffset": None, "endOffset": '{"source": "a", "at": {"0": 5}, "beat": null}'}
+    two = {"startOffset": {"source": "b", "at": 1, "beat": 3}, "endOffset": {"source": "b", "at": 2, "beat": 3}}
+    starts, ends = positions({"sources": [one, two, two, {"startOffset": None, "endOffset": None}]})
+    assert starts == {"b": {"source": "b", "at": 1, "beat": 3}}
+    assert {name: end["at"] for name, end in ends.items()} == {"a": {"0": 5}, "b": 2}
 
 
 def test_a_stream_that_goes_on_for_long_remembers_no_more() -> None:

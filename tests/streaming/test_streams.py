@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import time
@@ -14,17 +15,23 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
+from clinker_spark.cli.clinker.main import clinker
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.page.stream import page
 from clinker_spark.runtime.run.pipeline import run
+from clinker_spark.spark.build import metrics
+from clinker_spark.spark.session import sessions
+from clinker_spark.spark.streaming.query import RunningQuery
 from clinker_spark.streaming.api import start_stream
 from clinker_spark.streaming.checkpoint import Checkpoint
 from clinker_spark.streaming.hot_keys import Waiting
+from clinker_spark.streaming.letters import BatchLetters
 from clinker_spark.streaming.progress import StreamReport
-from clinker_spark.streaming.run import StreamOptions, run_stream
+from clinker_spark.streaming.run import StreamOptions, StreamRun, run_stream
 
 PIPELINE = """\
 pipeline: {{ name: paid }}
@@ -121,7 +128,11 @@ def test_a_stream_goes_on_where_it_was(tmp_path: Path, started: SparkSession) ->
     assert not [path.name for path in (tmp_path / "out").iterdir() if path.is_dir()]
 
 
-def test_what_fails_is_a_letter_wherever_it_fails(tmp_path: Path, started: SparkSession) -> None:
+def test_what_fails_is_a_letter_wherever_it_fails(
+    tmp_path: Path, started: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "_observed", lambda *asked, **more: None)  # what is counted comes too late
+    monkeypatch.setattr(Checkpoint, "positions", lambda *asked: pytest.fail("Spark has told it"))
     stream = Stream(tmp_path, started, strategy=LETTERS)
     stream.orders("1", ("a", "10:00:00", 5), ("b", "10:00:01", 0), ("c", "10:00:02", 1))
     stream.payments("1", ("a", "10:01:00", "0"), ("c", "10:00:02", "many"), ("c", "10:00:03", "2"))
@@ -136,6 +147,7 @@ def test_what_fails_is_a_letter_wherever_it_fails(tmp_path: Path, started: Spark
     merged = next(row for row in read_csv(sorted(tmp_path.glob("dead-*-paid.csv"))))
     assert merged["left_id"] == "a" and merged["right_paid"] == "0"
 
+    monkeypatch.undo()
     checkpoint = Checkpoint(tmp_path / "p.checkpoint")  # as if killed between a batch and its letters
     (checkpoint.folder / "paid" / "letters.json").unlink()
     before = {path.name: path.read_bytes() for path in tmp_path.glob("dead-*.csv")}
@@ -143,6 +155,70 @@ def test_what_fails_is_a_letter_wherever_it_fails(tmp_path: Path, started: Spark
     stream.run()
     after = {path.name: path.read_bytes() for path in tmp_path.glob("dead-*.csv")}
     assert set(after) == set(before) and len(stream.letters()) == 3
+
+    (checkpoint.folder / "paid" / "letters.json").unlink()
+    (checkpoint.spark_of("paid") / "offsets" / "0").unlink()  # Spark keeps the last ones
+    with pytest.raises(ClinkerError) as caught:
+        stream.run()
+    assert [found.code for found in caught.value.diagnostics] == ["E512"]
+
+
+TWO = """\
+pipeline: { name: two }
+stream: { max_files: 1, partitions: 1, checkpoint: state/ }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+nodes:
+  - { type: source, name: s, config: { type: csv, glob: in/*.csv, schema: { n: int } } }
+  - { type: transform, name: first, input: s, config: { cxl: "emit v = n + 1" } }
+  - { type: output, name: one, input: first, config: { type: csv, path: one/ } }
+  - { type: transform, name: second, input: s, config: { cxl: "emit v = 10 / n" } }
+  - { type: output, name: two, input: second, config: { type: csv, path: two/ } }
+"""
+
+
+def test_letters_are_written_whatever_comes_between(
+    tmp_path: Path, started: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error behind the outputs of a batch and before its letters, and a batch that Spark does not tell of."""
+    monkeypatch.setattr(sessions, "session", lambda *given, **settings: started)
+    (tmp_path / "p.yaml").write_text(TWO)
+    (tmp_path / "in").mkdir()
+
+    def call(*rows: str) -> Result:
+        for row in rows:
+            (tmp_path / "in" / f"{len(list(tmp_path.glob('in/*')))}.csv").write_text(f"n\n{row}\n5\n")
+        given = ["stream", str(tmp_path / "p.yaml"), "--once"]
+        return CliRunner().invoke(clinker, given, standalone_mode=False)
+
+    def dead() -> list[str]:
+        return [row["_cxl_dlq_stage"] for row in read_csv(sorted(tmp_path.glob("dead-*.csv")))]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchLetters, "publish", _no_space)
+        with pytest.raises(ClinkerError) as caught:
+            raise call("0").exception or AssertionError
+    assert [found.code for found in caught.value.diagnostics] == ["E405"]
+    assert sorted(path.name for path in tmp_path.glob("*/*-0*.csv")) == ["one-000000.csv", "two-000000.csv"]
+    assert dead() == []
+
+    told = RunningQuery.progress
+    monkeypatch.setattr(RunningQuery, "progress", lambda query: [t for t in told(query) if t["batchId"] != 1])
+    result = call("many", "2")
+    assert result.return_value == 2 and "2 dead letters" in result.stderr, result.output
+    assert dead() == ["transform:second", "source"]
+    for name, values in (("one", ["1", "6", "6", "3", "6"]), ("two", ["2", "2", "5", "2"])):
+        assert [row["v"] for row in read_csv(sorted((tmp_path / name).glob("*.csv")))] == values
+    assert list((tmp_path / "state" / "found").glob("*")) == []
+    assert call().return_value == 0
+
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere" / "state")
+    with pytest.raises(ClinkerError) as caught:
+        StreamRun(prepare(tmp_path / "p.yaml"), started, StreamOptions(checkpoint="gone"), lambda event, details: None)
+    assert [found.code for found in caught.value.diagnostics] == ["E401"]
+
+
+def _no_space(*given: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_fail_fast_writes_nothing_of_the_batch(tmp_path: Path, started: SparkSession) -> None:

@@ -18,7 +18,9 @@ from clinker_spark.runtime.commit.seam import SYSTEM
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.errors import IoError
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, VERSION)
+"""In the first version, the shapes of queries stood beside the format of joins (`shape`)."""
 _ABOUT = {"version": int, "id": str, "partitions": int, "shape": dict}
 _OWN = ("lock", ".clinker-draft-")
 """How the names begin of what may be in the folder of a checkpoint that was not begun."""
@@ -30,6 +32,10 @@ def checkpoint_folder(plan: Plan, base: Path, given: str | None = None) -> Path:
     """Where the checkpoint of a pipeline lies."""
     named = given or plan.file.stream.checkpoint
     return base / named if named is not None else base / (plan.file.path.stem + ".checkpoint")
+
+
+Positions = tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]
+"""Where a batch begins and where it ends, by source."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +100,11 @@ class Checkpoint:
         found = self.load()
         if found is None:
             self.folder.mkdir(parents=True, exist_ok=True)
-            found = {"version": VERSION, "id": str(uuid.uuid4()), **made}
-            replace_file(self.about, json.dumps(found, indent=1).encode() + b"\n")
+            with self.locked():
+                found = self.load()  # somebody else may have begun it meanwhile
+                if found is None:
+                    found = {"version": VERSION, "id": str(uuid.uuid4()), **made}
+                    replace_file(self.about, json.dumps(found, indent=1).encode() + b"\n")
         return found
 
     @contextmanager
@@ -124,7 +133,8 @@ class Checkpoint:
         return self.query(query) / "sources" / source.replace("/", "~")
 
     def letters(self, query: StreamQuery) -> Path:
-        return self.query(query) / "letters"
+        """Up to which batch its dead letters were looked for."""
+        return self.query(query) / "letters.json"
 
     def offsets(self, query: StreamQuery, batch: int) -> dict[str, dict[str, Any]] | None:
         """How far a batch reads, by source; None where it is not known."""
@@ -134,6 +144,27 @@ class Checkpoint:
             return None
         found = [json.loads(line) for line in lines[2:] if line != "-"]
         return {offset["source"]: offset for offset in found}
+
+    def positions(self, query: StreamQuery, batch: int) -> Positions:
+        """Between which positions a batch read, by source. Raises `IoError` where nobody knows that any more."""
+        try:
+            ends = self.offsets(query, batch)
+            starts = self.offsets(query, batch - 1) if batch else {}
+        except (ValueError, LookupError, TypeError):
+            ends = starts = None
+        if ends is None or starts is None:
+            known = [int(path.name) for path in (self.spark(query) / "offsets").glob("[0-9]*") if path.name.isdigit()]
+            last = max(batch, min(known, default=batch))
+            message = (
+                f"what batch {batch} of '{query.name}' has read is not known any more, so that its dead letters"
+                " cannot be found"
+            )
+            help_text = (
+                f"bring back a copy of the checkpoint; to go on without the dead letters up to batch {last},"
+                f" write {{\"batch\": {last}}} to '{self.letters(query)}'"
+            )
+            raise self._unusable(message, help_text)
+        return starts, ends
 
     def committed(self, query: StreamQuery) -> int:
         """The number of the last batch that was finished; -1 for none."""

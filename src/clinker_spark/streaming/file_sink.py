@@ -7,7 +7,6 @@ there already, the batch was finished before a crash: nothing is written again. 
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,14 +14,12 @@ from typing import TYPE_CHECKING
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.runtime.commit.seam import SYSTEM, Files
-from clinker_spark.runtime.commit.small_files import replace_file
-from clinker_spark.runtime.errors import IoError
+from clinker_spark.streaming.batch_files import BatchFiles
 
 if TYPE_CHECKING:
     from clinker_spark.spark.streaming.query import DataFrame
 
 SUFFIXES = {"csv": ".csv", "json": ".json", "xml": ".xml", "fixed_width": ".txt", "parquet": ".parquet"}
-DIGITS = 6
 
 
 class FileSink:
@@ -36,33 +33,16 @@ class FileSink:
         suffix = SUFFIXES[node.config.type]
         if path.endswith("/"):
             place = place / (node.output_name + suffix)
-        self.folder = place.parent
-        self.stem, self.suffix = place.stem, place.suffix or suffix
-        self.mark = self.folder / f".{self.stem}.stream.json"
+        self.batches = BatchFiles(place.parent, place.stem, place.suffix or suffix, self._diagnostic, files=files)
 
     def place(self, batch_id: int) -> Path:
-        return self.folder / f"{self.stem}-{batch_id:0{DIGITS}}{self.suffix}"
+        return self.batches.place(batch_id)
 
     def check(self, pipeline_id: str) -> None:
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            others = [path for path in self.folder.glob(f"{self.stem}-*{self.suffix}") if self._is_batch(path)]
-            owner = json.loads(self.mark.read_text())["pipeline_id"] if self.mark.exists() else None
-            if others and owner != pipeline_id:
-                by = "a stream with another checkpoint wrote it" if owner else "this stream did not write it"
-                message = f"'{min(others)}' is there, and {by}"
-                help_text = "go on with the checkpoint it belongs to, write to another place, or remove such files"
-                raise IoError([self.node.diagnostic("E508", message, "config", "path", help=help_text)])
-            replace_file(self.mark, json.dumps({"pipeline_id": pipeline_id}).encode() + b"\n")
-            self._clean()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            message = f"cannot write '{self.folder}': {reason}"
-            raise IoError([Diagnostic("E401", message, help="check the path")]) from None
+        self.batches.claim(pipeline_id)
 
-    def _is_batch(self, path: Path) -> bool:
-        number = path.name.removeprefix(f"{self.stem}-").removesuffix(self.suffix)
-        return number.isdigit() and len(number) >= DIGITS
+    def _diagnostic(self, code: str, message: str, help: str) -> Diagnostic:
+        return self.node.diagnostic(code, message, "config", "path", help=help)
 
     def write(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> None:
         # What needs Spark is loaded when there is a batch: a plan is checked, and a state shown, without it.
@@ -70,9 +50,9 @@ class FileSink:
         from clinker_spark.spark.operators.output import Prepared, plain_rendering, write_parts
 
         place = self.place(batch_id)
-        if self.files.stat(place) is not None:
+        if self.batches.has(place, pipeline_id):
             return
-        attempt = self.folder / f".{place.name}.{pipeline_id[:8]}"
+        attempt = self.batches.attempt(batch_id, pipeline_id)
         shutil.rmtree(attempt, ignore_errors=True)
         rendering = plain_rendering(self.node)
         write_parts(Prepared(self.node, batch, rendering, False), str(attempt / "parts"))
@@ -89,13 +69,8 @@ class FileSink:
                 made = one_file(parts, rendering, attempt / "whole").path
             self.files.sync(made)
             self.files.rename(made, place)
-            self.files.sync(self.folder)
+            self.files.sync(place.parent)
         shutil.rmtree(attempt, ignore_errors=True)
 
     def close(self) -> None:
-        self._clean()
-
-    def _clean(self) -> None:
-        """Attempts that nobody finished."""
-        for left in self.folder.glob(f".{self.stem}-[0-9]*{self.suffix}.*"):
-            shutil.rmtree(left, ignore_errors=True)
+        self.batches.release()

@@ -11,6 +11,7 @@ from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.streams import StreamQuery
+from clinker_spark.streaming.checkpoint import Positions
 from clinker_spark.streaming.hot_keys import Waiting
 
 KEPT = 2000
@@ -141,6 +142,13 @@ def note_batch(report: StreamReport, query: StreamQuery, names: Sequence[str], t
     )
     report.note(batch)
     return batch
+
+
+def positions(told: dict[str, Any]) -> Positions:
+    """From where to where a batch read, as Spark tells about it."""
+    sources = [(_offset(source["startOffset"]), _offset(source["endOffset"])) for source in told["sources"]]
+    starts = {start["source"]: start for start, _ in sources if start is not None}
+    return starts, {end["source"]: end for _, end in sources if end is not None}
 
 
 def _offset(text: Any) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,15 +31,14 @@ from clinker_spark.spark.streaming.state import stream_session
 from clinker_spark.spark.streaming.waiting import held
 from clinker_spark.spark.streaming.watermark import NEWEST
 from clinker_spark.streaming.beats import Idleness, beat_file, flush_beat, newest_times
-from clinker_spark.streaming.checkpoint import Checkpoint, checkpoint_folder
+from clinker_spark.streaming.checkpoint import Checkpoint, Positions, checkpoint_folder
 from clinker_spark.streaming.connectors.letters import check_letters
 from clinker_spark.streaming.ends import SourceOptions, StreamSink, StreamSource, sink_of, source_of
 from clinker_spark.streaming.file_sink import FileSink
 from clinker_spark.streaming.hot_keys import SHOWN, HotKeys, waiting
-from clinker_spark.streaming.letters import BatchLetters, Files, Found, failed_in
-from clinker_spark.streaming.noted import Noted
-from clinker_spark.streaming.progress import StreamReport, note_batch
-from clinker_spark.streaming.shape import check_shape, shape_of
+from clinker_spark.streaming.letters import BatchLetters, Files, Found, failed_in, letter_places
+from clinker_spark.streaming.progress import StreamReport, note_batch, positions
+from clinker_spark.streaming.shape import check_shape, shape_of, shapes
 
 if TYPE_CHECKING:
     from clinker_spark.spark.scan.request import ReadRequest, Scan
@@ -75,6 +74,10 @@ class StreamRun:
     """One call of `clinker stream`."""
 
     def __init__(self, plan: Plan, spark: SparkSession, options: StreamOptions, tell: Listener) -> None:
+        with explained(plan):
+            self._prepare(plan, spark, options, tell)
+
+    def _prepare(self, plan: Plan, spark: SparkSession, options: StreamOptions, tell: Listener) -> None:
         self.plan = plan
         self.options = options
         self.tell = tell
@@ -82,7 +85,8 @@ class StreamRun:
         self.queries = queries(plan)
         self.sinks: dict[str, StreamSink] = {o.name: sink_of(o, self.base) for o in plan.outputs}
         written = {name: sink.place(0) for name, sink in self.sinks.items() if isinstance(sink, FileSink)}
-        check_not_read(plan, self.base, written)
+        places = letter_places(plan, self.base, self.queries)
+        check_not_read(plan, self.base, written, [(each.key, path) for each in places for path in each.each()])
         settings = plan.file.stream
         self.checkpoint = Checkpoint(checkpoint_folder(plan, self.base, options.checkpoint))
         partitions = settings.partitions or os.cpu_count() or 1
@@ -94,11 +98,10 @@ class StreamRun:
         self.now = given.now
         self.contexts = contexts(plan, given)
         self.strict = plan.file.error_handling.strategy == "fail_fast"
-        self.letters = BatchLetters(plan, self.base, self.checkpoint, given.now, len(self.queries) > 1)
+        self.letters = BatchLetters(plan, places, self.checkpoint, given.now)
         self.sources: dict[tuple[str, str], StreamSource] = {}
         self.idle = {query.name: Idleness(query) for query in self.queries if query.stateful}
         self.running: list[RunningQuery] = []
-        self.noted = Noted()
         self.starts: Counter[str] = Counter()
         self.hot = HotKeys(plan, self.checkpoint, settings.hot_key)
 
@@ -107,18 +110,12 @@ class StreamRun:
         with explained(self.plan), self.checkpoint.locked(), self._stoppable():
             for query in self.queries:
                 self.checkpoint.check(query)
-            for sink in self.sinks.values():
-                sink.check(self.about["id"])
-            check_letters(self.plan)
-            try:
+            with self._places():
                 for query in self.queries:
-                    self._catch_up(query)
+                    self._catch_up(query, self.checkpoint.committed(query))
                 self._drive(self.queries)
                 if self.options.flush and not self.report.interrupted:
                     self._flush()
-            finally:
-                for sink in self.sinks.values():
-                    sink.close()
         self._look()
         if self.report.late:
             message = f"{self.report.late} record(s) came behind the watermark, and were dropped"
@@ -126,6 +123,17 @@ class StreamRun:
                 Diagnostic("W501", message, help="give the sources a larger delay, or the join late_data: reopen")
             )
         return self.report
+
+    @contextmanager
+    def _places(self) -> Iterator[None]:
+        """Everything that is written to is there, and ours."""
+        with ExitStack() as ends:
+            for sink in self.sinks.values():
+                ends.callback(sink.close)
+                sink.check(self.about["id"])
+            ends.enter_context(self.letters.claimed())
+            check_letters(self.plan)
+            yield
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:
@@ -151,9 +159,9 @@ class StreamRun:
         self._warn(self.hot.look(self.spark, self.queries))
         if not self.options.sides:
             return
-        shapes = self.about["shape"]
-        names = [query.name for query in self.queries if query.name in shapes]
-        found = [each for name in names for each in waiting(self.spark, self.checkpoint, shapes[name], name, SHOWN)]
+        known = shapes(self.about)
+        names = [query.name for query in self.queries if query.name in known]
+        found = [each for name in names for each in waiting(self.spark, self.checkpoint, known[name], name, SHOWN)]
         self.report.waiting = found
         for each in found:
             self.tell("state", asdict(each))
@@ -247,8 +255,9 @@ class StreamRun:
                 for name, count in batch.records.items():
                     if count:
                         self.idle[query.name].note(name, newest.get(name))
+            self._catch_up(query, batch.number - 1)  # Spark does not tell for ever what it has done
             if failed_in(told, STREAMED):
-                self._write_read_letters(query, batch.number)
+                self._write_read_letters(query, batch.number, positions(told))
             self.letters.check(query, batch.number)
             self.tell("batch", batch.as_json())
 
@@ -285,8 +294,7 @@ class StreamRun:
         if kept:
             batch = batch.persist()
         try:
-            builder = root.write(batch, put)
-            if builder.metrics.failed():
+            if root.write(batch, put) and not self.strict:
                 if query.stateful:
                     self._write_made_letters(root, batch, number)
                 else:
@@ -303,9 +311,8 @@ class StreamRun:
 
     # ------------------------------------------------------------ dead letters
 
-    def _catch_up(self, query: StreamQuery) -> None:
-        """The letters of batches that were finished before a crash, and not looked at."""
-        last = self.checkpoint.committed(query)
+    def _catch_up(self, query: StreamQuery, last: int) -> None:
+        """The letters of batches that are finished, as before a crash, and were not looked at."""
         for batch in range(self.letters.checked(query) + 1, last + 1):
             if not self.strict:
                 self._write_read_letters(query, batch)
@@ -318,8 +325,8 @@ class StreamRun:
         if found is not None:
             raise DataError([self.letters.first(found)])
 
-    def _write_read_letters(self, query: StreamQuery, batch: int) -> None:
-        found = self._read(query, batch)
+    def _write_read_letters(self, query: StreamQuery, batch: int, told: Positions | None = None) -> None:
+        found = None if self.letters.has(query, batch) else self._read(query, batch, told)
         if found is not None:
             self._note(query, batch, found)
 
@@ -330,14 +337,15 @@ class StreamRun:
             self._note(root.query, number, found, root.query.name)
 
     def _note(self, query: StreamQuery, batch: int, found: Found, made: str = "") -> None:
-        if self.noted.is_new(query.name, batch, made):
-            self.report.note_letters(found.number, self.letters.write(query, batch, found, made))
+        paths = self.letters.publish(query, batch, found, made)
+        if paths is not None:
+            self.report.note_letters(found.number, paths)
 
-    def _read(self, query: StreamQuery, batch: int) -> Found | None:
-        """The failures among the records that a batch read."""
-        ends = self.checkpoint.offsets(query, batch)
-        starts = self.checkpoint.offsets(query, batch - 1) if batch else {}
-        if ends is None or starts is None or all(starts.get(name, {}).get("at") == e["at"] for name, e in ends.items()):
+    def _read(self, query: StreamQuery, batch: int, told: Positions | None = None) -> Found | None:
+        """The failures among the records that a batch read; Spark may have told from where to where."""
+        known = told is not None and told[1].keys() == {node.name for node in query.sources}
+        starts, ends = told if told is not None and known else self.checkpoint.positions(query, batch)
+        if all(starts.get(name, {}).get("at") == e["at"] for name, e in ends.items()):
             return None
         files: Files = {}
         scans: dict[str, Scan] = {}

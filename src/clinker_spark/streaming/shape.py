@@ -11,14 +11,15 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.streams import StreamQuery, arrangement, operators
 from clinker_spark.spark.streaming.state import JOIN_FORMAT
-from clinker_spark.streaming.checkpoint import VERSION, Checkpoint
+from clinker_spark.streaming.checkpoint import READABLE, Checkpoint
 
+_FORMAT = "join_format"
 NEW = "use the old form, or a new checkpoint (--checkpoint DIR), which reads everything again"
 
 
 def shape_of(plan: Plan, queries: Sequence[StreamQuery]) -> dict[str, Any]:
-    """What the state of a plan depends on, by query."""
-    return {
+    """What the state of a plan depends on: the format of joins, and more for each of the queries."""
+    shapes = {
         query.name: {
             "sources": sorted(node.name for node in query.sources),
             "state": {node.name: _state(plan, node) for node in query.stateful},
@@ -26,7 +27,16 @@ def shape_of(plan: Plan, queries: Sequence[StreamQuery]) -> dict[str, Any]:
             "operators": list(operators(plan, query.root)),
         }
         for query in queries
-    } | {"join_format": JOIN_FORMAT}
+    }
+    return {_FORMAT: JOIN_FORMAT, "queries": shapes}
+
+
+def shapes(about: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint says about its queries, by name."""
+    shape: dict[str, Any] = about["shape"]
+    if about["version"] > 1:
+        return dict(shape.get("queries", {}))
+    return {name: each for name, each in shape.items() if name != _FORMAT}
 
 
 def _state(plan: Plan, node: PlanNode) -> dict[str, Any]:
@@ -51,7 +61,7 @@ def differences(
 ) -> Iterator[Diagnostic]:
     """What a checkpoint holds that this pipeline cannot go on with."""
     place = f"the checkpoint '{checkpoint.folder}'"
-    if about.get("version") != VERSION:
+    if about.get("version") not in READABLE:
         message = f"{place} was made by a version of clinker with checkpoints of version {about.get('version')}"
         yield Diagnostic("E505", message, help=NEW)
         return
@@ -60,14 +70,15 @@ def differences(
         message = f"{place} has {about['partitions']} partition(s), and the pipeline asks for {wanted}"
         help_text = f"write partitions: {about['partitions']}, or use a new checkpoint (--checkpoint DIR)"
         yield plan.file.diagnostic("E505", message, ("stream", "partitions"), help_text)
-    old, new = about["shape"], shape_of(plan, queries)
-    if old.get("join_format") != new["join_format"]:
-        message = f"{place} keeps joins in format {old.get('join_format')}, and this version in {new['join_format']}"
+    old, new = shapes(about), shape_of(plan, queries)["queries"]
+    if (joins := about["shape"].get(_FORMAT)) != JOIN_FORMAT:
+        message = f"{place} keeps joins in format {joins}, and this version in {JOIN_FORMAT}"
         yield Diagnostic("E505", message, help=NEW)
     for query in queries:
         before = old.get(query.name)
         if before is None:
-            if checkpoint.committed(query) >= 0 or any(name != "join_format" for name in old):
+            # In the first version, a query of this name had no place.
+            if old or checkpoint.committed(query) >= 0 or (query.name == _FORMAT and about["version"] == 1):
                 message = f"{place} was made without '{query.name}'"
                 yield query.root.diagnostic("E505", message, "name", help=NEW)
             continue

@@ -15,6 +15,7 @@ from clinker_spark.cli import app
 from clinker_spark.cli.clinker.main import clinker
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.plan.streams import queries
 from clinker_spark.runtime.discover.file_identity import Identities, Identity, ignores_capitals
 from clinker_spark.runtime.errors import PathError
 from clinker_spark.runtime.paths.checks import _may_meet, check_not_read, check_paths, listed_files
@@ -23,6 +24,7 @@ from clinker_spark.runtime.paths.places import places
 from clinker_spark.runtime.reject.replay import replay_plan
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.streaming.file_sink import FileSink
+from clinker_spark.streaming.letters import letter_places
 
 SOURCE = "  - {{ type: source, name: s, config: {{ type: csv, {files}, schema: {{ id: int, name: string }} }} }}\n"
 OUTPUT = "  - {{ type: output, name: {name}, input: {reads}, config: {{ type: {kind}, path: {path} {more} }} }}\n"
@@ -592,3 +594,26 @@ def test_a_stream_does_not_read_what_it_writes(desk: Desk) -> None:
         except PathError as error:
             [found] = [d.code for d in error.diagnostics]
         assert found == code, path
+
+
+def test_a_stream_does_not_read_its_dead_letters(desk: Desk) -> None:
+    handling = "error_handling: { strategy: continue, dlq: { path: %s } }\n"
+    for path, files, code in (
+        ("in/dead.csv", 'glob: "in/*.csv"', "E446"),
+        ("in/dead", 'glob: "in/*.csv"', "E446"),
+        ("in/dead.csv", 'glob: "in/*-s.csv"', "E446"),  # what a node has made
+        ("dead.csv", 'glob: "in/*.csv"', None),
+        ("in/dead.csv", 'glob: "in/*.csv", exclude: ["dead-*.csv"]', None),
+        ("in/dead.csv", "glob: in/i.csv", None),
+    ):
+        plan = prepare(desk.pipeline("out/", files=files, handling=handling % path))
+        found = [(each.key, place) for each in letter_places(plan, desk.folder, queries(plan)) for place in each.each()]
+        assert found
+        try:
+            check_not_read(plan, desk.folder, {}, found)
+            codes = None
+        except PathError as error:
+            [one] = error.diagnostics
+            codes = one.code
+            assert one.span is not None and one.help
+        assert codes == code, (path, files)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from clinker_spark.config.tree.yaml import KeyPath
 from clinker_spark.config.workspace import find_workspace
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError
@@ -255,9 +256,11 @@ class _Checks:
                     yield place.diagnostic("W430", message, help_text)
 
 
-def check_not_read(plan: Plan, base: Path, written: Mapping[str, Path]) -> None:
+def check_not_read(
+    plan: Plan, base: Path, written: Mapping[str, Path], letters: Sequence[tuple[KeyPath, Path]] = ()
+) -> None:
     """Raises `PathError` when a stream would read the files that it writes itself, batch after batch. `written` has a
-    file of each output that writes some."""
+    file of each output that writes some, `letters` files of dead letters with the keys that say so."""
     for source in plan.sources:
         if source.config.stream_only:  # no files
             continue
@@ -268,6 +271,12 @@ def check_not_read(plan: Plan, base: Path, written: Mapping[str, Path]) -> None:
                 message = f"output '{name}' would be where '{source.name}' looks for files: the stream would never end"
                 help_text = "write it to another folder, or leave it out with 'exclude'"
                 raise PathError([node.diagnostic("E446", message, "config", "path", help=help_text)])
+        for at, path in letters:
+            place = Place(path, "the dead letters", plan.file, at)
+            if would_read(place):
+                message = f"dead letters, '{path.name}', would be where '{source.name}' looks for files"
+                help_text = "write them to another folder, or leave them out with 'exclude'"
+                raise PathError([place.diagnostic("E446", f"{message}: the stream would never end", help_text)])
 
 
 def _reader(node: SourcePlan, base: Path) -> Callable[[Place], bool]:

@@ -71,6 +71,13 @@ class Metrics:
         The counts of a job come in together, some time after its result: those of the output are waited for first
         (`patience`), and long enough, and the others then hardly at all.
         """
+        return self._ask(name, patience) or {}
+
+    def told(self, name: str, patience: float | None = None) -> bool:
+        """Is it known what was counted at a node, if only that no record can get there?"""
+        return self._ask(name, patience) is not None
+
+    def _ask(self, name: str, patience: float | None) -> dict[str, int] | None:
         if name not in self._known and name in self.counts:
             if patience is None:
                 heard = self._heard.get(name.split(".")[0])
@@ -82,7 +89,7 @@ class Metrics:
             if not found:
                 return found
             self._known[name] = found
-        return self._known.get(name, {})
+        return self._known.get(name)
 
     def failed(self) -> dict[str, int]:
         """By place: how many records failed there, where some did."""
@@ -115,7 +122,8 @@ def _pairs(metrics: Mapping[str, Column]) -> list[Column]:
     return [part for name, column in metrics.items() for part in (F.lit(name), column.cast("bigint"))]
 
 
-def _observed(observation: Observation, patience: float, *, in_job: bool) -> dict[str, int]:
+def _observed(observation: Observation, patience: float, *, in_job: bool) -> dict[str, int] | None:
+    """What was counted: nothing where Spark left it out. None: no job has said it so far."""
     java = getattr(observation, "_jo", None)
     if java is None:  # Spark Connect brings the counts with the result
         return dict(observation.get)
@@ -126,7 +134,7 @@ def _observed(observation: Observation, patience: float, *, in_job: bool) -> dic
         if behind is not None:
             return behind
         if time.monotonic() > until:
-            return {}
+            return None
         time.sleep(0.01)
     # A node that Spark left out of its plan gives a row without a schema, which `get` does not expect.
     row = java.getRow()

@@ -21,7 +21,7 @@ from clinker_spark.spark.streaming.watermark import with_watermark, without_beat
 FILES = ("csv", "json", "xml", "fixed_width", "parquet")
 """Outputs whose records are given as lines, or as Parquet columns."""
 _PATIENCE = 2.0
-"""So many seconds after its job the counts of an output are there."""
+"""So many seconds after its job the counts of an output are there, hardly ever later."""
 Put = Callable[[OutputPlan, DataFrame], None]
 Open = Callable[[ReadRequest], Scan]
 
@@ -45,17 +45,23 @@ class Root:
         after = {node.name for output in self.query.outputs for node in (output, *plan.upstream(output.name))}
         return bool((after - before) & set(fallible))
 
-    def write(self, batch: DataFrame, put: Put) -> Builder:
-        """All outputs, one after the other. What was counted, and whether records failed, the builder knows then."""
+    def write(self, batch: DataFrame, put: Put) -> bool:
+        """All outputs, one after the other. May records have failed? Also when nobody counted them: because an output
+        had the batch already, from before a crash, or because the counts are late."""
         builder = self._over(batch, Pass(Write(strict=self.strict)))
+        metrics, silent = builder.metrics, 0
         for node in self.query.outputs:
             frame = prepare_output(builder, node).frame if node.config.type in FILES else records_of(builder, node)
             put(node, frame)
-        if not any(builder.metrics.counted(node.name, _PATIENCE) for node in self.query.outputs):
+            if metrics.told(node.name, _PATIENCE):
+                metrics.heard(node)
+            else:
+                silent += 1
+        if silent == len(self.query.outputs):
             # All outputs had the batch already, from before a crash. What Spark has to learn from it (the state of
             # joins, the newest times, how many records failed) comes only from reading it.
             batch.write.format("noop").mode("append").save()
-        return builder
+        return bool(silent or metrics.failed()) or not all(metrics.told(name) for name in metrics.counts)
 
     def find(self, batch: DataFrame) -> DataFrame | None:
         """The records that fail after a root that makes its records of others."""

@@ -13,7 +13,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.streams import queries
 from clinker_spark.streaming.checkpoint import Checkpoint, checkpoint_folder
-from clinker_spark.streaming.shape import check_shape
+from clinker_spark.streaming.shape import check_shape, shapes
 
 
 def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> int:
@@ -65,7 +65,7 @@ def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[st
 
     spark = stream_session(session("local[*]", app_name="clinker state"), about["partitions"], 100)
     found = []
-    for name in (name for name in about["shape"] if name != "join_format"):
+    for name, shape in shapes(about).items():
         sides = [
             {
                 "node": side.node,
@@ -73,7 +73,7 @@ def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[st
                 "records": side.records,
                 "top": [[list(key), count] for key, count in side.top],
             }
-            for side in waiting(spark, place, about["shape"][name], name, top)
+            for side in waiting(spark, place, shape, name, top)
         ]
         size = sum(path.stat().st_size for path in (place.spark_of(name) / "state").rglob("*") if path.is_file())
         found.append({"name": name, "batches": place.committed_of(name) + 1, "bytes": size, "sides": sides})

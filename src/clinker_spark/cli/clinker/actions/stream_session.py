@@ -41,7 +41,8 @@ def stream(pipeline: str, options: dict[str, Any]) -> int:
     if not options["quiet"] and not options["machine"]:
         for line in _summary(report):
             click.echo(line, err=True)
-    return 0
+    # A stream without an end is stopped some time, as it should be: what failed in it long ago is no news then.
+    return 2 if options["once"] and report.letters else 0
 
 
 def _teller(options: dict[str, Any]) -> Listener:
