@@ -79,6 +79,37 @@ def totals_text(window: str = "tumbling: { size: 5s }", emit: str = "n = count(*
         (plan_text().replace("watermark: { column: at, delay: 1s },", "", 1), "E501", "have no time"),
         (plan_text().replace("at: date_time", "at: nullable(date_time)", 1), "E501", "may be null"),
         (plan_text(a=", correlation_key: k"), "E503", "'correlation_key'"),
+        *[
+            (
+                plan_text(
+                    a=f", files: {{ {key}: {value} }}",
+                    extra="error_handling: { strategy: continue, dlq: { path: dead.csv } }\n",
+                ),
+                "E503",
+                f"'{key}' cannot be used in a stream",
+            )
+            for key, value in (
+                ("on_bad_file", "skip"),
+                ("take_first", "2"),
+                ("take_last", "2"),
+                ("sort_by", "modified"),
+                ("sort_order", "desc"),
+            )
+        ],
+        (
+            plan_text(
+                '{ type: transform, name: t, input: x, config: { cxl: "emit b = $doc.head.batch" } }',
+                "{ type: output, name: raw, input: t, config: { type: csv, path: raw/ } }",
+            ).replace(
+                "nodes:\n",
+                "nodes:\n  - { type: source, name: x, config: { type: json, glob: x/*.json, schema: { k: string },\n"
+                "      options: { format: object, record_path: rows },\n"
+                "      envelope: { sections: { head: { extract: { json_pointer: /head }, "
+                "fields: { batch: string } } } } } }\n",
+            ),
+            "E503",
+            "'$doc' cannot be read in a stream",
+        ),
         (plan_text(more=", sort_order: [left_k]"), "E503", "'sort_order'"),
         (plan_text(more=", split: { max_records: 5 }").replace("out/,", "out.csv,"), "E503", "'split'"),
         (plan_text().replace("path: out/", 'path: "out/{timestamp}.csv"'), "E503", "no tokens"),

@@ -105,6 +105,11 @@ def _memory_words(text: str) -> str:
     return "" if found is None else found[1].strip()
 
 
+def spark_failure(error: Exception) -> ClinkerError:
+    """What Spark threw while nothing of a plan ran, as when a state is looked at."""
+    return IoError([engine_failure(error) or _diagnostic(str(error))])
+
+
 def _explanation(error: Exception, plan: Plan) -> Exception:
     engine = engine_failure(error)
     if engine is not None:
@@ -131,7 +136,7 @@ def _from_spark(error: Exception) -> bool:
 def _diagnostic(text: str) -> Diagnostic:
     if _NO_SPACE.search(text):
         return Diagnostic("E405", "no space left on the disk", help=_advice(text))
-    carried = re.search(r"InputError: (E\d{3}): (.+)", text)  # from a reader inside a task
+    carried = re.search(r"\w+Error: (E\d{3}): (.+)", text)  # from a reader, which is another process
     if carried is not None:
         known = lookup(carried[1])
         return Diagnostic(carried[1], carried[2].strip(), help=None if known is None else known.action)
