@@ -105,9 +105,15 @@ def _memory_words(text: str) -> str:
     return "" if found is None else found[1].strip()
 
 
-def spark_failure(error: Exception) -> ClinkerError:
-    """What Spark threw while nothing of a plan ran, as when a state is looked at."""
-    return IoError([engine_failure(error) or _diagnostic(str(error))])
+@contextmanager
+def spark_explained() -> Iterator[None]:
+    """What Spark throws while nothing of a plan runs, as when a state is looked at, as coded errors."""
+    try:
+        yield
+    except Exception as error:
+        if os.environ.get("CLINKER_DEBUG") or not _from_spark(error):
+            raise
+        raise IoError([engine_failure(error) or _diagnostic(str(error))]) from error
 
 
 def _explanation(error: Exception, plan: Plan) -> Exception:

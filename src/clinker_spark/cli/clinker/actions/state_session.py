@@ -90,21 +90,17 @@ def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[st
 
 def _sides(spark: SparkSession, place: Checkpoint, about: dict[str, Any], name: str, top: int) -> list[Waiting]:
     """What a query holds. The stream may go on meanwhile, and remove what is being read."""
-    from pyspark.errors import PySparkException
-
-    from clinker_spark.runtime.run.engine_failures import spark_failure
+    from clinker_spark.runtime.run.engine_failures import spark_explained  # pyspark: check does without it
     from clinker_spark.streaming.hot_keys import waiting
 
-    try:
+    with spark_explained():
         return list(waiting(spark, place, about["shape"][name], name, top))
-    except PySparkException as error:
-        raise spark_failure(error) from error
 
 
 def node_bytes(state: Path, nodes: Sequence[str]) -> dict[str, int]:
     """By node: what its state takes on disk. Spark keeps both sides of a join in the same files. A stream that runs
     adds and removes files meanwhile."""
-    from clinker_spark.spark.measure.steering import bytes_below
+    from clinker_spark.spark.measure.steering import bytes_below  # pyspark: check does without it
 
     found: dict[str, int] = {}
     for folder in sorted(state.glob("[0-9]*"), key=lambda path: int(path.name) if path.name.isdigit() else -1):
