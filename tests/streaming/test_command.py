@@ -45,6 +45,8 @@ def folder_with(place: Path) -> Path:
 
 def called(*arguments: object) -> tuple[int, str, str]:
     result = CliRunner().invoke(clinker, [str(argument) for argument in arguments])
+    if isinstance(result.exception, ClinkerError):  # the command itself renders it
+        return result.exit_code, result.stdout, "".join(f"{d.code}: {d.message}" for d in result.exception.diagnostics)
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -126,6 +128,7 @@ def test_a_stream_from_python(tmp_path: Path, started: SparkSession) -> None:
 
     # The last look at the state: the lock is still held, and files that are gone meanwhile are no failure.
     (folder / "p.yaml").write_text(PIPELINE)
+    (folder / "b" / "2.csv").unlink()
     locked: list[str] = []
 
     def tell(event: str, details: dict[str, Any]) -> None:
