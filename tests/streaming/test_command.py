@@ -46,7 +46,11 @@ def folder_with(place: Path) -> Path:
 def called(*arguments: object) -> tuple[int, str, str]:
     result = CliRunner().invoke(clinker, [str(argument) for argument in arguments])
     if isinstance(result.exception, ClinkerError):  # the command itself renders it
-        return result.exit_code, result.stdout, "".join(f"{d.code}: {d.message}" for d in result.exception.diagnostics)
+        return (
+            result.exception.exit_code,
+            result.stdout,
+            "".join(f"{d.code}: {d.message}" for d in result.exception.diagnostics),
+        )
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -144,3 +148,5 @@ def test_a_stream_from_python(tmp_path: Path, started: SparkSession) -> None:
         if path.is_file():
             path.write_bytes(b"")
     stream._look()
+    code, _, err = called("state", "show", folder / "state2")
+    assert code == IoError.exit_code and err.startswith("E402: Spark failed: ")
