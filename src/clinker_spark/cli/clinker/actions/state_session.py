@@ -72,6 +72,7 @@ def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[st
     spark = stream_session(session("local[*]", app_name="clinker state"), about["partitions"], 100)
     found = []
     for name in (name for name in about["shape"] if name != "join_format"):
+        shape = about["shape"][name]
         sides = [
             {
                 "node": side.node,
@@ -79,22 +80,22 @@ def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[st
                 "records": side.records,
                 "top": [[list(key), count] for key, count in side.top],
             }
-            for side in _sides(spark, place, about, name, top)
+            for side in _sides(spark, place, shape, name, top)
         ]
-        sizes = node_bytes(place.spark_of(name) / "state", about["shape"][name].get("operators") or [])
+        sizes = node_bytes(place.spark_of(name) / "state", shape.get("operators") or [])
         total = sum(sizes.values())
         batches = place.committed_of(name) + 1
         found.append({"name": name, "batches": batches, "bytes": total, "nodes": sizes, "sides": sides})
     return found
 
 
-def _sides(spark: SparkSession, place: Checkpoint, about: dict[str, Any], name: str, top: int) -> list[Waiting]:
+def _sides(spark: SparkSession, place: Checkpoint, shape: dict[str, Any], name: str, top: int) -> list[Waiting]:
     """What a query holds. The stream may go on meanwhile, and remove what is being read."""
     from clinker_spark.runtime.run.engine_failures import spark_explained  # pyspark: check does without it
     from clinker_spark.streaming.hot_keys import waiting
 
     with spark_explained():
-        return list(waiting(spark, place, about["shape"][name], name, top))
+        return list(waiting(spark, place, shape, name, top))
 
 
 def node_bytes(state: Path, nodes: Sequence[str]) -> dict[str, int]:
