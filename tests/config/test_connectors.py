@@ -50,7 +50,8 @@ def _codes(tmp_path: Path, source: str = "", output: str = POSTGRES, dlq: str = 
         (", metadata: { offset: o }", "E529", "the schema has no column 'o'"),
         (", metadata: { offset: id }", "E529", "'id' is String, which cannot hold the offset"),
         (", format: raw", "E529", "the text of a raw message is one column, and the schema has 3"),
-        (", connector: jvm", "E009", "'connector' is not supported yet"),
+        (", connector: jvm", "E009", "'connector: jvm' is not supported yet"),
+        (", connector: java", "E007", "'connector'"),
         (', options: { delimiter: ";" }', "W027", "'delimiter' has no effect"),
     ],
 )
@@ -58,6 +59,11 @@ def test_topics_that_cannot_be_read(tmp_path: Path, source: str, code: str, word
     found = _codes(tmp_path, source)
     assert any(c == code and words in message for c, message in found), found
     assert not any("swordfish" in message for _, message in found)
+
+
+@pytest.mark.parametrize("connector", ["auto", "python"])
+def test_the_connector_that_there_is_can_be_named(tmp_path: Path, connector: str) -> None:
+    assert _codes(tmp_path, f", connector: {connector}") == _codes(tmp_path, "")
 
 
 @pytest.mark.parametrize(

@@ -369,3 +369,35 @@ def test_a_sort_column_is_marked_alone(tmp_path: Path) -> None:
     for sort in ("idd", "[id, idd]", "[{ field: idd, order: desc }]", "{ field: idd }"):
         given = ONE % ("", "emit x = 1", "", f", sort_order: {sort}", "")
         assert said(tmp_path, given) == [("E203", "idd")]
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "code", "marked"),
+    [
+        ("path: a.csv, watermark: { column: dya }", "type: csv, path: o.csv", "E154", "dya"),
+        ("path: a.csv", "type: parquet, path: o/, partition_by: x", "E443", "x"),
+        ("path: a.csv", "type: parquet, path: o/, partition_by: [day, id], exclude: [x]", "E443", "[day, id]"),
+        (
+            'glob: "*.csv", files: { only_new: true }',
+            "type: csv, path: o.csv, if_exists: append, sort_order: [id]",
+            "W442",
+            "[id]",
+        ),
+        (
+            'glob: "*.csv", files: { only_new: true }, correlation_key: id',
+            "type: csv, path: o/, if_exists: append",
+            "W442",
+            "id",
+        ),
+    ],
+)
+def test_keys_that_do_not_fit_the_columns_or_each_other(
+    tmp_path: Path, source: str, output: str, code: str, marked: str
+) -> None:
+    nodes = (
+        "pipeline: { name: demo }\nerror_handling: { strategy: continue, dlq: { path: dead.csv } }\nnodes:\n"
+        "  - { type: source, name: s, config: { schema: { id: int, day: date, x: float }, type: csv, "
+        f"{source} }} }}\n"
+        f"  - {{ type: output, name: o, input: s, config: {{ {output} }} }}\n"
+    )
+    assert (code, marked) in said(tmp_path, nodes)

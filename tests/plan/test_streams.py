@@ -79,7 +79,43 @@ def totals_text(window: str = "tumbling: { size: 5s }", emit: str = "n = count(*
         (plan_text().replace("watermark: { column: at, delay: 1s },", "", 1), "E501", "have no time"),
         (plan_text().replace("at: date_time", "at: nullable(date_time)", 1), "E501", "may be null"),
         (plan_text(a=", correlation_key: k"), "E503", "'correlation_key'"),
+        *[
+            (
+                plan_text(
+                    a=f", files: {{ {key}: {value} }}",
+                    extra="error_handling: { strategy: continue, dlq: { path: dead.csv } }\n",
+                ),
+                "E503",
+                f"'{key}' cannot be used in a stream",
+            )
+            for key, value in (
+                ("on_bad_file", "skip"),
+                ("take_first", "2"),
+                ("take_last", "2"),
+                ("sort_by", "modified"),
+                ("sort_order", "desc"),
+            )
+        ],
+        (
+            plan_text(
+                '{ type: transform, name: t, input: x, config: { cxl: "emit b = $doc.head.batch" } }',
+                "{ type: output, name: raw, input: t, config: { type: csv, path: raw/ } }",
+            ).replace(
+                "nodes:\n",
+                "nodes:\n  - { type: source, name: x, config: { type: json, glob: x/*.json, schema: { k: string },\n"
+                "      options: { format: object, record_path: rows },\n"
+                "      envelope: { sections: { head: { extract: { json_pointer: /head }, "
+                "fields: { batch: string } } } } } }\n",
+            ),
+            "E503",
+            "'$doc' cannot be read in a stream",
+        ),
         (plan_text(more=", sort_order: [left_k]"), "E503", "'sort_order'"),
+        (
+            plan_text(more=", reconstruct_envelope: true").replace("csv, path: out/", "json, path: out.json"),
+            "E503",
+            "'reconstruct_envelope'",
+        ),
         (plan_text(more=", split: { max_records: 5 }").replace("out/,", "out.csv,"), "E503", "'split'"),
         (plan_text().replace("path: out/", 'path: "out/{timestamp}.csv"'), "E503", "no tokens"),
         (plan_text(extra="error_handling: { strategy: continue, dlq: { max_rate: 5% } }\n"), "E503", "'max_rate'"),
@@ -155,6 +191,16 @@ def totals_text(window: str = "tumbling: { size: 5s }", emit: str = "n = count(*
 def test_what_cannot_be_a_stream_is_told(tmp_path: Path, text: str, code: str, words: str) -> None:
     found = problems(tmp_path, text)
     assert any(c == code and words in message for c, message in found), found
+
+
+def test_what_is_said_of_lateness_holds_for_streams_too(tmp_path: Path) -> None:
+    """`allowed_lateness` of an aggregate is for runs; the warning must not speak of runs alone."""
+    path = tmp_path / "p.yaml"
+    path.write_text(totals_text().replace("cxl: 'emit", "allowed_lateness: 5m, cxl: 'emit"))
+    plan = prepare(path)
+    queries(plan)
+    [warning] = plan.warnings
+    assert warning.code == "W027" and "in a stream the 'delay' of the sources says" in warning.message
 
 
 def test_every_place_that_writes_is_a_query(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from clinker_spark.cli.clinker.main import clinker
 from clinker_spark.core.errors import InputError
 from clinker_spark.streaming import short_form
-from clinker_spark.streaming.short_form import pipeline_text
+from clinker_spark.streaming.api import Join, Source, StateStore, run_streaming_pipeline
+from clinker_spark.streaming.short_form import form_warnings, pipeline_text
 
 EXAMPLE = (short_form.__doc__ or "").split("```toml\n")[1].split("```")[0]
 
@@ -53,7 +54,21 @@ def test_the_form_of_the_documentation_is_explained(tmp_path: Path) -> None:
         ({"sources__0__connection": {"path": "x"}}, "has no 'type'"),
         ({"sources__1__schema": {}}, "'sources.1.schema' is missing"),
         ({"target": {}}, "'target' is missing"),
+        ({"sources__1__schema": None}, "'sources.1.schema' is missing"),
         ({"sinks": {}}, "no key 'sinks'"),
+        ({"state_store": {"folder": "x"}}, "no key 'state_store.folder'"),
+        ({"state_store": {"kind": "redis"}}, "no state store of kind 'redis'"),
+        ({"watermark": {"lateness": 5}}, "no key 'watermark.lateness'"),
+        ({"watermark": {"lateness_ms": "5s"}}, "'watermark.lateness_ms' must be a whole number"),
+        ({"watermark": {"lateness_ms": -5}}, "'watermark.lateness_ms' must be a whole number"),
+        ({"watermark": {"source_idle_ms": 5, "source_idleness_ms": 6}}, "two names of the same"),
+        ({"watermark": 5}, "'watermark' must be a table"),
+        ({"state_store": "x"}, "'state_store' must be a table"),
+        ({"transform": "x"}, "'transform' must be a table"),
+        ({"sources": ["a"]}, "'sources' must be a list of tables"),
+        ({"sources__0__schema": "x"}, "'sources.0.schema' must be a table"),
+        ({"transform__join": "x"}, "'transform.join' must be a table"),
+        ({"transform__join__time_window_ms": "5s"}, "'transform.join.time_window_ms' must be a whole number"),
     ],
 )
 def test_what_is_wrong_is_said(changes: dict[str, Any], message: str) -> None:
@@ -75,3 +90,32 @@ def test_deltas_and_lateness_become_keys_of_the_join() -> None:
     )
     assert '"min": "0ms"' in text and '"max": "7ms"' in text and '"allowed_lateness": "9ms"' in text
     assert '"kind": "left"' in text
+
+
+@pytest.mark.parametrize("idle", ["source_idle_ms", "source_idleness_ms"])
+def test_marks_become_those_of_the_sources(idle: str) -> None:
+    text = pipeline_text(form(watermark={"lateness_ms": 7, idle: 9}))
+    assert text.count('"delay": "7ms"') == 2 and text.count('"idle_timeout": "9ms"') == 2
+
+
+def test_a_store_in_a_database_is_kept_in_the_checkpoint_and_that_is_said(tmp_path: Path) -> None:
+    store = {"kind": "postgres", "url": "postgresql://u:swordfish@h/d"}
+    given = form(state_store=store)
+    assert "swordfish" not in pipeline_text(given)
+    [warning] = form_warnings(given)
+    assert warning.code == "W027" and "kept in RocksDB" in warning.message and "swordfish" not in str(warning)
+    assert form_warnings(form(state_store={"kind": "rocksdb", "path": "x"})) == []
+
+    path = tmp_path / "p.toml"
+    path.write_text(EXAMPLE.replace('path = "state/"', 'path = "state/"\nkind = "postgres"'))
+    result = CliRunner().invoke(clinker, ["stream", str(path), "--explain"])
+    assert result.exit_code == 0 and "W027" in result.output and "checkpoint: state/" in result.output
+
+
+def test_what_python_gives_is_refused_with_a_code() -> None:
+    sources = [Source(name=name, connection={"type": "csv"}, query="x.csv") for name in ("a", "b")]
+    join = Join(left_source="a", right_source="b", left_keys=["k"], right_keys=["k"], time_window_ms=5)
+    with pytest.raises(InputError) as caught:
+        run_streaming_pipeline(name="p", sources=sources, join=join, target={"type": "csv", "path": "out/"})
+    assert [found.code for found in caught.value.diagnostics] == ["E511", "E511"]
+    assert "swordfish" not in repr(StateStore(kind="postgres", url="swordfish"))

@@ -14,6 +14,7 @@ from typing import Any
 
 from clinker_spark.config.findings.translate import finding_at
 from clinker_spark.config.model.base import Finding
+from clinker_spark.config.model.sources.keys import Files
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.errors import PlanError
 from clinker_spark.plan.graph import Plan
@@ -35,6 +36,14 @@ _SOURCE_KEYS = {
     "correlation_key": "the records of a group may still be to come",
     "sort_order": "records are taken as they come",
 }
+_FILES_KEYS = {
+    "only_new": "it reads each file once anyway",
+    "on_bad_file": "a file is read in pieces and in parts of batches, and one that cannot be read stops the stream",
+    "take_first": "files come one after the other, and there is no first one of all",
+    "take_last": "files come one after the other, and there is no last one of all",
+    "sort_by": "files are read as they come, those that are found together in the order of their names",
+    "sort_order": "files are read as they come, those that are found together in the order of their names",
+}
 _OUTPUT_KEYS: dict[str, tuple[Any, str]] = {
     "split": (None, "each batch is a file already"),
     "sort_order": ((), "records are written as they come"),
@@ -42,6 +51,7 @@ _OUTPUT_KEYS: dict[str, tuple[Any, str]] = {
     "if_exists": ("overwrite", "the checkpoint says which files are the stream's own"),
     "include_correlation_keys": (False, "a stream has no correlation groups"),
     "partition_by": ((), "each batch is a file in one folder"),
+    "reconstruct_envelope": (False, "the envelopes of files are looked up before a run"),
 }
 
 
@@ -155,6 +165,10 @@ def _finite(plan: Plan) -> Iterator[Diagnostic]:
         if read := sorted(node.source_members - {"name", "batch", "ingestion_timestamp"}):
             message = f"'$source.{read[0]}' cannot be read in a stream: its records do not carry it"
             yield node.diagnostic("E503", message, "config", help="remove it from the program")
+        if any(namespace == "doc" for namespace, _ in node.system_members()):
+            message = "'$doc' cannot be read in a stream: it is looked up in whole files before a run"
+            help_text = "write these values into each record, or bring the files into a form that has them: clinker run"
+            yield node.diagnostic("E503", message, "config", help=help_text)
         if node.log:
             message = "'log' cannot be used in a stream: rules are about the end of a run, or all of its records"
             yield node.diagnostic("E503", message, "config", "log", help="remove the key")
@@ -182,10 +196,12 @@ def _settings(plan: Plan) -> Iterator[Diagnostic]:
             if getattr(source.config, key, None):
                 message = f"'{key}' cannot be used in a stream: {why}"
                 yield source.diagnostic("E503", message, "config", key, help="remove the key, or use clinker run")
-        if source.only_new:
-            message = "'only_new' cannot be used in a stream: it reads each file once anyway"
-            help_text = "remove the key, or use clinker run"
-            yield source.diagnostic("E503", message, "config", "files", "only_new", help=help_text)
+        usual = Files()
+        for key, why in _FILES_KEYS.items():
+            if getattr(source.config.files, key) != getattr(usual, key):
+                message = f"'{key}' cannot be used in a stream: {why}"
+                help_text = "remove the key, or use clinker run"
+                yield source.diagnostic("E503", message, "config", "files", key, help=help_text)
     for output in plan.outputs:
         for key, (usual, why) in _OUTPUT_KEYS.items():
             if getattr(output.config, key, usual) != usual:

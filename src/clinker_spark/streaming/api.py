@@ -34,7 +34,7 @@ from clinker_spark.spark.session.sessions import SparkSession
 from clinker_spark.spark.streaming.state import FLAT
 from clinker_spark.streaming.progress import StreamReport
 from clinker_spark.streaming.run import StreamOptions, StreamRun
-from clinker_spark.streaming.short_form import EVENT_TIME, pipeline_text
+from clinker_spark.streaming.short_form import EVENT_TIME, form_warnings, pipeline_text
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,20 @@ class Source:
     name: str
     connection: Mapping[str, Any]
     query: str
-    schema: Mapping[str, str]
+    schema: Mapping[str, str] | None = None
+    """The columns and their types. A stream does not look into records to find them: without a schema it is refused
+    (E511)."""
+
+
+@dataclass(frozen=True)
+class StateStore:
+    """Where what waits is kept: in RocksDB, in a folder. Another `kind` than `rocksdb`, and its `url`, have no effect,
+    which is a warning (W027)."""
+
+    kind: str = "rocksdb"
+    url: str | None = field(default=None, repr=False)
+    path: str | Path | None = None
+    """The folder; by default it has the name of the stream."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +132,10 @@ def run_streaming_pipeline(
     sources: Sequence[Source],
     join: Join,
     target: Mapping[str, Any],
-    state_store: Mapping[str, Any] | None = None,
+    state_store: StateStore | Mapping[str, Any] | None = None,
     watermark: Mapping[str, int] | None = None,
+    error_handling: Mapping[str, Any] | None = None,
+    stream: Mapping[str, Any] | None = None,
     once: bool = False,
     flush_at_end: bool = False,
     wait: bool = True,
@@ -128,18 +143,27 @@ def run_streaming_pipeline(
     base: str | Path = ".",
 ) -> StreamReport | Streaming:
     """Join two streams. `state_store` is `{"path": folder}`, `watermark` has `lateness_ms` and `source_idleness_ms`.
-    With `wait=False` it goes on in the background, and `queries` of the result are Spark's own."""
+    `error_handling` and `stream` are those of a pipeline: `{"strategy": "continue", "dlq": {"path": "dead.csv"}}` and
+    `{"trigger": "5s"}`. With `wait=False` it goes on in the background, and `queries` of the result are Spark's own.
+    Raises `ClinkerError`."""
+    store = asdict(state_store) if isinstance(state_store, StateStore) else dict(state_store or {})
+    store = {key: str(value) for key, value in store.items() if value is not None}
     form: dict[str, Any] = {
         "name": name,
         "sources": [asdict(source) for source in sources],
         "transform": {"join": {key: value for key, value in asdict(join).items() if value is not None}},
         "target": dict(target),
-        "state_store": dict(state_store or {"path": f"{name}.checkpoint"}),
+        "state_store": {"path": f"{name}.checkpoint", **store},
         "watermark": dict(watermark or {}),
+        **({} if error_handling is None else {"error_handling": dict(error_handling)}),
+        **({} if stream is None else {"stream": dict(stream)}),
     }
     path = Path(base) / f"{name}.yaml"
-    plan = prepare(path, text=Text(str(path), pipeline_text(form, f"the stream '{name}'")))
-    running = Streaming(_run(Pipeline(plan), spark, StreamOptions(once, flush_at_end)))
+    where = f"the stream '{name}'"
+    plan = prepare(path, text=Text(str(path), pipeline_text(form, where)))
+    made = _run(Pipeline(plan), spark, StreamOptions(once, flush_at_end))
+    made.report.warnings += form_warnings(form, where)
+    running = Streaming(made)
     return running.wait() if wait else running
 
 

@@ -1,16 +1,21 @@
-"""What a stream did: numbers for each batch, and their sums."""
+"""What a stream did: numbers for each batch, their sums, and the file that is kept of them."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
+from clinker_spark.core.errors import ClinkerError
+from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.streams import StreamQuery
+from clinker_spark.runtime.measure.spool import keep, run_record
+from clinker_spark.runtime.run.options import Options, spool_folder
 from clinker_spark.streaming.checkpoint import Positions
 from clinker_spark.streaming.hot_keys import Waiting
 
@@ -155,3 +160,45 @@ def _offset(text: Any) -> dict[str, Any] | None:
     """An offset as Spark shows it: a text, or what is in it."""
     found = json.loads(text) if isinstance(text, str) else text
     return found if isinstance(found, dict) else None
+
+
+@contextmanager
+def spooled(plan: Plan, stream: str, report: StreamReport) -> Iterator[None]:
+    """Around one call of a stream: afterwards its numbers are a file, if `metrics.spool_dir` names a folder. Of a call
+    that failed it has what was finished until then. A file that cannot be written is a warning."""
+    options = Options()
+    folder = spool_folder(plan, options)
+    try:
+        yield
+    except ClinkerError as error:
+        if folder is not None:
+            first = error.diagnostics[0]
+            problem = f"{first.code}: {first.message}"
+            keep(folder, stream_record(plan, options, stream, report, error.exit_code, problem))
+        raise
+    if folder is not None:
+        report.warnings += keep(folder, stream_record(plan, options, stream, report, 0, None))
+
+
+def stream_record(
+    plan: Plan, options: Options, stream: str, report: StreamReport, exit_code: int, error: str | None
+) -> dict[str, Any]:
+    """What is kept of one call, in the form of runs, with a part of its own. `stream` is the same for all calls over
+    one checkpoint."""
+    record: dict[str, Any] = run_record(plan, options, None, exit_code, error)
+    names = {node.name: node.source_name for node in plan.sources}
+    return record | {
+        "records_total": sum(report.records.values()),
+        "records_written": None,
+        "records_null_dropped": None,
+        "records_dlq": report.letters,
+        "dlq_path": report.letter_paths[0] if report.letter_paths else None,
+        "per_source_record_counts": {names[name]: count for name, count in report.records.items()},
+        "stream": {
+            "id": stream,
+            "batches": report.finished,
+            "late": report.late,
+            "waiting": {batch.query: batch.waiting for batch in report.batches},
+            "interrupted": report.interrupted,
+        },
+    }

@@ -24,6 +24,7 @@ from clinker_spark.runtime.run.options import Listener, Options, contexts
 from clinker_spark.spark.build.metrics import STREAMED
 from clinker_spark.spark.build.passes import RunContext
 from clinker_spark.spark.build.stream import ENDED
+from clinker_spark.spark.session.jvm import while_it_lives
 from clinker_spark.spark.session.sessions import SparkSession
 from clinker_spark.spark.streaming.batches import Open, Root, opened, read_letters, root_of
 from clinker_spark.spark.streaming.query import RunningQuery
@@ -37,7 +38,7 @@ from clinker_spark.streaming.ends import SourceOptions, StreamSink, StreamSource
 from clinker_spark.streaming.file_sink import FileSink
 from clinker_spark.streaming.hot_keys import SHOWN, HotKeys, waiting
 from clinker_spark.streaming.letters import BatchLetters, Files, Found, failed_in, letter_places
-from clinker_spark.streaming.progress import StreamReport, note_batch, positions
+from clinker_spark.streaming.progress import StreamReport, note_batch, positions, spooled
 from clinker_spark.streaming.shape import check_shape, shape_of, shapes
 
 if TYPE_CHECKING:
@@ -107,6 +108,10 @@ class StreamRun:
 
     def run(self) -> StreamReport:
         """All of it, from the lock to the last letter. Raises `ClinkerError`."""
+        with spooled(self.plan, self.about["id"], self.report):
+            return self._run()
+
+    def _run(self) -> StreamReport:
         with explained(self.plan), self.checkpoint.locked(), self._stoppable():
             for query in self.queries:
                 self.checkpoint.check(query)
@@ -116,7 +121,7 @@ class StreamRun:
                 self._drive(self.queries)
                 if self.options.flush and not self.report.interrupted:
                     self._flush()
-        self._look()
+            self._look()
         if self.report.late:
             message = f"{self.report.late} record(s) came behind the watermark, and were dropped"
             self.report.warnings.append(
@@ -155,7 +160,12 @@ class StreamRun:
                 signal.signal(number, handler)
 
     def _look(self) -> None:
-        """What waits, and for which keys."""
+        """What waits, and for which keys. A look that fails is left out: Spark writes and removes files of the state
+        meanwhile, and if more is the matter than that, the queries tell."""
+        with while_it_lives():
+            self._look_at_state()
+
+    def _look_at_state(self) -> None:
         self._warn(self.hot.look(self.spark, self.queries))
         if not self.options.sides:
             return

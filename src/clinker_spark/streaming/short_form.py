@@ -31,6 +31,10 @@ path = "out/"
 
 [state_store]
 path = "state/"
+
+[watermark]
+lateness_ms = 10000
+source_idleness_ms = 60000
 ```
 
 What `query` means says the connection: a pattern of files, or a topic.
@@ -53,6 +57,11 @@ KINDS = {
 }
 TOP = ("name", "sources", "transform", "target", "state_store", "watermark", "error_handling", "stream")
 SOURCE = ("name", "query", "connection", "schema")
+STATE_STORE = ("path", "kind", "url")
+STORES = ("rocksdb", "postgres")
+IDLE = ("source_idleness_ms", "source_idle_ms")
+"""Two names of the same: after how long a source that is silent no longer holds back the others."""
+WATERMARK = ("lateness_ms", *IDLE)
 JOIN = (
     "kind",
     "left_source",
@@ -110,13 +119,27 @@ def pipeline_text(form: Mapping[str, Any], where: str = "the stream") -> str:
     return json.dumps(pipeline, indent=1, default=str)
 
 
+def form_warnings(form: Mapping[str, Any], where: str = "the stream") -> list[Diagnostic]:
+    """What a form says that has no effect here. Raises nothing: the form is right."""
+    store = form.get("state_store", {})
+    given = [key for key in ("kind", "url") if key in store and store[key] != "rocksdb"]
+    if not given:
+        return []
+    names = " and ".join(f"'state_store.{key}'" for key in given)
+    verb = "has" if len(given) == 1 else "have"
+    message = f"{where}: {names} {verb} no effect here: state is kept in RocksDB, in the folder of the checkpoint"
+    help_text = "write path = 'state/' instead: what was read, what waits and what was written go on from there"
+    return [Diagnostic("W027", message, help=help_text)]
+
+
 def _source(source: Mapping[str, Any], join: Mapping[str, Any], marks: Mapping[str, Any]) -> dict[str, Any]:
     connection = dict(source["connection"])
     place = "topic" if connection["type"] == "kafka" else "glob"
     mark: dict[str, Any] = {"column": join.get("event_time_column", EVENT_TIME)}
     mark["delay"] = f"{marks.get('lateness_ms', 0)}ms"
-    if "source_idleness_ms" in marks:
-        mark["idle_timeout"] = f"{marks['source_idleness_ms']}ms"
+    for key in IDLE:
+        if key in marks:
+            mark["idle_timeout"] = f"{marks[key]}ms"
     config = {**connection, place: source["query"], "schema": dict(source["schema"]), "watermark": mark}
     return {"type": "source", "name": source["name"], "config": config}
 
@@ -133,12 +156,56 @@ def _join(join: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+_OF_SOURCE = "a source has a name, a query, a connection and a schema"
+_MISSING = {"schema": "a stream does not look into records to find their types: name the columns, as { id = 'string' }"}
+_TABLES = ("transform", "target", "state_store", "watermark", "error_handling", "stream")
+
+
+def _shapes(form: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is not even a table where there must be one."""
+    for key in _TABLES:
+        if key in form and not isinstance(form[key], Mapping):
+            yield f"'{key}' must be a table", f"write [{key}] and its keys below"
+    sources = form.get("sources", [])
+    if not isinstance(sources, list | tuple) or not all(isinstance(source, Mapping) for source in sources):
+        yield "'sources' must be a list of tables", "write [[sources]] above the keys of each"
+        return
+    for i, source in enumerate(sources):
+        for key in ("connection", "schema"):
+            if source.get(key) is not None and not isinstance(source[key], Mapping):
+                yield f"'sources.{i}.{key}' must be a table", f"write {key} = {{ ... }}"
+    join = form["transform"].get("join") if isinstance(form.get("transform"), Mapping) else None
+    if join is not None and not isinstance(join, Mapping):
+        yield "'transform.join' must be a table", "write [transform.join] and its keys below"
+        return
+    for key, value in (join or {}).items():
+        if key.endswith("_ms") and (not isinstance(value, int) or isinstance(value, bool)):
+            yield f"'transform.join.{key}' must be a whole number", "say how many milliseconds"
+    for key, value in form["watermark"].items() if isinstance(form.get("watermark"), Mapping) else ():
+        if key.endswith("_ms") and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
+            yield f"'watermark.{key}' must be a whole number, 0 or more", "say how many milliseconds"
+
+
+def _settings(store: Mapping[str, Any], marks: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from _unknown(store, STATE_STORE, "state_store.")
+    yield from _unknown(marks, WATERMARK, "watermark.")
+    if store.get("kind", "rocksdb") not in STORES:
+        message = f"there is no state store of kind '{store['kind']}'"
+        yield message, "remove the key: state is kept in RocksDB, in the folder that 'path' names"
+    if len({marks[key] for key in IDLE if key in marks}) > 1:
+        yield f"'watermark' has {' and '.join(IDLE)}, which are two names of the same", "keep one of them"
+
+
 def _problems(form: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield from _unknown(form, TOP, "")
+    if shapes := list(_shapes(form)):
+        yield from shapes
+        return
     for key in ("name", "sources", "transform", "target"):
         if not form.get(key):
             yield f"'{key}' is missing", "see docs/streams.md for the whole form"
             return
+    yield from _settings(form.get("state_store", {}), form.get("watermark", {}))
     yield from _unknown(form["transform"], ("join", "window"), "transform.")
     if "window" in form["transform"]:
         message = "'transform.window' and 'transform.join' exclude each other"
@@ -148,7 +215,7 @@ def _problems(form: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from _unknown(source, SOURCE, f"sources.{i}.")
         missing = [key for key in SOURCE if not source.get(key)]
         if missing:
-            yield f"'sources.{i}.{missing[0]}' is missing", "a source has a name, a query, a connection and a schema"
+            yield f"'sources.{i}.{missing[0]}' is missing", _MISSING.get(missing[0], _OF_SOURCE)
         elif "type" not in source["connection"]:
             yield f"'sources.{i}.connection' has no 'type'", "write type = 'json', 'csv', 'parquet' or 'kafka'"
         names.append(source.get("name"))

@@ -277,3 +277,14 @@ def test_a_defect_of_ours_stays_what_it_is(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(jvm, "is_gone", lambda patience: False)
     with pytest.raises(KeyError, match="OutOfMemoryError"), explained(prepare(folder / "pipeline.yaml")):
         raise KeyError("java.lang.OutOfMemoryError: Java heap space")
+
+
+@pytest.mark.parametrize("kind", ["InputError", "clinker_spark.runtime.errors.IoError", "PlanError", "DataError"])
+def test_a_coded_error_of_another_process_keeps_its_code(tmp_path: Path, kind: str) -> None:
+    """As when a source of a stream looks for files and finds a link that leads nowhere."""
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    text = f"[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] latestOffset\n  File x\n{kind}: E229: cannot read 'a'\n"
+    with pytest.raises(ClinkerError) as caught, explained(prepare(tmp_path / "p.yaml")):
+        raise PySparkException(message=text)
+    [found] = caught.value.diagnostics
+    assert (found.code, found.message) == ("E229", "cannot read 'a'") and found.help

@@ -9,7 +9,8 @@ import time
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from clinker_spark.spark.session.sessions import share_of_tasks
+from clinker_spark.spark.session.sessions import names_as_written, share_of_tasks, working_session
+from clinker_spark.spark.streaming.state import stream_session
 
 
 def test_a_session_that_is_gone_says_nothing_of_its_tasks() -> None:
@@ -59,3 +60,21 @@ def test_spark_forgets_what_was_executed_long_ago(spark) -> None:  # type: ignor
     while store.executionsCount() > 260:  # it tidies up in a thread of its own
         assert time.monotonic() < until
         time.sleep(0.05)
+
+
+def test_a_name_is_a_name_in_every_session(spark) -> None:  # type: ignore[no-untyped-def]
+    """Spark would put a setting or a variable of the system in place of `${env:HOME}`, in names and in constants."""
+    own = spark.newSession()  # as a user has it
+    own.conf.set("spark.sql.variable.substitute", "true")
+    own.conf.set("spark.sql.caseSensitive", "true")
+    text = "SELECT '${env:HOME}' AS `${env:HOME}`"
+    assert own.sql(text).columns != ["${env:HOME}"]
+
+    for session in (stream_session(own, 1, 100), working_session(own)):
+        frame = session.sql(text)
+        assert frame.columns == ["${env:HOME}"] and frame.first()[0] == "${env:HOME}"
+    with names_as_written(own):
+        assert own.sql(text).columns == ["${env:HOME}"]
+    assert own.conf.get("spark.sql.variable.substitute") == "true"
+    quiet = working_session(own)
+    assert working_session(quiet) is quiet

@@ -103,7 +103,10 @@ class AggregateConfig(Model):
                 "E007", "'allowed_lateness' needs a 'time_window'", ("allowed_lateness",), help_text, on_key=True
             )
         elif self.time_window is not None and self.time_window.late == "keep":
-            why = "a run reads all records, and without late: dead_letter in 'time_window' none of them is late"
+            why = (
+                "without late: dead_letter in 'time_window' no record is late in a run, and in a stream the 'delay' of "
+                "the sources says how long a window takes records"
+            )
             yield from without_effect(self, ("allowed_lateness",), why)
 
 

@@ -148,7 +148,6 @@ class KafkaSource(TopicRead, SourceConfig):
     """The kind of source."""
 
     stream_only: ClassVar[bool] = True
-    later: ClassVar[dict[str, str]] = {**SourceConfig.later, "connector": "another client than confluent-kafka"}
 
     def check(self) -> Iterator[Finding]:
         yield from self._check_no_file("a topic is no file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -77,13 +78,34 @@ def _charts(query: str, batches: Sequence[Batch]) -> Html:
         ("memory of the state", lambda b: sum(side.bytes for side in b.state), lambda v: size(int(v))),
         ("dropped as late", lambda b: b.late, lambda v: f"{v:,.0f}"),
     ]
+    for source in dict.fromkeys(name for batch in batches for name in batch.records):
+        parts.append((f"records per second of {source}", lambda b, s=source: _rate(b, s), lambda v: f"{v:,.1f}"))  # type: ignore[misc]
     numbers = [batch.number for batch in batches]
     ends = (_clock(batches[0].at), _clock(batches[-1].at)) if len(batches) > 1 else ("", "")
     drawn = [
         element("figure", element("figcaption", title), line_chart([value(b) for b in batches], text, numbers, ends))
         for title, value, text in parts
     ]
+    marks = [(batch.number, mark) for batch in batches if (mark := _seconds(batch.watermark)) is not None]
+    if marks:
+        lowest = min(mark for _, mark in marks)
+        chart = line_chart([m for _, m in marks], _moment, [n for n, _ in marks], ends, lowest=lowest)
+        drawn.append(element("figure", element("figcaption", "watermark, as it was before the batch"), chart))
     return section(f"Query {query}", *drawn)
+
+
+def _rate(batch: Batch, source: str) -> float:
+    return 1000 * batch.records.get(source, 0) / max(1, batch.milliseconds)
+
+
+def _seconds(watermark: str | None) -> float | None:
+    """A watermark as seconds since 1970; none where no record has moved it yet."""
+    seconds = 0.0 if watermark is None else dt.datetime.fromisoformat(watermark).timestamp()
+    return seconds or None
+
+
+def _moment(seconds: float) -> str:
+    return (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)).strftime("%m-%d %H:%M:%S")
 
 
 def _clock(at: str) -> str:
@@ -92,9 +114,15 @@ def _clock(at: str) -> str:
 
 
 def line_chart(
-    values: Sequence[float], text: Callable[[float], str], numbers: Sequence[int], ends: tuple[str, str]
+    values: Sequence[float],
+    text: Callable[[float], str],
+    numbers: Sequence[int],
+    ends: tuple[str, str],
+    lowest: float = 0.0,
 ) -> Html:
-    """Values over the batches of these numbers, from left to right; of those long ago only some are known."""
+    """Values over the batches of these numbers, from left to right; of those long ago only some are known. The line at
+    the bottom is `lowest`."""
+    values = [value - lowest for value in values]
     highest = max([*values, 2.0]) * 1.08
     first = numbers[0] if numbers else 0
     across = (WIDTH - LEFT - 8) / max(numbers[-1] - first if numbers else 0, 1)
@@ -110,7 +138,7 @@ def line_chart(
     for share in (0.5, 1.0):
         y = HEIGHT - BOTTOM - highest * share * up
         drawn.append(element("line", x1=LEFT, x2=WIDTH - 8, y1=f"{y:.1f}", y2=f"{y:.1f}", class_="grid"))
-        drawn.append(element("text", text(highest * share), x=LEFT - 6, y=f"{y + 4:.1f}", class_="tick end"))
+        drawn.append(element("text", text(lowest + highest * share), x=LEFT - 6, y=f"{y + 4:.1f}", class_="tick end"))
     drawn.append(element("polyline", points=points, fill="none", stroke="currentColor", stroke_width="1.5"))
     return element("svg", *drawn, viewBox=f"0 0 {WIDTH} {HEIGHT}", role="img", class_="chart")
 

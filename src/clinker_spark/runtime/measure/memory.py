@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -69,11 +70,17 @@ class MemorySampler:
 
     def _watch(self) -> None:
         while not self._done.wait(self._every):
-            sample = self._tree.sample(time.monotonic() - self._began)
-            self.use.add(sample)
-            if self._tell is not None:
-                self._tell(sample)
+            # Processes and the session of Spark may be gone at any moment: one look that fails is left out. A thread
+            # that ended with it would watch no limit any more.
+            with contextlib.suppress(Exception):
+                self._look()
             self.use.seconds = time.thread_time()
+
+    def _look(self) -> None:
+        sample = self._tree.sample(time.monotonic() - self._began)
+        self.use.add(sample)
+        if self._tell is not None:
+            self._tell(sample)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self._done.set()

@@ -88,7 +88,11 @@ class ProcessTree:
 
     def _find(self) -> None:
         there = {os.getpid(): False}
-        for child in psutil.Process(root).children(recursive=True):
+        try:
+            children = psutil.Process(root).children(recursive=True)
+        except psutil.Error:  # one of them ended meanwhile: looked for again next time
+            return
+        for child in children:
             with contextlib.suppress(psutil.Error, OSError):
                 there[child.pid] = child.name().startswith("java")
         self._members = {

@@ -105,6 +105,17 @@ def _memory_words(text: str) -> str:
     return "" if found is None else found[1].strip()
 
 
+@contextmanager
+def spark_explained() -> Iterator[None]:
+    """What Spark throws while nothing of a plan runs, as when a state is looked at, as coded errors."""
+    try:
+        yield
+    except Exception as error:
+        if os.environ.get("CLINKER_DEBUG") or not _from_spark(error):
+            raise
+        raise IoError([engine_failure(error) or _diagnostic(str(error))]) from error
+
+
 def _explanation(error: Exception, plan: Plan) -> Exception:
     engine = engine_failure(error)
     if engine is not None:
@@ -131,7 +142,7 @@ def _from_spark(error: Exception) -> bool:
 def _diagnostic(text: str) -> Diagnostic:
     if _NO_SPACE.search(text):
         return Diagnostic("E405", "no space left on the disk", help=_advice(text))
-    carried = re.search(r"InputError: (E\d{3}): (.+)", text)  # from a reader inside a task
+    carried = re.search(r"\w+Error: (E\d{3}): (.+)", text)  # from a reader, which is another process
     if carried is not None:
         known = lookup(carried[1])
         return Diagnostic(carried[1], carried[2].strip(), help=None if known is None else known.action)

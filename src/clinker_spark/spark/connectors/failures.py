@@ -29,7 +29,7 @@ def package(name: str, extra: str) -> Any:
         raise failure("E520", message, f"pip install 'clinker-spark[{extra}]'") from None
 
 
-_CARRIED = re.compile(r"InputError: (E\d{3}): (.+)")
+_CARRIED = re.compile(r"\w+Error: (E\d{3}): (.+)")
 
 
 def carried(error: Exception) -> Exception:

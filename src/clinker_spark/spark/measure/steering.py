@@ -149,11 +149,18 @@ def bytes_below(folders: list[str]) -> int:
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(entry.path)
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_size
+                total += sum(_entry_bytes(entry, waiting) for entry in entries)
         except OSError:  # removed meanwhile
             continue
     return total
+
+
+def _entry_bytes(entry: os.DirEntry[str], waiting: list[str]) -> int:
+    """What a file takes; a folder has to wait."""
+    try:
+        if not entry.is_dir(follow_symlinks=False):
+            return entry.stat(follow_symlinks=False).st_size
+        waiting.append(entry.path)
+    except OSError:  # this one was removed, and the others of its folder are there
+        pass
+    return 0

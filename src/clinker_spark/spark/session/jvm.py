@@ -221,8 +221,12 @@ def is_gone(patience: float = 0.0) -> bool:
 def while_it_lives() -> Iterator[None]:
     """Around what matters only while the JVM is there, as progress and cleaning up do. If it is not, or its context was
     stopped, the run tells that in its own words, and this says nothing."""
-    with suppress(Py4JError, PySparkException, OSError):
-        yield
+    try:
+        with suppress(Py4JError, PySparkException, OSError):
+            yield
+    except AttributeError as error:
+        if error.obj is not None:  # PySpark has None in place of what was stopped
+            raise
 
 
 def farewell() -> Diagnostic:

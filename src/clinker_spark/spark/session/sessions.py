@@ -37,12 +37,15 @@ _CASE = "spark.sql.caseSensitive"
 _SUBSTITUTION = "spark.sql.variable.substitute"
 
 # Results must not depend on the machine's zone or on its habits.
-_ALWAYS = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+_NAMES = {
     _CASE: "true",
     # A name is a name: the column `${HOME}` is not called like a folder of this machine.
     _SUBSTITUTION: "false",
+}
+_ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    **_NAMES,
     # Spark would read sources of one task each in a single task, one after the other.
     "spark.sql.unionOutputPartitioning": "false",
     # HotSpot never compiles a method of more than 8000 bytecodes, Spark generates them up to 65535: a wide projection
@@ -122,35 +125,40 @@ def share_of_tasks(spark: SparkSession) -> float:
 
 
 def working_session(spark: SparkSession) -> SparkSession:
-    """The given session, or a copy of it (settings, views, functions) in which `id` and `ID` are two names.
+    """The given session, or a copy of it (settings, views, functions) in which `id` and `ID` are two names, and
+    `${HOME}` is one.
 
     A session of the user takes them for one unless it was told otherwise. Its own setting is left alone, because frames
     are analysed when they are used: always on Spark Connect, and here too when a user goes on with one of ours.
     """
-    if spark.conf.get(_CASE, "false") == "true":
+    if _takes_names_as_written(spark):
         return spark
     given: Any = spark
     if is_connect(spark):
         copy: SparkSession = given.cloneSession()
     else:
         copy = SparkSession(spark.sparkContext, given._jsparkSession.cloneSession())
-    copy.conf.set(_CASE, "true")
-    copy.conf.set(_SUBSTITUTION, "false")
+    for key, value in _NAMES.items():
+        copy.conf.set(key, value)
     return copy
+
+
+def _takes_names_as_written(spark: SparkSession) -> bool:
+    return all(spark.conf.get(key, None) == value for key, value in _NAMES.items())
 
 
 @contextmanager
 def names_as_written(spark: SparkSession) -> Iterator[None]:
-    """Meanwhile `id` and `ID` are two names in this session: for frames that the user made in it."""
-    before = spark.conf.get(_CASE, "false")
-    if before == "true":
-        yield
-        return
-    spark.conf.set(_CASE, "true")
+    """Meanwhile `id` and `ID` are two names in this session, and `${HOME}` is one: for frames that the user made."""
+    before = {key: spark.conf.get(key) for key in _NAMES}
+    changed = [key for key, value in _NAMES.items() if before[key] != value]
+    for key in changed:
+        spark.conf.set(key, _NAMES[key])
     try:
         yield
     finally:
-        spark.conf.set(_CASE, before or "false")
+        for key in changed:
+            spark.conf.set(key, before[key] or "")
 
 
 def active_session() -> SparkSession | None:

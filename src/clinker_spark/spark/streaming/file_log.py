@@ -27,12 +27,17 @@ class Taken:
 
 
 class FileLog:
-    """The log of one source, a line for each file."""
+    """The log of one source, a line for each file.
+
+    One process writes it, the one that looks for files; others read it meanwhile. An unfinished line at its end may be
+    one that is being written: readers leave it out, and only who takes files removes it."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.files: list[Taken] = []
         self.known: set[str] = set()
+        self._unfinished: int | None = None
+        """Where a line begins that was not finished, if there is one."""
         self._load()
 
     def _load(self) -> None:
@@ -42,9 +47,8 @@ class FileLog:
         except FileNotFoundError:
             return
         whole = data[: data.rfind(b"\n") + 1]
-        if len(whole) < len(data):  # a line that was not finished: no offset can mean it
-            with open(self.path, "r+b") as file:
-                file.truncate(len(whole))
+        if len(whole) < len(data):  # no offset can mean it
+            self._unfinished = len(whole)
         for line in whole.splitlines():
             self._add(Taken(*json.loads(line)))
 
@@ -59,6 +63,9 @@ class FileLog:
             return
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         with open(self.path, "ab") as file:
+            if self._unfinished is not None:
+                file.truncate(self._unfinished)
+                self._unfinished = None
             file.writelines(json.dumps([t.path, t.name, t.size]).encode() + b"\n" for t in new)
             file.flush()
             os.fsync(file.fileno())

@@ -19,7 +19,6 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from clinker_spark.core.errors import ClinkerError
 from clinker_spark.cxl.hidden import ERROR_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import BEAT_COLUMN, FAILED_COLUMN
@@ -133,15 +132,10 @@ class FileStreamReader(SourceReader):
 
         assert isinstance(part, FilePartition)
         request = with_file(pickle.loads(self.feed.request), part.path, part.name, part.size)
-        try:
-            opened = open_files(self.feed.kind, request, part.pieces)
-            for i in range(part.piece, opened.parts, part.pieces):
-                for batch in opened.read(i):
-                    yield _as_declared(batch, self.schema)
-        except ClinkerError as error:  # only texts get out of a task
-            found = error.diagnostics[0]
-            error.args = (f"{found.code}: {found.message}",)
-            raise
+        opened = open_files(self.feed.kind, request, part.pieces)
+        for i in range(part.piece, opened.parts, part.pieces):
+            for batch in opened.read(i):
+                yield _as_declared(batch, self.schema)
 
 
 def _as_declared(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
+from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.columns import BEAT_COLUMN
 
 BEAT_TYPE = "TIMESTAMP_LTZ"
@@ -46,6 +47,17 @@ class BeatFile:
             with open(self.path + ".new", "w") as file:
                 file.write(str(time))
             os.replace(self.path + ".new", self.path)
+
+
+@contextlib.contextmanager
+def told_as_text() -> Iterator[None]:
+    """Of an error only its text gets out of a process of Spark: the code has to stand in it."""
+    try:
+        yield
+    except ClinkerError as error:
+        found = error.diagnostics[0]
+        error.args = (f"{found.code}: {' '.join(found.message.split())}",)
+        raise
 
 
 @dataclass
@@ -94,18 +106,22 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # ------------------------------------------------------------ what Spark asks
 
     def initialOffset(self) -> dict[str, Any]:
-        return self._offset(self.first(), None)
+        with told_as_text():
+            return self._offset(self.first(), None)
 
     def prepareForTriggerAvailableNow(self) -> None:
         self.drains = True
-        self.drain()
+        with told_as_text():
+            self.drain()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         beats = [time for time in (start["beat"], self.beats.read()) if time is not None]
-        return self._offset(self.latest(start["at"]), max(beats, default=None))
+        with told_as_text():
+            return self._offset(self.latest(start["at"]), max(beats, default=None))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        found = list(self.parts(start["at"], end["at"])) if start["at"] != end["at"] else []
+        with told_as_text():
+            found = list(self.parts(start["at"], end["at"])) if start["at"] != end["at"] else []
         if end["beat"] is not None and end["beat"] != start["beat"]:
             found.append(BeatPartition(end["beat"]))
         return found
@@ -116,6 +132,10 @@ class SourceReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             nulls = [pa.nulls(1, field.type) for field in self.schema]
             yield pa.RecordBatch.from_arrays([*nulls, pa.array([partition.time * 1000], _ARROW_BEAT)], schema=schema)
             return
+        with told_as_text():
+            yield from self._records(partition, schema)
+
+    def _records(self, partition: InputPartition, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         for batch in self.batches(partition):
             yield pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(batch.num_rows, _ARROW_BEAT)], schema=schema)
 

@@ -36,6 +36,7 @@ def stream_session(spark: SparkSession, partitions: int, kept: int) -> SparkSess
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.timestampType": "TIMESTAMP_NTZ",
         "spark.sql.caseSensitive": "true",
+        "spark.sql.variable.substitute": "false",
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.streaming.minBatchesToRetain": str(kept),
     }.items():

@@ -55,7 +55,10 @@ class Held:
 
 
 def held(spark: SparkSession, checkpoint: Path) -> Iterator[Held]:
-    """Both sides of all joins of a query, and its totals. Nothing where none has been committed."""
+    """Both sides of all joins of a query, and its totals. Nothing before its first batch is finished: what they are is
+    written when that batch is planned, and what is in them when it ends."""
+    if not any(path.name.isdigit() for path in (checkpoint / "commits").glob("*")):
+        return
     for row in operators(spark, checkpoint):
         number = row["operatorId"]
         reader = spark.read.format("statestore").option("operatorId", str(number))

@@ -39,13 +39,15 @@ def short_form(pipeline: str) -> Source | None:
     """A stream in the short form, which is TOML, as the pipeline that it stands for."""
     if not pipeline.endswith(".toml"):
         return None
-    from clinker_spark.streaming.short_form import pipeline_text  # other commands start without it
+    from clinker_spark.streaming.short_form import form_warnings, pipeline_text  # other commands start without it
 
     try:
         form = tomllib.loads(read_source(pipeline).text)
     except tomllib.TOMLDecodeError as error:
         raise InputError([Diagnostic("E511", f"'{pipeline}' is no TOML: {error}", help="correct the file")]) from None
-    return Source(pipeline, pipeline_text(form, pipeline))
+    text = pipeline_text(form, pipeline)
+    show_warnings(form_warnings(form, pipeline))
+    return Source(pipeline, text)
 
 
 def show_plan(pipeline: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +15,10 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.plan.streams import queries
 from clinker_spark.streaming.checkpoint import Checkpoint, checkpoint_folder
 from clinker_spark.streaming.shape import check_shape, shapes
+
+if TYPE_CHECKING:
+    from clinker_spark.spark.session.sessions import SparkSession
+    from clinker_spark.streaming.hot_keys import Waiting
 
 
 def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> int:
@@ -49,6 +54,8 @@ def show_state(folder: str, top: int, *, as_json: bool) -> int:
     click.echo(f"{folder}: {about['partitions']} partition(s)")
     for query in shown:
         click.echo(f"\n{query['name']}: {query['batches']} batches finished, {query['bytes']:,} bytes on disk")
+        for node, size in query["nodes"].items():
+            click.echo(f"  {node}: {size:,} bytes on disk")
         for side in query["sides"]:
             what = "totals of open windows" if side["side"] is None else "records wait"
             of = f"{side['side']} of {side['node']}" if side["side"] else side["node"]
@@ -61,7 +68,6 @@ def show_state(folder: str, top: int, *, as_json: bool) -> int:
 def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[str, Any]]:
     from clinker_spark.spark.session.sessions import session  # other commands start without it
     from clinker_spark.spark.streaming.state import stream_session
-    from clinker_spark.streaming.hot_keys import waiting
 
     spark = stream_session(session("local[*]", app_name="clinker state"), about["partitions"], 100)
     found = []
@@ -73,8 +79,32 @@ def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[st
                 "records": side.records,
                 "top": [[list(key), count] for key, count in side.top],
             }
-            for side in waiting(spark, place, shape, name, top)
+            for side in _sides(spark, place, shape, name, top)
         ]
-        size = sum(path.stat().st_size for path in (place.spark_of(name) / "state").rglob("*") if path.is_file())
-        found.append({"name": name, "batches": place.committed_of(name) + 1, "bytes": size, "sides": sides})
+        sizes = node_bytes(place.spark_of(name) / "state", shape.get("operators") or [])
+        total = sum(sizes.values())
+        batches = place.committed_of(name) + 1
+        found.append({"name": name, "batches": batches, "bytes": total, "nodes": sizes, "sides": sides})
+    return found
+
+
+def _sides(spark: SparkSession, place: Checkpoint, shape: dict[str, Any], name: str, top: int) -> list[Waiting]:
+    """What a query holds. The stream may go on meanwhile, and remove what is being read."""
+    from clinker_spark.runtime.run.engine_failures import spark_explained  # pyspark: check does without it
+    from clinker_spark.streaming.hot_keys import waiting
+
+    with spark_explained():
+        return list(waiting(spark, place, shape, name, top))
+
+
+def node_bytes(state: Path, nodes: Sequence[str]) -> dict[str, int]:
+    """By node: what its state takes on disk. Spark keeps both sides of a join in the same files. A stream that runs
+    adds and removes files meanwhile."""
+    from clinker_spark.spark.measure.steering import bytes_below  # pyspark: check does without it
+
+    found: dict[str, int] = {}
+    for folder in sorted(state.glob("[0-9]*"), key=lambda path: int(path.name) if path.name.isdigit() else -1):
+        number = int(folder.name) if folder.name.isdigit() else -1
+        node = nodes[number] if 0 <= number < len(nodes) else f"operator {folder.name}"
+        found[node] = found.get(node, 0) + bytes_below([str(folder)])
     return found

@@ -125,12 +125,18 @@ class TopicRead(Model):
     """Where a stream begins that has no checkpoint: earliest, latest, or { partition: offset }."""
     max_messages: Count = 500_000
     """About the most messages that one batch reads."""
+    connector: Literal["auto", "python", "jvm"] = "auto"
+    """Who reads: python is the package confluent-kafka, and so is auto; jvm, Spark's own connector, is not supported
+    yet."""
     client: Settings = Field(default_factory=dict)
     """Settings of the client by its own names, such as security.protocol; secrets as { env: NAME }."""
 
     def check_topic(self) -> Iterator[Finding]:
         if self.format != "csv":
             yield from without_effect(self.options, ("delimiter", "quote_char"), "messages are no CSV", "options")
+        if self.connector == "jvm":
+            message = "'connector: jvm' is not supported yet: topics are read by the Python package confluent-kafka"
+            yield Finding("E009", message, ("connector",), "write auto or python, or remove the key")
         if isinstance(self.start, dict):
             for partition, offset in self.start.items():
                 if offset < 0:

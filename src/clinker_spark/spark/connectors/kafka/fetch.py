@@ -73,10 +73,10 @@ def fetch(cluster: Cluster, topic: str, wanted: Range, together: int) -> Iterato
                 elif error.code() not in _PASSING and (error.fatal() or not error.retriable()):
                     raise explained_code(error, doing, cluster.brokers)
             if found:
-                heard = time.monotonic()
                 at = found[-1].offset() + 1
                 done = done or at >= wanted.end
                 yield found
+                heard = time.monotonic()  # whoever takes the messages may do so slowly
             elif not done and time.monotonic() - heard > PATIENCE:
                 raise failure("E523", f"{doing} failed: {cluster.brokers} sent nothing for {PATIENCE:.0f} seconds")
     finally:
