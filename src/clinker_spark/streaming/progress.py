@@ -86,6 +86,11 @@ class StreamReport:
     warnings: list[Diagnostic] = field(default_factory=list)
     interrupted: bool = False
 
+    def exit_code(self, *, once: bool) -> int:
+        """2 where it was to end, and left dead letters. A stream without an end is stopped some time, as it should be:
+        what failed in it long ago is no news then."""
+        return 2 if once and self.letters else 0
+
     def note(self, batch: Batch) -> None:
         """A batch was finished."""
         self.finished += 1
@@ -163,7 +168,7 @@ def _offset(text: Any) -> dict[str, Any] | None:
 
 
 @contextmanager
-def spooled(plan: Plan, stream: str, report: StreamReport) -> Iterator[None]:
+def spooled(plan: Plan, stream: str, report: StreamReport, *, once: bool = False) -> Iterator[None]:
     """Around one call of a stream: afterwards its numbers are a file, if `metrics.spool_dir` names a folder. Of a call
     that failed it has what was finished until then. A file that cannot be written is a warning."""
     options = Options()
@@ -177,7 +182,7 @@ def spooled(plan: Plan, stream: str, report: StreamReport) -> Iterator[None]:
             keep(folder, stream_record(plan, options, stream, report, error.exit_code, problem))
         raise
     if folder is not None:
-        report.warnings += keep(folder, stream_record(plan, options, stream, report, 0, None))
+        report.warnings += keep(folder, stream_record(plan, options, stream, report, report.exit_code(once=once), None))
 
 
 def stream_record(

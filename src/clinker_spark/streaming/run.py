@@ -108,7 +108,7 @@ class StreamRun:
 
     def run(self) -> StreamReport:
         """All of it, from the lock to the last letter. Raises `ClinkerError`."""
-        with spooled(self.plan, self.about["id"], self.report):
+        with spooled(self.plan, self.about["id"], self.report, once=self.options.once):
             return self._run()
 
     def _run(self) -> StreamReport:

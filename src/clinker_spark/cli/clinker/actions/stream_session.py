@@ -41,8 +41,7 @@ def stream(pipeline: str, options: dict[str, Any]) -> int:
     if not options["quiet"] and not options["machine"]:
         for line in _summary(report):
             click.echo(line, err=True)
-    # A stream without an end is stopped some time, as it should be: what failed in it long ago is no news then.
-    return 2 if options["once"] and report.letters else 0
+    return report.exit_code(once=options["once"])
 
 
 def _teller(options: dict[str, Any]) -> Listener:
