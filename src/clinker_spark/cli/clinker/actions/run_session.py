@@ -16,17 +16,15 @@ from clinker_spark.cli.clinker.actions.planning import plan_of, show_warnings
 from clinker_spark.cli.clinker.actions.session_settings import remote_of, wanted_conf, wanted_session
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError, InputError
-from clinker_spark.plan.budget import LARGE
 from clinker_spark.plan.graph import Plan
 from clinker_spark.report.page.run_page import write_page
 from clinker_spark.report.progress import reporter
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.sources import discover
-from clinker_spark.runtime.run.memory import few_arenas, with_spill_folder
+from clinker_spark.runtime.run.memory import few_arenas, options_of_jvm, with_spill_folder
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.preview import preview
-from clinker_spark.spark.session.class_archive import archive_options
 from clinker_spark.spark.session.sessions import SparkSession, session
 
 _SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
@@ -75,12 +73,10 @@ def open_session(
     Spark cannot start."""
     conf, remote, master = wanted_conf(pipeline, options), remote_of(pipeline, options), "local[*]"
     start = [_SHORT_RUN] if _is_short(plan, options) else []
-    if "Archive" not in conf.get("spark.driver.extraJavaOptions", ""):  # the user has an archive of their own
-        start.append(archive_options(make=(plan.memory_limit or LARGE) >= LARGE))
     if remote is None:
         wanted = wanted_session(plan, pipeline, options)
         master, conf = wanted.master, with_spill_folder({**usual, **wanted.conf})
-        start.append(wanted.java_options)
+        start.append(options_of_jvm(wanted))
         few_arenas()
     if not options["verbose"]:
         logging.disable(logging.CRITICAL)  # Py4J would tell of every call that a lost JVM does not answer
