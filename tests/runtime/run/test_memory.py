@@ -66,7 +66,7 @@ def test_the_session_is_sized_by_the_limit(tmp_path: Path) -> None:
 def test_no_archive_of_classes_is_made_below_its_price(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str | None, makes: bool, conf: dict[str, str]
 ) -> None:
-    """It takes a gigabyte when the session ends; whoever starts one asks the same place, a process that keeps it too."""
+    """It takes a gigabyte when the session ends. A process that keeps a session asks the same place."""
     monkeypatch.setenv(SETTING, str(tmp_path / "classes"))
     limit = "" if settings is None else f", memory: {{ limit: {settings} }}"
     found = session_memory(plan(tmp_path, limit), "local[1]", conf)
