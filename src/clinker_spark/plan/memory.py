@@ -26,6 +26,8 @@ class Holder:
     """Does it hold what it has read until all of it was read?"""
     spills: bool = True
     """Does Spark write to disk what does not fit in memory?"""
+    instead: str = ""
+    """Of what cannot be spilled: what to write for an operator that can."""
 
     @property
     def shown_priority(self) -> str:
@@ -48,7 +50,10 @@ SORT = Holder("sort", 20)
 RANGE = Holder("range combine", 20)
 SORT_MERGE = Holder("sort-merge combine", 25)
 HASH_AGGREGATE = Holder("hash aggregate", 30)
-INLINE_HASH = Holder("in-memory hash combine", 30, spills=False)
+_ON_DISK = "let the join use tables on disk (strategy: grace_hash)"
+INLINE_HASH = Holder("in-memory hash combine", 30, spills=False, instead=_ON_DISK)
+MAPPED = Holder("combine in workers", 30, spills=False, instead=_ON_DISK)
+WORKER_TOTALS = Holder("aggregate in workers", 30, spills=False, instead="let Spark make the groups (engine: auto)")
 WINDOW = Holder("window", LAST)
 
 

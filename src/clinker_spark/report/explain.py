@@ -44,7 +44,7 @@ def display(node: PlanNode) -> str:
 def engine(plan: Plan, node: PlanNode) -> str:
     """What the records of a node go through: `vector` where they stay in the workers that read them, `python` where
     some of it is computed there, the rest is Spark's."""
-    if node.name in plan.facts.flow.vectorised:
+    if node.name in plan.facts.flow.in_workers:
         return "vector"
     return "python" if node.name in plan.facts.python else "spark"
 
@@ -149,7 +149,7 @@ def _properties(plan: Plan) -> list[str]:
         lines += ["", f"{node.slug}:"]
         lines.append(f"  columns: {', '.join(f'{name}: {t}' for name, t in node.schema.items())}")
         if node.streams:
-            lines.append(f"  ordering: {'in place' if node.name in facts.order.in_order else 'by arrival'}")
+            lines.append(f"  ordering: {'in place' if node.name in facts.flow.in_order else 'by arrival'}")
             if sorting:
                 lines.append(f"  sorted by: {', '.join(map(sort_words, sorting))}, file by file")
             hidden = [*([ARRIVAL_COLUMN] if need.arrival else []), *([DOCUMENT_COLUMN] if need.document else [])]
@@ -178,7 +178,8 @@ def _sections(plan: Plan) -> dict[str, list[str]]:
             for ref in reader.inputs:
                 if ref.node == node.name:
                     readers.setdefault(ref.port, []).append(reader.name)
-        for title, lines in node.sections(readers):
+        in_workers = node.name in plan.facts.flow.in_workers
+        for title, lines in node.worker_sections(readers) if in_workers else node.sections(readers):
             found.setdefault(title, []).extend(lines)
     return found
 
@@ -256,7 +257,7 @@ def _node_properties(plan: Plan, node: PlanNode) -> dict[str, Any]:
     facts = plan.facts
     need = facts.columns.required[node.name]
     return {
-        "ordering": {"in_place": node.name in facts.order.in_order, "arrival": need.arrival},
+        "ordering": {"in_place": node.name in facts.flow.in_order, "arrival": need.arrival},
         "columns_used": sorted(need.columns),
         "fallible": node.name in facts.fallible,
         "engine": engine(plan, node),

@@ -15,6 +15,9 @@ _SPARK = {
     "shuffle": "shuffle: written to disk by the tasks that make the records, read by those that take them",
     "kept": "kept, in memory or on disk, until its last reader is done",
     "broadcast": "broadcast: every task holds all of it, and it is never spilled",
+    "mapped": "one Arrow file: all workers map it (where tasks run elsewhere, it is sent along with them)",
+    "parts": "shuffle: what each worker has added up, or records where that saves nothing, as Arrow, written to disk",
+    "files": "files: groups in the order of their first records; nobody sorts them (where tasks run elsewhere, Spark does)",
 }
 _ONE_TASK = f"no shuffle: one task has all records (inputs of up to {shown_size(SMALL)} in all)"
 

@@ -18,7 +18,7 @@ from clinker_spark.cxl.system import default_context
 from clinker_spark.cxl.vector.reasons import totals_reason
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
-from clinker_spark.plan.memory import HASH_AGGREGATE, STREAMING_AGGREGATE, Holder
+from clinker_spark.plan.memory import HASH_AGGREGATE, STREAMING_AGGREGATE, WORKER_TOTALS, Holder
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.fields import program_fields
 
@@ -95,6 +95,10 @@ class AggregatePlan(PlanNode):
     @property
     def holder(self) -> Holder:
         return STREAMING_AGGREGATE if self.strategy == "streaming" else HASH_AGGREGATE
+
+    @property
+    def worker_holder(self) -> Holder:
+        return WORKER_TOTALS
 
     @property
     def per_document(self) -> bool:

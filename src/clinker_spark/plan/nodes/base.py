@@ -234,6 +234,11 @@ class PlanNode(ShownNode):
         """What it does with memory."""
         return HASH_AGGREGATE if self.exchanges else NOTHING
 
+    @property
+    def worker_holder(self) -> Holder:
+        """The same where its records stay in workers."""
+        return NOTHING if self.inputs else self.holder
+
     def moved(self, i: int) -> str | None:
         """How the records of an input get to other tasks: `shuffle`, `broadcast` (to all); None if they stay."""
         return "shuffle" if self.exchanges else None

@@ -14,7 +14,7 @@ from clinker_spark.cxl.vector.reasons import expression_reason, program_reason
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.facts import Estimate, Keys, Required
 from clinker_spark.plan.joins.conjuncts import Comparison, Equality, Range, parts
-from clinker_spark.plan.memory import GRACE_HASH, INLINE_HASH, RANGE, SORT, SORT_MERGE, Holder
+from clinker_spark.plan.memory import GRACE_HASH, INLINE_HASH, MAPPED, RANGE, SORT, SORT_MERGE, Holder
 from clinker_spark.plan.nodes.base import PlanNode, Schema, StreamRef
 from clinker_spark.plan.nodes.fields import fields_of
 
@@ -29,6 +29,12 @@ SAYS = {
     "latest": "as of (both sides sorted by key and time; the last one seen)",
     "nested_loop": "nested loop (every record with every other)",
 }
+_MAPPED = "what is looked up is one Arrow file, which all workers map; nothing is sent to tasks by key"
+IN_WORKERS = {
+    "broadcast": f"in-memory hash, in workers ({_MAPPED})",
+    "range": f"range, in workers (found by halving; {_MAPPED})",
+}
+"""The same where the records of the driver stay in workers."""
 _HOLDERS = {
     "broadcast": INLINE_HASH,
     "grace_hash": GRACE_HASH,
@@ -141,6 +147,10 @@ class CombinePlan(PlanNode):
         """Of several steps the one that gives way first."""
         found = [_HOLDERS[step.strategy] for step in self.steps]
         return min(found, key=lambda holder: holder.spill_priority or 0)
+
+    @property
+    def worker_holder(self) -> Holder:
+        return MAPPED
 
     def moved(self, i: int) -> str | None:
         if i == self.probe:
@@ -275,7 +285,10 @@ class CombinePlan(PlanNode):
     def sections(self, readers: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
         yield "Combines", list(self._lines())
 
-    def _lines(self) -> Iterator[str]:
+    def worker_sections(self, readers: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
+        yield "Combines", list(self._lines(in_workers=True))
+
+    def _lines(self, *, in_workers: bool = False) -> Iterator[str]:
         many = f" ({len(self.qualifiers)} inputs, joined in steps)" if len(self.steps) > 1 else ""
         yield f"Combine '{self.name}'{many}:"
         refs = dict(zip(self.qualifiers, self.inputs, strict=True))
@@ -285,7 +298,7 @@ class CombinePlan(PlanNode):
             if len(self.steps) > 1:
                 yield f"  Step {number}: join {step.build}"
                 indent = "    "
-            yield f"{indent}Strategy: {SAYS[step.strategy]}"
+            yield f"{indent}Strategy: {IN_WORKERS[step.strategy] if in_workers else SAYS[step.strategy]}"
             yield f"{indent}Build input: {step.build} <- {refs[step.build]} ({_rows(step.estimate)})"
             kinds = f"equalities={len(step.equalities)}, ranges={len(step.ranges)}"
             yield f"{indent}Predicate: {kinds}, residual={'yes' if step.residual is not None else 'no'}"
@@ -297,7 +310,9 @@ class CombinePlan(PlanNode):
                 yield f"{indent}  each pair: {self._text(step.residual)}"
         yield f"  Match: {self.match}"
         yield f"  On miss: {self.on_miss}"
-        order = "kept in place" if self.order_preserving else "driver, then build; sorted where it is needed"
+        order = (
+            "kept in place" if in_workers or self.order_preserving else "driver, then build; sorted where it is needed"
+        )
         yield f"  Order: {order}"
 
     def _shown(self, c: Comparison) -> str:

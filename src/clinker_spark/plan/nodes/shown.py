@@ -53,6 +53,10 @@ class ShownNode:
         """Blocks of its own, by their titles. `readers` are the nodes that read each port."""
         yield from ()
 
+    def worker_sections(self, readers: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
+        """The same where its records stay in workers."""
+        return self.sections(readers)
+
     def retraction_lines(self) -> Iterator[str]:
         """What happens here when records are retracted that it looked at together with others."""
         yield from ()
