@@ -57,6 +57,18 @@ WORKER_TOTALS = Holder("aggregate in workers", 30, spills=False, instead="let Sp
 WINDOW = Holder("window", LAST)
 
 
+BROADCAST_BYTES = 64 << 20
+"""Inputs of joins up to this size are held whole by every task."""
+BROADCAST_SHARE = 64
+"""But not more than one part in so many of the memory limit: a table in the heap is several times as large as its file,
+and while it is made it is there twice."""
+
+
+def held_whole(limit: int | None) -> int:
+    """The size up to which an input of a join is held whole by every task."""
+    return BROADCAST_BYTES if limit is None else min(BROADCAST_BYTES, limit // BROADCAST_SHARE)
+
+
 def shown_size(size: int) -> str:
     """Bytes in the units of `memory.limit`, rounded to one digit after the point.
 

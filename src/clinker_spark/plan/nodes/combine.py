@@ -328,7 +328,18 @@ class CombinePlan(PlanNode):
             "match": self.match,
             "on_miss": self.on_miss,
             "keeps_places": self.order_preserving,
+            "inputs": {name: self._input(name) for name in self.qualifiers},
             "steps": [self._step(step) for step in self.steps],
+        }
+
+    def _input(self, name: str) -> dict[str, Any]:
+        """What an input is for, and how many records it probably has."""
+        step = next((step for step in self.steps if step.build == name), None)
+        found = self.driver_estimate if step is None else step.estimate
+        return {
+            "role": "probe" if step is None else "build",
+            "estimated_rows": None if found is None else found.rows,
+            "estimated_rows_source": None if found is None else found.provenance,
         }
 
     def _step(self, step: CombineStep) -> dict[str, Any]:

@@ -57,8 +57,9 @@ class ShownNode:
         """The same where its records stay in workers."""
         return self.sections(readers)
 
-    def retraction_lines(self) -> Iterator[str]:
-        """What happens here when records are retracted that it looked at together with others."""
+    def retraction_lines(self, sources: Sequence[str], limit: str) -> Iterator[str]:
+        """What happens here when records are retracted that it looked at together with others: those of some sources,
+        in so much memory at most."""
         yield from ()
 
     def details(self) -> dict[str, Any]:

@@ -4,8 +4,8 @@ A node is *streaming* when what it makes goes on as it comes: Spark fuses it wit
 when it must see all records before the first one leaves it, or when its records cross a boundary between stages: a
 shuffle, a broadcast to all tasks, or what is kept for several outputs. Each such crossing is a slot.
 
-In workers there are none, but for what they look up (one file, *mapped* by all of them), for the *parts* of totals, which
-a shuffle brings together, and for groups, which lie in *files* for whoever reads them.
+In workers there are none, but for what they look up (one file, *mapped* by all of them), for the *parts* of totals,
+which a shuffle brings together, and for groups, which lie in *files* for whoever reads them.
 """
 
 from __future__ import annotations
