@@ -149,7 +149,8 @@ class BufferEdge:
     slot: int
     """The number of the place where they wait."""
     how: str
-    """What is done instead of holding them in memory: `shuffle`, `broadcast` and `kept` by Spark; `mapped`, `parts` and
+    """What is done instead of holding them in memory: `shuffle`, `broadcast` (or one of them, or none, where
+    that depends on a size which is not known) and `kept` by Spark; `mapped`, `parts` and
     `files` where workers look up, add up and keep groups (`passes.buffers`)."""
 
 

@@ -240,7 +240,8 @@ class PlanNode(ShownNode):
         return NOTHING if self.inputs else self.holder
 
     def moved(self, i: int) -> str | None:
-        """How the records of an input get to other tasks: `shuffle`, `broadcast` (to all); None if they stay."""
+        """How the records of an input get to other tasks: `shuffle`, `broadcast` (to all); None if they stay. Where that
+        depends on a size that nobody knows before the run, `shuffle or broadcast`, `shuffle or none`."""
         return "shuffle" if self.exchanges else None
 
     @property

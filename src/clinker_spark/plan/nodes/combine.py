@@ -18,6 +18,8 @@ from clinker_spark.plan.memory import GRACE_HASH, INLINE_HASH, MAPPED, RANGE, SO
 from clinker_spark.plan.nodes.base import PlanNode, Schema, StreamRef
 from clinker_spark.plan.nodes.fields import fields_of
 
+ADAPTIVE = "adaptive"
+"""The strategy of a step whose build has an unknown size."""
 COLLECT_LIMIT = 10_000
 """The most matches that `match: collect` puts in one array."""
 SAYS = {
@@ -154,8 +156,12 @@ class CombinePlan(PlanNode):
 
     def moved(self, i: int) -> str | None:
         if i == self.probe:
-            return "shuffle" if any(self._moves_probe(step) for step in self.steps) else None
+            moving = [step for step in self.steps if self._moves_probe(step)]
+            perhaps = all(step.strategy == ADAPTIVE and not self.picks_after(step) for step in moving)
+            return ("shuffle or none" if perhaps else "shuffle") if moving else None
         step = next(step for step in self.steps if step.build == self.qualifiers[i])
+        if step.strategy == ADAPTIVE:
+            return "shuffle or broadcast"
         return "broadcast" if _HOLDERS[step.strategy] is INLINE_HASH else "shuffle"
 
     def _moves_probe(self, step: CombineStep) -> bool:
