@@ -16,6 +16,7 @@ _SPARK = {
     "shuffle": "shuffle: written to disk by the tasks that make the records, read by those that take them",
     "kept": "kept, in memory or on disk, until its last reader is done",
     "broadcast": "broadcast: every task holds all of it, and it is never spilled",
+    "shuffle, then broadcast": "shuffle by key, which leaves one record of each; then a broadcast: every task holds it",
     "shuffle or broadcast": "shuffle; or a broadcast, if it turns out to be small enough for every task to hold it",
     "shuffle or none": "shuffle; or none, if what is looked up turns out to be small",
     "mapped": "one Arrow file: all workers map it (where tasks run elsewhere, it is sent along with them)",

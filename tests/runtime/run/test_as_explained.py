@@ -26,8 +26,8 @@ FEW = """  - { type: source, name: few, config: { type: csv, path: few.csv,
 MANY = FEW.replace("name: few", "name: many").replace("path: few.csv", 'glob: "few*.csv"')
 OUT = "  - {{ type: output, name: out, input: {}, config: {{ type: csv, path: out.csv }} }}\n"
 ANY = OUT.replace("path: out.csv", "path: out.csv, order: any")
-COMBINE = """  - {{ type: combine, name: both, input: {{ o: orders, f: {} }}, config: {{ drive: o, where: "{}", match: {},
-      on_miss: skip, propagate_ck: driver, cxl: "emit id = o.id" {} }} }}
+COMBINE = """  - {{ type: combine, name: both, input: {{ o: orders, f: {} }}, config: {{ drive: o, where: "{}",
+      match: {}, on_miss: skip, propagate_ck: driver, cxl: "emit id = o.id" {} }} }}
 """
 
 
@@ -94,12 +94,22 @@ def test_plans_are_as_explained(bench: Any, monkeypatch: pytest.MonkeyPatch, nam
     assert bool(flow.in_workers) == (engine == "vector"), flow.unfit
     first = executions_so_far(bench.spark)
     run(plan, bench.spark, Options())
-    found: Counter[str] = Counter()
-    for execution in executions(bench.spark, first):
-        found.update(operator.name for operator in execution)
-    print(
-        name,
-        engine,
-        [(e.producer, e.consumer, e.how) for e in plan.facts.resources.edges],
-        {k: v for k, v in found.items() if "Ex" in k or "InMem" in k or "Join" in k},
-    )
+    written = [[o.name for o in execution] for execution in executions(bench.spark, first)]
+    written = [names for names in written if any(name.startswith(("Execute", "Overwrite")) for name in names)]
+    edges = Counter(edge.how for edge in plan.facts.resources.edges)
+    small = name.endswith("small")
+    shuffles = edges["shuffle"] + edges["shuffle, then broadcast"]
+    shuffles += 0 if small or "range" in name else edges["shuffle or none"] + edges["shuffle or broadcast"]
+    broadcasts = edges["broadcast"] + edges["shuffle, then broadcast"]
+    broadcasts += edges["shuffle or broadcast"] if small or "range" in name else 0
+    kept = sum(plan.facts.order.materialized != () for _ in written)
+    for names in written:
+        seen = Counter(names)
+        assert seen["BroadcastExchange"] == broadcasts, names
+        if kept:  # what is kept stands with the plan that made it in that of each output
+            assert seen["Exchange"] == 2 and any("In-memory table" in name for name in names), names
+        else:
+            assert seen["Exchange"] >= shuffles, names
+            assert seen["Exchange"] <= shuffles + (small * 1), names
+    if edges["parts"]:
+        assert any("Exchange" in [o.name for o in each] for each in executions(bench.spark, first))

@@ -240,8 +240,9 @@ class PlanNode(ShownNode):
         return NOTHING if self.inputs else self.holder
 
     def moved(self, i: int) -> str | None:
-        """How the records of an input get to other tasks: `shuffle`, `broadcast` (to all); None if they stay. Where that
-        depends on a size that nobody knows before the run, `shuffle or broadcast`, `shuffle or none`."""
+        """How the records of an input get to other tasks: `shuffle`, `broadcast` (to all), `shuffle, then broadcast`;
+        None if they stay. Where a size decides that only the run finds out: `shuffle or broadcast`, `shuffle or none`.
+        """
         return "shuffle" if self.exchanges else None
 
     @property

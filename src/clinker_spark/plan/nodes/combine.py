@@ -20,6 +20,8 @@ from clinker_spark.plan.nodes.fields import fields_of
 
 ADAPTIVE = "adaptive"
 """The strategy of a step whose build has an unknown size."""
+_SEEN_LATE = (ADAPTIVE, "range")
+"""Strategies with which only the run finds out whether an input is small."""
 COLLECT_LIMIT = 10_000
 """The most matches that `match: collect` puts in one array."""
 SAYS = {
@@ -157,11 +159,13 @@ class CombinePlan(PlanNode):
     def moved(self, i: int) -> str | None:
         if i == self.probe:
             moving = [step for step in self.steps if self._moves_probe(step)]
-            perhaps = all(step.strategy == ADAPTIVE and not self.picks_after(step) for step in moving)
+            perhaps = all(step.strategy in _SEEN_LATE and not self.picks_after(step) for step in moving)
             return ("shuffle or none" if perhaps else "shuffle") if moving else None
         step = next(step for step in self.steps if step.build == self.qualifiers[i])
-        if step.strategy == ADAPTIVE:
+        if step.strategy in _SEEN_LATE:
             return "shuffle or broadcast"
+        if step.strategy == "broadcast" and self.match != "all" and not self.picks_after(step):
+            return "shuffle, then broadcast"  # of each key the first record, or all of them as one
         return "broadcast" if _HOLDERS[step.strategy] is INLINE_HASH else "shuffle"
 
     def _moves_probe(self, step: CombineStep) -> bool:
