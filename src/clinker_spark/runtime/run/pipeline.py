@@ -42,6 +42,7 @@ from clinker_spark.spark.build.passes import Pass, Show
 from clinker_spark.spark.joins.sides import key_sketches
 from clinker_spark.spark.operators.record_log import record_lines
 from clinker_spark.spark.scan.files import SourceFile
+from clinker_spark.spark.scan.record_source import parallelism_of
 from clinker_spark.spark.session import shuffles, small_inputs, unknown_sizes
 from clinker_spark.spark.session.sessions import SparkSession, is_local, working_session
 
@@ -59,6 +60,8 @@ def run(plan: Plan, spark: SparkSession, options: Options | None = None, listene
     with spooled(plan, given) as watch:
         state = RunState(plan, used, given, listener or (lambda event, details: None))
         watch(state.report)
+        if given.begun is not None:
+            given.begun(state.report)
         return _Run(state).run()
 
 
@@ -150,8 +153,10 @@ class _Run:
         local = is_local(self.state.spark)
         if local and small_inputs.is_small(self.state.spark, size):
             self.state.inputs.small = True
+            self.state.report.cost.tasks = 1
             meanwhile.enter_context(small_inputs.settings(self.state.spark, size))
             return
+        self.state.report.cost.tasks = parallelism_of(self.state.spark)
         meanwhile.enter_context(unknown_sizes.settings(self.state.spark, self.state.plan))
         if local:
             meanwhile.enter_context(shuffles.settings(self.state.spark, size))

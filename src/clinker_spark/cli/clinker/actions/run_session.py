@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import logging
 import signal
@@ -22,9 +23,10 @@ from clinker_spark.report.progress import reporter
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.sources import discover
 from clinker_spark.runtime.run.memory import few_arenas, options_of_jvm, with_spill_folder
-from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.options import Listener, Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.preview import preview
+from clinker_spark.runtime.run.report import RunReport
 from clinker_spark.spark.session.sessions import SparkSession, session
 
 _SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
@@ -47,12 +49,25 @@ def run_on_spark(pipeline: str, plan: Plan | None, run_options: Options, options
         if options["dry_run"]:
             _put(preview(plan, spark, run_options, options["preview"]), options["dry_run_output"])
             return 0
-        report = run(plan, spark, run_options, listener)
+        report = _run(plan, spark, run_options, listener, options["report"])
         listener("finished", {"report": report})
     show_warnings(report.warnings)
     if options["report"] is not None:
         write_page(Path(options["report"]), plan, report)
     return report.exit_code
+
+
+def _run(plan: Plan, spark: SparkSession, run_options: Options, listener: Listener, page: str | None) -> RunReport:
+    """The run; of one that fails there is a page as well, which says why."""
+    begun: list[RunReport] = []
+    run_options.begun = begun.append
+    try:
+        return run(plan, spark, run_options, listener)
+    except ClinkerError as error:
+        if page is not None and begun:
+            with contextlib.suppress(ClinkerError):  # the run has failed already: that is what is told
+                write_page(Path(page), plan, begun[0], error.diagnostics)
+        raise
 
 
 def _put(text: str, path: str | None) -> None:
