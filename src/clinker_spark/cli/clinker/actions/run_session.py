@@ -49,7 +49,7 @@ def run_on_spark(pipeline: str, plan: Plan | None, run_options: Options, options
         if options["dry_run"]:
             _put(preview(plan, spark, run_options, options["preview"]), options["dry_run_output"])
             return 0
-        report = _run(plan, spark, run_options, listener, options["report"])
+        report = run_with_page(plan, spark, run_options, listener, options["report"])
         listener("finished", {"report": report})
     show_warnings(report.warnings)
     if options["report"] is not None:
@@ -57,8 +57,10 @@ def run_on_spark(pipeline: str, plan: Plan | None, run_options: Options, options
     return report.exit_code
 
 
-def _run(plan: Plan, spark: SparkSession, run_options: Options, listener: Listener, page: str | None) -> RunReport:
-    """The run; of one that fails there is a page as well, which says why."""
+def run_with_page(
+    plan: Plan, spark: SparkSession, run_options: Options, listener: Listener, page: str | None
+) -> RunReport:
+    """The run. If it fails, its page is written here: it says why."""
     begun: list[RunReport] = []
     run_options.begun = begun.append
     try:
