@@ -33,11 +33,14 @@ TOTALS = """{ type: aggregate, name: dept_totals, input: orders,
 REPORT = "{ type: output, name: report, input: dept_totals, config: { type: csv, path: report.csv } }"
 
 
-def planned(folder: Path, *nodes: str, sizes: dict[str, int] | None = None) -> Plan:
+def planned(folder: Path, *nodes: str, sizes: dict[str, int] | None = None, limit: str = "", engine: str = "") -> Plan:
     for name, size in (sizes or {}).items():
         with open(folder / name, "wb") as file:
             os.truncate(file.fileno(), size)
-    (folder / "p.yaml").write_text("pipeline: { name: demo }\nnodes:\n" + "".join(f"  - {node}\n" for node in nodes))
+    settings = f", memory: {{ limit: {limit} }}" if limit else ""
+    settings += f", engine: {engine}" if engine else ""
+    head = f"pipeline: {{ name: demo{settings} }}\nnodes:\n"
+    (folder / "p.yaml").write_text(head + "".join(f"  - {node}\n" for node in nodes))
     return prepare(folder / "p.yaml")
 
 
@@ -154,9 +157,56 @@ def test_row_counts_of_a_join(tmp_path: Path) -> None:
     text = explain(planned(tmp_path, ORDERS, customers, both, report, sizes=sizes), "text")
     assert "Driving input: orders <- orders (est. 90 [file metadata] rows)\n" in text
     assert "Build input: customers <- customers (est. 40 [file metadata] rows)\n" in text
-    last = text.split("=== ")[-1]
+    plan = planned(tmp_path, ORDERS, customers, both, report, sizes=sizes, limit="1G")
+    assert "  Memory budget (planned share): 1G\n  on Spark: nothing is set apart" in explain(plan, "text")
+    found = next(node for node in json.loads(explain(plan, "json"))["nodes"] if node["name"] == "both")
+    assert found["memory_budget_bytes"] == 1 << 30
+    sources = {"estimated_rows_source": "file metadata"}
+    assert found["inputs"] == {
+        "orders": {"role": "probe", "estimated_rows": 90, **sources},
+        "customers": {"role": "build", "estimated_rows": 40, **sources},
+    }
+    last = text.split("=== ")[-2]  # the storage comes last
     assert last.startswith("Statistics ===\nRow counts:\n")
     assert "  orders: ≈90 rows [file metadata] (informs combine build/probe + partition bits)\n" in last
+
+
+RANKED = """{ type: transform, name: ranked, input: orders,
+      config: { cxl: "emit r = $window.sum(price)", analytic_window: { group_by: [dept] } } }"""
+
+
+def test_retraction_of_windows(tmp_path: Path) -> None:
+    orders = ORDERS.replace("path: orders.csv", "path: orders.csv, correlation_key: price")
+    totals = TOTALS.replace("input: orders", "input: ranked")
+    text = explain(planned(tmp_path, orders, RANKED, totals, REPORT, limit="1G"), "text")
+    block = text.split("=== Retraction ===\n")[1].split("\n=== ")[0].splitlines()
+    start = block.index("window 'ranked' (source: orders, partition_by: dept):")
+    assert block[start + 1 : start + 4] == [
+        "  buffer: 2 Value slots a row (dept, price)",
+        "  worst case: the largest partition, at most the memory limit of 1G; unknown at plan time",
+        "  degrade fallback: DLQ entire affected partition",
+    ]
+    assert block[start + 4].startswith("  on Spark: computed again")
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ("pause", "BackPressurePreferred -> Priority"),
+        ("spill", "Priority"),
+        ("both", "BackPressurePreferred -> LargestFirst"),
+    ],
+)
+def test_the_policy(tmp_path: Path, asked: str, named: str) -> None:
+    plan = planned(tmp_path, ORDERS, TOTALS, REPORT, limit=f"2G, backpressure: {asked}, resume_threshold: 0.6")
+    text = explain(plan, "text")
+    assert f"=== Execution Plan ===\narbitration: {named} (backpressure: {asked})\n1. find" in text
+    budget = text.split("=== Memory Budget ===\n")[1].split("\n=== ")[0]
+    assert f"\nArbitration: {named} (backpressure: {asked})\n  above 80% of the limit: " in budget
+    assert "  readers go on below 60% of it (resume_threshold)" in budget
+    found = json.loads(explain(plan, "json"))["memory"]
+    assert found["policy"] == named and found["limit_bytes"] == 2 << 30 and found["limit_declared"]
+    assert (found["soft_bytes"], found["resume_bytes"]) == (int(0.8 * (2 << 30)), int(0.6 * (2 << 30)))
 
 
 def test_retraction(tmp_path: Path) -> None:
@@ -164,5 +214,69 @@ def test_retraction(tmp_path: Path) -> None:
     text = explain(planned(tmp_path, orders, TOTALS, REPORT), "text")
     headline = "retraction enabled — 1 relaxed aggregates, 0 buffer-mode windows, fanout policy: any.\n"
     assert "=== Retraction ===\n" + headline in text
-    assert "unknown at plan time" in text
+    for line in (
+        "aggregate 'dept_totals' (source: orders, group_by: dept):",
+        "  accumulators: Reversible",
+        "  lineage: ~8 bytes/row",
+        "  synthetic CK column: $ck.aggregate.dept_totals, ~16 bytes/output row",
+        "  group cardinality: unknown at plan time",
+        "  degrade fallback: DLQ entire affected group",
+    ):
+        assert f"\n{line}\n" in text, line
+    assert "  on Spark: totals are made again" in text
+    average = explain(planned(tmp_path, orders, TOTALS.replace("sum(price)", "avg(price)"), REPORT), "text")
+    assert "  accumulators: BufferRequired\n  lineage: n/a (" in average
     assert "=== Retraction ===" not in explain(planned(tmp_path, ORDERS, TOTALS, REPORT), "text")
+
+
+def test_totals_in_workers(tmp_path: Path) -> None:
+    """Their groups lie in files, in order: nothing is sorted, and what is exchanged are parts of totals."""
+    doubled = '{ type: transform, name: doubled, input: orders, config: { cxl: "emit twice = price * 2" } }'
+    totals = TOTALS.replace("input: orders", "input: doubled")
+    nodes, sizes = (ORDERS, doubled, totals, REPORT), {"orders.csv": 64 << 20}
+    plan = planned(tmp_path, *nodes, sizes=sizes, engine="vector")
+    text = explain(plan, "text")
+    assert "     shuffles: dept_totals\n     order: source order, kept in place\n" in text
+    assert "(before it a job in which workers make the groups of 'dept_totals')\n" in text
+    edges = {edge: lines[-1] for edge, lines in blocks(plan, "Buffer Edges").items()}
+    assert list(edges) == [
+        "edge transform.doubled -> aggregation.dept_totals:",
+        "edge aggregation.dept_totals -> output.report:",
+    ]
+    assert [line.split(":")[1] for line in edges.values()] == [" shuffle", " files"]
+    assert "spark: shuffle: written to disk" not in text and "sorted by arrival" not in text
+    properties = blocks(plan, "Physical Properties")
+    assert without_more(properties["source.orders:"])[0] == "  buffer: streaming"
+    assert without_more(properties["aggregation.dept_totals:"])[0] == "  buffer: materialized"
+    assert "spill_priority=N/A" in without_more(properties["output.report:"])[1]
+    assert "Estimated Spill Volume" not in text  # Spark has nothing there that it could spill
+    found = json.loads(explain(plan, "json"))
+    assert [edge["spark"] for edge in found["buffer_edges"]] == ["parts", "files"]
+    # The same plan with Spark, and with inputs that are known to be small: one task sorts them.
+    spark = explain(planned(tmp_path, *nodes, sizes=sizes), "text")
+    assert "     shuffles: dept_totals, sort\n     order: sorted by arrival\n" in spark
+    small = planned(tmp_path, *nodes, sizes={"orders.csv": 1024}, engine="vector")
+    assert "order: sorted by arrival" in explain(small, "text") and "engine: vector" not in explain(small, "text")
+
+
+def test_a_combine_in_workers(tmp_path: Path) -> None:
+    """What it looks up is a file that they map; its matches stay where they are."""
+    cities = ORDERS.replace("orders", "cities")
+    both = """{ type: combine, name: both, input: { o: orders, c: cities }, config: { match: all, drive: o,
+      where: o.dept == c.dept, on_miss: skip, propagate_ck: driver, cxl: "emit dept = o.dept" } }"""
+    report = REPORT.replace("input: dept_totals", "input: both")
+    sizes = {"orders.csv": 64 << 20, "cities.csv": 4096}
+    plan = planned(tmp_path, ORDERS, cities, both, report, report.replace("report", "again"), sizes=sizes)
+    edges = blocks(plan, "Buffer Edges")
+    assert list(edges) == ["edge source.cities -> combine.both:"]
+    assert edges["edge source.cities -> combine.both:"][-1].startswith("  spark: one Arrow file: all workers map it")
+    text = explain(plan, "text")
+    assert text.count("     shuffles: none\n     order: source order, kept in place\n") == 2
+    assert "write 'again': by the job of 'report'\n" in text
+    assert "Strategy: in-memory hash, in workers (" in text and "Order: kept in place" in text
+    assert "broadcast:" not in text.replace("combine:broadcast", "")
+    assert plan.facts.resources.predicted["both"].freed == 4096
+    spark = planned(tmp_path, ORDERS, cities, both, report, sizes=sizes, engine="spark")
+    assert "spark: broadcast: every task holds all of it" in explain(spark, "text")
+    small = planned(tmp_path, ORDERS, cities, both, report, sizes=dict.fromkeys(sizes, 4096))
+    assert "engine: vector" not in explain(small, "text")

@@ -149,7 +149,9 @@ class BufferEdge:
     slot: int
     """The number of the place where they wait."""
     how: str
-    """What Spark does: `shuffle`, `broadcast` or `kept`."""
+    """What is done instead of holding them in memory: `shuffle`, `broadcast` (or one of them, or none, where
+    that depends on a size which is not known) and `kept` by Spark; `mapped`, `parts` and
+    `files` where workers look up, add up and keep groups (`passes.buffers`)."""
 
 
 @dataclass(frozen=True)
@@ -268,7 +270,7 @@ class ResourceFacts:
     predicted: Mapping[str, Predicted] = field(default_factory=dict)
     """How much each node will hold. `passes.predictions`"""
     input_bytes: int | None = None
-    """How much there is to read, in all; None where some file is not known before the run. `passes.predictions`"""
+    """How much there is to read, in all; None where some file is not known before the run. `passes.estimates`"""
     launch_order: tuple[str, ...] = ()
     """The outputs in the order in which their jobs start. `passes.scheduling`"""
     alike: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -302,12 +304,14 @@ class FlowFacts:
     """By aggregate whose groups workers make: with which nodes before it. `passes.fragments`"""
     unfit: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """By source whose records go through Spark: the first node that has no vector form, and why. `passes.fragments`"""
-
-    @property
-    def vectorised(self) -> frozenset[str]:
-        """The nodes whose records stay in workers."""
-        fragments = (*self.fragments.values(), *self.totals.values())
-        return frozenset(name for fragment in fragments for name in fragment.nodes)
+    in_workers: frozenset[str] = frozenset()
+    """The nodes whose records stay in workers in a run on this machine. Joins and totals of inputs that are known to be
+    small are Spark's: one task has all of them. `passes.fragments`"""
+    in_order: frozenset[str] = frozenset()
+    """The nodes whose records lie in their order in such a run: besides those of `order.in_order`, all in workers, and
+    what follows the groups that they keep in files. `passes.fragments`"""
+    sorts: frozenset[str] = frozenset()
+    """The nodes that sort what they take in such a run. `passes.fragments`"""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ class Holder:
     """Does it hold what it has read until all of it was read?"""
     spills: bool = True
     """Does Spark write to disk what does not fit in memory?"""
+    instead: str = ""
+    """Of what cannot be spilled: what to write for an operator that can."""
 
     @property
     def shown_priority(self) -> str:
@@ -48,8 +50,23 @@ SORT = Holder("sort", 20)
 RANGE = Holder("range combine", 20)
 SORT_MERGE = Holder("sort-merge combine", 25)
 HASH_AGGREGATE = Holder("hash aggregate", 30)
-INLINE_HASH = Holder("in-memory hash combine", 30, spills=False)
+_ON_DISK = "let the join use tables on disk (strategy: grace_hash)"
+INLINE_HASH = Holder("in-memory hash combine", 30, spills=False, instead=_ON_DISK)
+MAPPED = Holder("combine in workers", 30, spills=False, instead=_ON_DISK)
+WORKER_TOTALS = Holder("aggregate in workers", 30, spills=False, instead="let Spark make the groups (engine: auto)")
 WINDOW = Holder("window", LAST)
+
+
+BROADCAST_BYTES = 64 << 20
+"""Inputs of joins up to this size are held whole by every task."""
+BROADCAST_SHARE = 64
+"""But not more than one part in so many of the memory limit: a table in the heap is several times as large as its file,
+and while it is made it is there twice."""
+
+
+def held_whole(limit: int | None) -> int:
+    """The size up to which an input of a join is held whole by every task."""
+    return BROADCAST_BYTES if limit is None else min(BROADCAST_BYTES, limit // BROADCAST_SHARE)
 
 
 def shown_size(size: int) -> str:

@@ -19,6 +19,10 @@ from clinker_spark.report.explain_memory import (
     edge_lines,
     edges_json,
     memory_json,
+    policy_json,
+    policy_words,
+    share_json,
+    share_lines,
     spill_lines,
     storage_json,
 )
@@ -44,7 +48,7 @@ def display(node: PlanNode) -> str:
 def engine(plan: Plan, node: PlanNode) -> str:
     """What the records of a node go through: `vector` where they stay in the workers that read them, `python` where
     some of it is computed there, the rest is Spark's."""
-    if node.name in plan.facts.flow.vectorised:
+    if node.name in plan.facts.flow.in_workers:
         return "vector"
     return "python" if node.name in plan.facts.python else "spark"
 
@@ -88,7 +92,7 @@ def _column(name: str, source: str) -> str:
 
 
 def _stages(plan: Plan) -> list[str]:
-    lines = []
+    lines = [f"arbitration: {policy_words(plan)}"]
     for number, stage in enumerate(plan.facts.stages, 1):
         match stage:
             case Find():
@@ -122,16 +126,22 @@ def _stages(plan: Plan) -> list[str]:
 
 
 def _job(plan: Plan, output: str) -> str:
-    """The Spark job that writes an output. Small inputs run as one task, and outputs of one kind as one job."""
-    if not is_small(plan.facts.resources.input_bytes):
-        unknown = plan.facts.resources.input_bytes is None
-        return "one Spark job, parts in parallel" + (
-            " (one task if the inputs turn out to be small)" if unknown else ""
+    """The Spark job that writes an output. Small inputs run as one task, and outputs of one kind as one job; what stays
+    in workers is one job for all outputs."""
+    resources, flow = plan.facts.resources, plan.facts.flow
+    if is_small(resources.input_bytes):
+        first = next((name for name in resources.launch_order if output in resources.alike[name]), output)
+        return "one Spark job, one task: the inputs are small" if first == output else f"by the job of '{first}'"
+    unknown = " (one task if the inputs turn out to be small)" if resources.input_bytes is None else ""
+    fragment = flow.fragments.get(output)
+    if fragment is not None:
+        first = next(name for name in resources.launch_order if name in fragment.outputs)
+        return (
+            f"one Spark job, whose workers write the parts{unknown}" if first == output else f"by the job of '{first}'"
         )
-    first = next(
-        (name for name in plan.facts.resources.launch_order if output in plan.facts.resources.alike[name]), output
-    )
-    return "one Spark job, one task: the inputs are small" if first == output else f"by the job of '{first}'"
+    totals = [f"'{node.name}'" for node in plan.upstream(output) if node.name in flow.totals]
+    before = f" (before it a job in which workers make the groups of {', '.join(totals)})" if totals else ""
+    return f"one Spark job, parts in parallel{before}{unknown}"
 
 
 def _shuffles(plan: Plan, stage: Write) -> str:
@@ -149,10 +159,11 @@ def _properties(plan: Plan) -> list[str]:
         lines += ["", f"{node.slug}:"]
         lines.append(f"  columns: {', '.join(f'{name}: {t}' for name, t in node.schema.items())}")
         if node.streams:
-            lines.append(f"  ordering: {'in place' if node.name in facts.order.in_order else 'by arrival'}")
+            lines.append(f"  ordering: {'in place' if node.name in facts.flow.in_order else 'by arrival'}")
             if sorting:
                 lines.append(f"  sorted by: {', '.join(map(sort_words, sorting))}, file by file")
-            hidden = [*([ARRIVAL_COLUMN] if need.arrival else []), *([DOCUMENT_COLUMN] if need.document else [])]
+            places = need.arrival and node.name not in facts.flow.in_workers
+            hidden = [*([ARRIVAL_COLUMN] if places else []), *([DOCUMENT_COLUMN] if need.document else [])]
             hidden += [variable_column("source", name) for name in sorted(need.members)]
             lines.append(f"  identity: {', '.join(hidden) or '<none>'}")
         lines += node.property_lines(need)
@@ -178,8 +189,9 @@ def _sections(plan: Plan) -> dict[str, list[str]]:
             for ref in reader.inputs:
                 if ref.node == node.name:
                     readers.setdefault(ref.port, []).append(reader.name)
-        for title, lines in node.sections(readers):
-            found.setdefault(title, []).extend(lines)
+        in_workers = node.name in plan.facts.flow.in_workers
+        for title, lines in node.worker_sections(readers) if in_workers else node.sections(readers):
+            found.setdefault(title, []).extend([*lines, *share_lines(plan, node)])
     return found
 
 
@@ -230,6 +242,7 @@ def as_json(plan: Plan, staging: StagingPlan | None = None) -> str:
         "correlation": correlation_json(plan),
         "statistics": {name: _estimated(found) for name, found in plan.estimates.items()},
         "buffer_edges": edges_json(plan),
+        "memory": policy_json(plan),
         "storage_summary": {**storage_json(plan), **spill_storage_json(plan), "staging": staging_json(staging)},
         "stages": [{"stage": type(stage).__name__.lower(), **asdict(stage)} for stage in plan.facts.stages],
     }
@@ -245,6 +258,7 @@ def _node(plan: Plan, i: int, node: PlanNode) -> dict[str, Any]:
         "depends_on": [f"{plan[ref.node].type_word}.{ref}" for ref in node.inputs],
         "schema": {name: str(t) for name, t in node.schema.items()},
         **node.details(),
+        **share_json(plan, node),
     }
 
 
@@ -256,7 +270,7 @@ def _node_properties(plan: Plan, node: PlanNode) -> dict[str, Any]:
     facts = plan.facts
     need = facts.columns.required[node.name]
     return {
-        "ordering": {"in_place": node.name in facts.order.in_order, "arrival": need.arrival},
+        "ordering": {"in_place": node.name in facts.flow.in_order, "arrival": need.arrival},
         "columns_used": sorted(need.columns),
         "fallible": node.name in facts.fallible,
         "engine": engine(plan, node),

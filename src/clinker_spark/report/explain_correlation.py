@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from clinker_spark.plan.budget import default_limit
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.memory import shown_size
 from clinker_spark.plan.passes.correlation import FEW, MOST_FAILURES
 
 
@@ -66,7 +68,8 @@ def retraction_lines(plan: Plan) -> list[str]:
         f"scope: {scope}",
     ]
     for name in (*relaxed, *windows):
-        lines += plan[name].retraction_lines()
+        sources = [source.name for source in plan.sources_of(name)]
+        lines += plan[name].retraction_lines(sources, shown_size(plan.memory_limit or default_limit()))
     return lines
 
 

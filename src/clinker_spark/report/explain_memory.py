@@ -4,17 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from clinker_spark.plan.budget import DEFAULT_SHARE, cores, estimated_spill, run_budget
+from clinker_spark.plan.budget import DEFAULT_SHARE, cores, default_limit, estimated_spill, run_budget
 from clinker_spark.plan.facts import BufferEdge, Facts, Predicted
 from clinker_spark.plan.graph import Plan
-from clinker_spark.plan.memory import SLOT, shown_size
+from clinker_spark.plan.memory import SLOT, held_whole, shown_size
 from clinker_spark.plan.nodes.base import PlanNode
+from clinker_spark.plan.passes.scheduling import SOFT
 from clinker_spark.plan.small_inputs import SMALL, is_small
 
 _SPARK = {
     "shuffle": "shuffle: written to disk by the tasks that make the records, read by those that take them",
     "kept": "kept, in memory or on disk, until its last reader is done",
     "broadcast": "broadcast: every task holds all of it, and it is never spilled",
+    "shuffle, then broadcast": "shuffle by key, which leaves one record of each; then a broadcast: every task holds it",
+    "shuffle or broadcast": "shuffle; or a broadcast, if it turns out to be small enough for every task to hold it",
+    "shuffle or none": "shuffle; or none, if what is looked up turns out to be small",
+    "mapped": "one Arrow file: all workers map it (where tasks run elsewhere, it is sent along with them)",
+    "parts": "shuffle: what each worker has added up, or records where that saves nothing, as Arrow, written to disk",
+    "files": "files: groups in the order of their first records, not sorted (where tasks run elsewhere, Spark sorts)",
+}
+_POLICIES = {
+    "pause": "BackPressurePreferred -> Priority",
+    "spill": "Priority",
+    "both": "BackPressurePreferred -> LargestFirst",
+}
+"""The names of the specification for what `backpressure` asks for."""
+_ACTS = {
+    "pause": "readers wait; what frees too little is followed by kept results, which go to disk, by spill_priority",
+    "spill": "kept results go to disk, by spill_priority; nobody waits",
+    "both": "readers wait, and kept results go to disk, the largest first",
 }
 _ONE_TASK = f"no shuffle: one task has all records (inputs of up to {shown_size(SMALL)} in all)"
 
@@ -65,7 +83,8 @@ def spill_lines(plan: Plan) -> list[str]:
 def budget_lines(plan: Plan) -> list[str]:
     """The limit, and how it is divided when Spark runs on this machine."""
     budget = run_budget(plan, plan.file.settings.concurrency.threads or cores())
-    declared = plan.file.settings.memory.declared_limit
+    memory = plan.file.settings.memory
+    declared = memory.declared_limit
     told = f"default: {DEFAULT_SHARE:.0%} of this machine"
     if plan.memory_limit is not None:
         told = "memory.limit" if plan.memory_limit == declared else "--memory-limit"
@@ -73,7 +92,57 @@ def budget_lines(plan: Plan) -> list[str]:
         f"Memory limit: {shown_size(plan.memory_limit or budget.limit)} [{told}], all processes together",
         f"Parts: {budget}",
         f"Tasks at once: {budget.tasks}",
+        f"Arbitration: {policy_words(plan)}",
+        f"  above {SOFT:.0%} of the limit: {_ACTS[memory.backpressure]}",
+        f"  readers go on below {memory.resume_threshold:.0%} of it (resume_threshold), or when waiting frees nothing",
+        "  above the limit: everything is tried at once; a run that stays there ends with E310",
+        "  on Spark: its sorts and hash tables spill by its own rules; on a cluster nobody watches the limit",
     ]
+
+
+def policy_words(plan: Plan) -> str:
+    """The policy by its name in the specification, and as it is asked for."""
+    asked = plan.file.settings.memory.backpressure
+    return f"{_POLICIES[asked]} (backpressure: {asked})"
+
+
+def policy_json(plan: Plan) -> dict[str, Any]:
+    """The limit and what is done when memory runs short."""
+    memory = plan.file.settings.memory
+    limit = _limit(plan)
+    return {
+        "limit_bytes": limit,
+        "limit_declared": plan.memory_limit is not None,
+        "backpressure": memory.backpressure,
+        "policy": _POLICIES[memory.backpressure],
+        "soft_bytes": int(limit * SOFT),
+        "resume_bytes": int(limit * memory.resume_threshold),
+    }
+
+
+def share_lines(plan: Plan, node: PlanNode) -> list[str]:
+    """The part of the limit that a join would have if all joins of the plan had parts alike."""
+    share = _share(plan, node)
+    if share is None:
+        return []
+    held = shown_size(held_whole(plan.memory_limit))
+    return [
+        f"  Memory budget (planned share): {shown_size(share)}",
+        f"  on Spark: nothing is set apart; an input is held by every task if it is estimated at {held} at most",
+    ]
+
+
+def share_json(plan: Plan, node: PlanNode) -> dict[str, Any]:
+    share = _share(plan, node)
+    return {} if share is None else {"memory_budget_bytes": share}
+
+
+def _share(plan: Plan, node: PlanNode) -> int | None:
+    return _limit(plan) // len(plan.combines) if node in plan.combines else None
+
+
+def _limit(plan: Plan) -> int:
+    return default_limit() if plan.memory_limit is None else plan.memory_limit
 
 
 def memory_json(plan: Plan, node: PlanNode) -> dict[str, Any]:

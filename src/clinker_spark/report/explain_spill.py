@@ -7,17 +7,14 @@ from typing import Any
 from clinker_spark.plan.budget import estimated_spill
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import shown_size
-from clinker_spark.runtime.arbitrate.spill_settings import NEAR, spill_settings
+from clinker_spark.runtime.arbitrate.spill_settings import NEAR, SpillSettings, spill_settings, usual_folder
 
-_DEFAULT_ROOT = "the system's folder for temporary files (default)"
+_SAYS = {"default": "folder for temporary files (default)", "storage.spill.dir": "storage.spill.dir"}
 
 
 def spill_storage_lines(plan: Plan) -> list[str]:
-    """Nothing where [storage.spill] says nothing."""
     settings = spill_settings(plan)
-    if not settings.config.model_fields_set:
-        return []
-    root = _DEFAULT_ROOT if settings.folder is None else f"{settings.folder} [storage.spill.dir]"
+    root = f"{settings.folder or usual_folder()} [{_SAYS[_source(settings)]}]"
     cap = settings.config.disk_cap_bytes
     told = "unlimited (default)" if cap is None else f"{cap} bytes [storage.spill.disk_cap_bytes]"
     lines = [f"Spill root: {root}", f"Spill disk cap: {told}", f"Spill compression: {settings.config.compress}"]
@@ -31,14 +28,18 @@ def spill_storage_lines(plan: Plan) -> list[str]:
 
 def spill_storage_json(plan: Plan) -> dict[str, Any]:
     settings = spill_settings(plan)
-    folder, cap = settings.folder, settings.config.disk_cap_bytes
-    source = "default" if folder is None else "storage.spill.dir"
+    cap = settings.config.disk_cap_bytes
     return {
-        "spill_root": {"path": None if folder is None else str(folder), "source": source},
+        "spill_root": {"path": str(settings.folder or usual_folder()), "source": _source(settings)},
         "spill_disk_cap_bytes": cap,
         "spill_compression": {"mode": settings.config.compress},
         "cap_headroom": _headroom(plan, cap),
     }
+
+
+def _source(settings: SpillSettings) -> str:
+    """Who says where it is. Without `dir`, a Spark that runs on this machine takes the folder of the system."""
+    return "default" if settings.folder is None else "storage.spill.dir"
 
 
 def _headroom(plan: Plan, cap: int | None) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.page.run_page import RunPage
+from clinker_spark.runtime.arbitrate.arbitrator import Arbitration
 from clinker_spark.runtime.measure.memory import MemoryUse
 from clinker_spark.runtime.measure.nodes import NodeMeasure
 from clinker_spark.runtime.measure.processes import Sample
@@ -49,7 +50,8 @@ def page_of(example: str, limit: int | None = 2 << 30) -> RunPage:
     for i in range(40):
         memory.add(Sample(i * 0.5, 90 << 20, (400 + 20 * i) << 20, (i % 7) * (60 << 20)))
     nodes = {node.name: NodeMeasure(1.25 * i, (i % 2) << 28, i << 22, i << 20) for i, node in enumerate(plan.nodes)}
-    report.cost.used = Used(memory, nodes, 0.125)
+    done = Arbitration(limit or (3 << 30), "pause", 2, 3.5, 1, 0.25, 1, 5 << 20, 3)
+    report.cost.used = Used(memory, nodes, 0.125, done.as_dict())
     engine = {"source_file": "a&b.csv", "source_row": "7", "error_detail": "'<script>alert(1)</script>' is no int"}
     letter = Letter(engine, {"id": "5", "note": "</script><b>bold</b>"})
     reason = Reason("type_coercion_failure", "source", "amount", 3, samples=[letter])

@@ -8,11 +8,18 @@ import shutil
 import subprocess
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.report.page.reports import NAMES, page_of
+from clinker_spark.plan.prepare import prepare
+from clinker_spark.report.page.run_page import write_page
+from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.pipeline import run
+from tests.report.page.reports import EXAMPLES, NAMES, page_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WIDTHS = (1280, 390)
@@ -43,11 +50,15 @@ function look(name, width) {
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pages(tmp_path_factory: pytest.TempPathFactory, quick: SparkSession) -> Path:
+    """Pages of made-up runs, which have something in every part, and of real ones."""
     folder = tmp_path_factory.mktemp("pages")
     for name in NAMES:
         (folder / f"{name}.html").write_text(page_of(name).html(), encoding="utf-8")
-    names = json.dumps([f"{name}.html" for name in NAMES])
+        place = shutil.copytree(EXAMPLES / name, folder / name)
+        plan = prepare(next(place.glob("*.yaml")))
+        write_page(folder / f"{name}.real.html", plan, run(plan, quick, Options(measure=True)))
+    names = json.dumps([f"{name}{kind}.html" for name in NAMES for kind in ("", ".real")])
     text = HARNESS.replace("of NAMES", f"of {names}").replace("of WIDTHS", f"of {json.dumps(WIDTHS)}")
     (folder / "all.html").write_text(text, encoding="utf-8")
     return folder
@@ -65,12 +76,12 @@ def test_pages_in_a_browser(pages: Path, scheme: str) -> None:
     body = re.search(r"<body>(.*)</body>", done.stdout.decode(), re.DOTALL)
     assert body is not None and body[1].startswith("["), done.stdout[-2000:]
     found: list[dict[str, Any]] = json.loads(unescape(body[1]))
-    assert len(found) == len(NAMES) * len(WIDTHS)
+    assert len(found) == 2 * len(NAMES) * len(WIDTHS)
     for page in found:
         assert page["wide"] <= page["width"], (
             f"{page['name']} is wider than a screen of {page['width']}: {page['wide']}"
         )
-        assert page["sections"] >= 6 and page["flat"] == 0
+        assert page["sections"] >= 5 and page["flat"] == 0
         back, text = (sum(map(int, re.findall(r"\d+", page[name])[:3])) for name in ("back", "text"))
         assert back < text if scheme == "dark" else back > text
     pages_asked = set(re.findall(r'"url":"((?!file:|data:|chrome|devtools)[a-z]+://[^"]*)"', log.read_text()))

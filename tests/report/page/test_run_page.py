@@ -6,12 +6,14 @@ import json
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.report.page.html import seconds
-from clinker_spark.report.page.run_page import RunPage
+from clinker_spark.report.page.run_page import RunPage, limit_of, write_page
 from clinker_spark.report.summary import size
 from clinker_spark.runtime.run.report import Rollback, RunIdentity, RunReport
 from tests.report.page.reports import NAMES, page_of, plan_of
@@ -111,6 +113,31 @@ def test_a_run_that_was_not_measured_has_a_page() -> None:
     plan = plan_of("02-sales-roll-up")
     text = RunPage(plan, RunReport(RunIdentity("sales", "id", "", "2026-01-02T03:04:05Z")), "the plan").html()
     assert ">Memory<" not in text and ">Dead letters<" not in text and ">done<" in text
+
+
+def test_rows_have_bars_and_settings_are_shown() -> None:
+    text = page_of("02-sales-roll-up").html()
+    assert text.count('class="bar rows"') == len(page_of("02-sales-roll-up").report.nodes)
+    for shown in ("backpressure", "resume_threshold", "times that readers were made to wait"):
+        assert f">{shown}<" in text
+
+
+def test_the_limit_that_was_watched_is_a_line_without_a_declared_one() -> None:
+    page = page_of("02-sales-roll-up", None)
+    assert page.plan.memory_limit is None
+    assert limit_of(page.plan, page.report) == 3 << 30
+    page.report.cost.used = None
+    assert limit_of(page.plan, page.report) is None
+
+
+def test_a_run_that_failed_says_why(tmp_path: Path) -> None:
+    page = page_of("02-sales-roll-up")
+    why = Diagnostic("E310", "'totals' needs more memory than the limit <1G>", help="raise the limit")
+    write_page(tmp_path / "run.html", page.plan, page.report, [why])
+    text = (tmp_path / "run.html").read_text()
+    assert ">failed: nothing was published<" in text and ">Why it ended<" in text and ">Memory<" in text
+    assert "E310" in text and "limit &lt;1G&gt;" in text and "raise the limit" in text
+    assert ">Why it ended<" not in page.html()
 
 
 def test_counters_of_a_retraction_are_plain_numbers_for_programs() -> None:

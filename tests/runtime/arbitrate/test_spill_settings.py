@@ -17,6 +17,7 @@ from clinker_spark.cli.clinker.main import clinker
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
+from clinker_spark.report.explain_spill import spill_storage_lines
 from clinker_spark.runtime.arbitrate import spill_settings
 from clinker_spark.runtime.arbitrate.spill_folder import PREFIX, own_folder, purge
 from clinker_spark.runtime.arbitrate.spill_settings import check_spill, spill_warnings
@@ -124,7 +125,15 @@ def test_explain_shows_it(tmp_path: Path) -> None:
     document = json.loads(CliRunner().invoke(clinker, ["run", str(tmp_path / "p.yaml"), "--explain", "json"]).output)
     summary = document["storage_summary"]
     assert summary["spill_disk_cap_bytes"] == 16000 and summary["cap_headroom"]["over_threshold"]
-    assert summary["spill_root"] == {"path": None, "source": "default"}
+    assert summary["spill_root"] == {"path": tempfile.gettempdir(), "source": "default"}
+
+
+def test_explain_says_where_it_would_spill_to_without_any_setting(tmp_path: Path) -> None:
+    plan = workspace(tmp_path)
+    root = f"Spill root: {tempfile.gettempdir()} [folder for temporary files (default)]"
+    assert spill_storage_lines(plan) == [root, "Spill disk cap: unlimited (default)", "Spill compression: auto"]
+    named = workspace(tmp_path, dir="spill")
+    assert spill_storage_lines(named)[0] == f"Spill root: {tmp_path / 'spill'} [storage.spill.dir]"
 
 
 def test_what_a_killed_run_left_is_removed_and_what_a_living_one_has_is_not(tmp_path: Path) -> None:

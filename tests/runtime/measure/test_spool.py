@@ -34,6 +34,7 @@ def runs(folder: Path, count: int = 2) -> list[str]:
         report.outputs = [OutputReport("out", ["out.csv"], 4, dropped=3)]
         report.letters = [LetterReport("a", "source", "type_coercion_failure", 1)]
         report.balances = [Balance(["a"], 5, 4, 1, [])]
+        report.cost.tasks = 2
         keep(folder, run_record(None, options, report, 2, None))
         names.append(options.execution_id)
     return names
@@ -47,7 +48,7 @@ def test_a_run_and_one_that_failed(tmp_path: Path) -> None:
     [name] = runs(tmp_path, 1)
     record = json.loads((tmp_path / f"{name}.json").read_text())
     assert record["records_total"] == 5 and record["records_ok"] == 4 and record["records_dlq"] == 1
-    assert record["records_null_dropped"] == 3
+    assert record["records_null_dropped"] == 3 and record["thread_count"] == 2
     assert record["input_files"] == ["a.csv"] and record["output_files"] == ["out.csv"] and record["exit_code"] == 2
     failed = run_record(None, Options(), None, 3, "E315: too many")
     assert failed["error"] == "E315: too many" and failed["records_total"] is None and failed["peak_rss_bytes"] is None

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+import clinker_spark
 from clinker_spark.core.errors import ClinkerError
 from clinker_spark.plan import budget
 from clinker_spark.plan.budget import DAEMON, DRIVER, HEAP, JVM, MIB, SLACK, WORKER, divided, floor
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.prepare import prepare
-from clinker_spark.runtime.run.memory import check_limit, session_memory
+from clinker_spark.runtime.run.memory import SessionMemory, check_limit, options_of_jvm, session_memory
+from clinker_spark.spark.session.class_archive import SETTING
 
 
 def plan(folder: Path, settings: str, memory_limit: int | None = None) -> Plan:
@@ -55,6 +59,29 @@ def test_the_session_is_sized_by_the_limit(tmp_path: Path) -> None:
     assert "GC" not in session_memory(limited, "local[2]", own).java_options  # two collectors stop the JVM
     assert session_memory(limited, "local[2]", {"spark.driver.memory": "1g"}).conf == {}
     assert session_memory(plan(tmp_path, ", memory: { limit: 8G }"), None, {}).java_options == ""
+
+
+@pytest.mark.parametrize(("settings", "makes"), [("1G", False), ("3G", False), ("4G", True), (None, True)])
+@pytest.mark.parametrize("conf", [{}, {"spark.driver.memory": "1g"}])
+def test_no_archive_of_classes_is_made_below_its_price(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: str | None, makes: bool, conf: dict[str, str]
+) -> None:
+    """It takes a gigabyte when the session ends. A process that keeps a session asks the same place."""
+    monkeypatch.setenv(SETTING, str(tmp_path / "classes"))
+    limit = "" if settings is None else f", memory: {{ limit: {settings} }}"
+    found = session_memory(plan(tmp_path, limit), "local[1]", conf)
+    sent = SessionMemory(**json.loads(json.dumps(asdict(found))))  # as a process that keeps the session gets it
+    assert sent == found
+    assert ("ArchiveClassesAtExit" in options_of_jvm(sent)) is makes
+    own = replace(found, conf={**found.conf, "spark.driver.extraJavaOptions": "-XX:SharedArchiveFile=mine.jsa"})
+    assert "Archive" not in options_of_jvm(own)
+
+
+def test_sessions_are_started_with_the_options_of_one_place() -> None:
+    """Nobody else decides about an archive."""
+    package = Path(clinker_spark.__file__).parent
+    asking = {path.stem for path in package.rglob("*.py") if "archive_options(" in path.read_text()}
+    assert asking == {"class_archive", "memory"}
 
 
 def test_few_tasks_run_at_once_where_there_is_little(tmp_path: Path) -> None:

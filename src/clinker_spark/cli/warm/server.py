@@ -23,9 +23,8 @@ from typing import Any
 
 from clinker_spark.cli.warm import place, work
 from clinker_spark.cli.warm.messages import send
-from clinker_spark.runtime.run.memory import SessionMemory, few_arenas, settings_key, with_spill_folder
+from clinker_spark.runtime.run.memory import SessionMemory, few_arenas, options_of_jvm, settings_key, with_spill_folder
 from clinker_spark.spark.session import inherited, jvm
-from clinker_spark.spark.session.class_archive import archive_options
 from clinker_spark.spark.session.sessions import session
 
 _LOOK = 0.05
@@ -69,7 +68,7 @@ class Server:
         """Start Spark, call `ready`, and work until there is nothing to do for a while."""
         few_arenas()
         os.chdir(self.address.parent)  # the JVM stays in the folder it was started in, so that is one that stays
-        java = f"{archive_options()} {self._settings.java_options}".strip()
+        java = options_of_jvm(self._settings)
         conf = with_spill_folder(self._settings.conf)
         self._spark = session(self._settings.master, app_name="clinker: warm", conf=conf, java_options=java)
         for name in _USED:

@@ -31,14 +31,10 @@ from clinker_spark.plan.joins.conjuncts import (
     shown_type,
     split,
 )
+from clinker_spark.plan.memory import held_whole
 from clinker_spark.plan.nodes.base import Schema
 from clinker_spark.plan.nodes.combine import CombinePlan, CombineStep
 
-BROADCAST_BYTES = 64 << 20
-"""Inputs up to this size are held whole by every task."""
-BROADCAST_SHARE = 64
-"""But not more than one part in so many of the memory limit: a table in the heap is several times as large as its file,
-and while it is made it is there twice."""
 ORDERINGS = ("<", "<=", ">", ">=")
 
 
@@ -204,9 +200,7 @@ class _CombineBinder:
         return "broadcast" if step.estimate.bytes <= self._broadcastable() else "sort_merge"
 
     def _broadcastable(self) -> int:
-        """The size up to which an input is held whole by every task."""
-        limit = self.binder.binder.memory_limit
-        return BROADCAST_BYTES if limit is None else min(BROADCAST_BYTES, limit // BROADCAST_SHARE)
+        return held_whole(self.binder.binder.memory_limit)
 
     def _is_latest(self, step: CombineStep) -> bool:
         fine = len(step.ranges) == 1 and step.ranges[0].op in (">=", ">") and step.residual is None

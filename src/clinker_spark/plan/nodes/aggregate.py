@@ -18,7 +18,7 @@ from clinker_spark.cxl.system import default_context
 from clinker_spark.cxl.vector.reasons import totals_reason
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX, CK_PREFIX
 from clinker_spark.plan.facts import Estimate, Keys, Required, Sorting
-from clinker_spark.plan.memory import HASH_AGGREGATE, STREAMING_AGGREGATE, Holder
+from clinker_spark.plan.memory import HASH_AGGREGATE, STREAMING_AGGREGATE, WORKER_TOTALS, Holder
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.fields import program_fields
 
@@ -95,6 +95,10 @@ class AggregatePlan(PlanNode):
     @property
     def holder(self) -> Holder:
         return STREAMING_AGGREGATE if self.strategy == "streaming" else HASH_AGGREGATE
+
+    @property
+    def worker_holder(self) -> Holder:
+        return WORKER_TOTALS
 
     @property
     def per_document(self) -> bool:
@@ -192,14 +196,20 @@ class AggregatePlan(PlanNode):
     def shown_program(self) -> Program:
         return self.program
 
-    def retraction_lines(self) -> Iterator[str]:
+    def retraction_lines(self, sources: Sequence[str], limit: str) -> Iterator[str]:
         calls = (part for e in self.expressions() for part in e.walk())
         functions = {part.function for part in calls if isinstance(part, ir.AggregateCall)}
         path = "Reversible" if functions <= set(REVERSIBLE) else "BufferRequired"
-        yield f"aggregate '{self.name}' (group_by: {', '.join(self.group_by) or '<all>'}):"
-        yield f"  accumulators: {path} (made again from the records that are left, either way)"
-        yield f"  lineage: none while data is clean; {self.index_column}, 8 bytes a record, after a failure"
-        yield "  groups: unknown at plan time"
+        by = ", ".join(self.group_by) or "<all>"
+        yield f"aggregate '{self.name}' (source: {', '.join(sources)}, group_by: {by}):"
+        yield f"  accumulators: {path}"
+        held = "~8 bytes/row" if path == "Reversible" else "n/a (raw contributions are held instead)"
+        yield f"  lineage: {held}"
+        yield f"  synthetic CK column: {self.index_column}, ~16 bytes/output row"
+        yield "  group cardinality: unknown at plan time"
+        yield "  degrade fallback: DLQ entire affected group"
+        yield "  on Spark: totals are made again from the records that are left, either way; nothing is ever degraded;"
+        yield "    no lineage while data is clean, after a failure the number of each record's group"
         yield "  if a record after it fails: all records of its group are retracted"
 
     def property_lines(self, need: Required) -> Iterator[str]:

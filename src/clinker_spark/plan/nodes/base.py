@@ -234,8 +234,15 @@ class PlanNode(ShownNode):
         """What it does with memory."""
         return HASH_AGGREGATE if self.exchanges else NOTHING
 
+    @property
+    def worker_holder(self) -> Holder:
+        """The same where its records stay in workers."""
+        return NOTHING if self.inputs else self.holder
+
     def moved(self, i: int) -> str | None:
-        """How the records of an input get to other tasks: `shuffle`, `broadcast` (to all); None if they stay."""
+        """How the records of an input get to other tasks: `shuffle`, `broadcast` (to all), `shuffle, then broadcast`;
+        None if they stay. Where a size decides that only the run finds out: `shuffle or broadcast`, `shuffle or none`.
+        """
         return "shuffle" if self.exchanges else None
 
     @property

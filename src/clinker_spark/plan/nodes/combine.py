@@ -14,10 +14,14 @@ from clinker_spark.cxl.vector.reasons import expression_reason, program_reason
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.facts import Estimate, Keys, Required
 from clinker_spark.plan.joins.conjuncts import Comparison, Equality, Range, parts
-from clinker_spark.plan.memory import GRACE_HASH, INLINE_HASH, RANGE, SORT, SORT_MERGE, Holder
+from clinker_spark.plan.memory import GRACE_HASH, INLINE_HASH, MAPPED, RANGE, SORT, SORT_MERGE, Holder
 from clinker_spark.plan.nodes.base import PlanNode, Schema, StreamRef
 from clinker_spark.plan.nodes.fields import fields_of
 
+ADAPTIVE = "adaptive"
+"""The strategy of a step whose build has an unknown size."""
+_SEEN_LATE = (ADAPTIVE, "range")
+"""Strategies with which only the run finds out whether an input is small."""
 COLLECT_LIMIT = 10_000
 """The most matches that `match: collect` puts in one array."""
 SAYS = {
@@ -29,6 +33,12 @@ SAYS = {
     "latest": "as of (both sides sorted by key and time; the last one seen)",
     "nested_loop": "nested loop (every record with every other)",
 }
+_MAPPED = "what is looked up is one Arrow file, which all workers map; nothing is sent to tasks by key"
+IN_WORKERS = {
+    "broadcast": f"in-memory hash, in workers ({_MAPPED})",
+    "range": f"range, in workers (found by halving; {_MAPPED})",
+}
+"""The same where the records of the driver stay in workers."""
 _HOLDERS = {
     "broadcast": INLINE_HASH,
     "grace_hash": GRACE_HASH,
@@ -142,10 +152,20 @@ class CombinePlan(PlanNode):
         found = [_HOLDERS[step.strategy] for step in self.steps]
         return min(found, key=lambda holder: holder.spill_priority or 0)
 
+    @property
+    def worker_holder(self) -> Holder:
+        return MAPPED
+
     def moved(self, i: int) -> str | None:
         if i == self.probe:
-            return "shuffle" if any(self._moves_probe(step) for step in self.steps) else None
+            moving = [step for step in self.steps if self._moves_probe(step)]
+            perhaps = all(step.strategy in _SEEN_LATE and not self.picks_after(step) for step in moving)
+            return ("shuffle or none" if perhaps else "shuffle") if moving else None
         step = next(step for step in self.steps if step.build == self.qualifiers[i])
+        if step.strategy in _SEEN_LATE:
+            return "shuffle or broadcast"
+        if step.strategy == "broadcast" and self.match != "all" and not self.picks_after(step):
+            return "shuffle, then broadcast"  # of each key the first record, or all of them as one
         return "broadcast" if _HOLDERS[step.strategy] is INLINE_HASH else "shuffle"
 
     def _moves_probe(self, step: CombineStep) -> bool:
@@ -275,7 +295,10 @@ class CombinePlan(PlanNode):
     def sections(self, readers: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
         yield "Combines", list(self._lines())
 
-    def _lines(self) -> Iterator[str]:
+    def worker_sections(self, readers: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
+        yield "Combines", list(self._lines(in_workers=True))
+
+    def _lines(self, *, in_workers: bool = False) -> Iterator[str]:
         many = f" ({len(self.qualifiers)} inputs, joined in steps)" if len(self.steps) > 1 else ""
         yield f"Combine '{self.name}'{many}:"
         refs = dict(zip(self.qualifiers, self.inputs, strict=True))
@@ -285,7 +308,7 @@ class CombinePlan(PlanNode):
             if len(self.steps) > 1:
                 yield f"  Step {number}: join {step.build}"
                 indent = "    "
-            yield f"{indent}Strategy: {SAYS[step.strategy]}"
+            yield f"{indent}Strategy: {IN_WORKERS[step.strategy] if in_workers else SAYS[step.strategy]}"
             yield f"{indent}Build input: {step.build} <- {refs[step.build]} ({_rows(step.estimate)})"
             kinds = f"equalities={len(step.equalities)}, ranges={len(step.ranges)}"
             yield f"{indent}Predicate: {kinds}, residual={'yes' if step.residual is not None else 'no'}"
@@ -297,7 +320,9 @@ class CombinePlan(PlanNode):
                 yield f"{indent}  each pair: {self._text(step.residual)}"
         yield f"  Match: {self.match}"
         yield f"  On miss: {self.on_miss}"
-        order = "kept in place" if self.order_preserving else "driver, then build; sorted where it is needed"
+        order = (
+            "kept in place" if in_workers or self.order_preserving else "driver, then build; sorted where it is needed"
+        )
         yield f"  Order: {order}"
 
     def _shown(self, c: Comparison) -> str:
@@ -313,7 +338,18 @@ class CombinePlan(PlanNode):
             "match": self.match,
             "on_miss": self.on_miss,
             "keeps_places": self.order_preserving,
+            "inputs": {name: self._input(name) for name in self.qualifiers},
             "steps": [self._step(step) for step in self.steps],
+        }
+
+    def _input(self, name: str) -> dict[str, Any]:
+        """What an input is for, and how many records it probably has."""
+        step = next((step for step in self.steps if step.build == name), None)
+        found = self.driver_estimate if step is None else step.estimate
+        return {
+            "role": "probe" if step is None else "build",
+            "estimated_rows": None if found is None else found.rows,
+            "estimated_rows_source": None if found is None else found.provenance,
         }
 
     def _step(self, step: CombineStep) -> dict[str, Any]:

@@ -43,8 +43,9 @@ class CullPlan(GroupedPlan):
     def holder(self) -> Holder:
         return WINDOW
 
-    def retraction_lines(self) -> Iterator[str]:
-        yield f"cull '{self.name}' (partition_by: {', '.join(self.partition_by) or '<all>'}):"
+    def retraction_lines(self, sources: Sequence[str], limit: str) -> Iterator[str]:
+        by = ", ".join(self.partition_by) or "<all>"
+        yield f"cull '{self.name}' (source: {', '.join(sources)}, partition_by: {by}):"
         yield "  groups are judged by the records that are left; groups: unknown at plan time"
 
     def sections(self, readers: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:

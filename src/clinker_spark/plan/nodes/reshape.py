@@ -106,8 +106,9 @@ class ReshapePlan(GroupedPlan):
     def estimate(self, before: Sequence[Estimate | None]) -> Estimate | None:
         return None if self.synthesizes else before[0]
 
-    def retraction_lines(self) -> Iterator[str]:
-        yield f"reshape '{self.name}' (partition_by: {', '.join(self.partition_by) or '<all>'}):"
+    def retraction_lines(self, sources: Sequence[str], limit: str) -> Iterator[str]:
+        by = ", ".join(self.partition_by) or "<all>"
+        yield f"reshape '{self.name}' (source: {', '.join(sources)}, partition_by: {by}):"
         yield "  its rules see the records that are left; groups: unknown at plan time"
 
     def property_lines(self, need: Required) -> Iterator[str]:

@@ -53,8 +53,13 @@ class ShownNode:
         """Blocks of its own, by their titles. `readers` are the nodes that read each port."""
         yield from ()
 
-    def retraction_lines(self) -> Iterator[str]:
-        """What happens here when records are retracted that it looked at together with others."""
+    def worker_sections(self, readers: Mapping[str | None, Sequence[str]]) -> Iterator[tuple[str, list[str]]]:
+        """The same where its records stay in workers."""
+        return self.sections(readers)
+
+    def retraction_lines(self, sources: Sequence[str], limit: str) -> Iterator[str]:
+        """What happens here when records are retracted that it looked at together with others: those of some sources,
+        in so much memory at most."""
         yield from ()
 
     def details(self) -> dict[str, Any]:

@@ -198,9 +198,15 @@ class TransformPlan(NarrowPlan):
     def partitioned_by(self) -> tuple[str, ...] | None:
         return None if self.window is None else self.window.group_by
 
-    def retraction_lines(self) -> Iterator[str]:
-        yield f"window '{self.name}' (partition_by: {', '.join(self.partitioned_by or ()) or '<all>'}):"
-        yield "  computed again over the records that are left; partitions: unknown at plan time"
+    def retraction_lines(self, sources: Sequence[str], limit: str) -> Iterator[str]:
+        by = ", ".join(self.partitioned_by or ()) or "<all>"
+        yield f"window '{self.name}' (source: {', '.join(sources)}, partition_by: {by}):"
+        fields = sorted(program_fields(*self.programs) | (self.window.columns if self.window else set()))
+        yield f"  buffer: {len(fields)} Value slots a row ({', '.join(fields)})"
+        yield f"  worst case: the largest partition, at most the memory limit of {limit}; unknown at plan time"
+        yield "  degrade fallback: DLQ entire affected partition"
+        yield "  on Spark: computed again over the records that are left; a partition that does not fit goes to disk,"
+        yield "    so nothing is ever degraded"
 
     @property
     def shown_program(self) -> Program:

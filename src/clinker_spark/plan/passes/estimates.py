@@ -18,7 +18,13 @@ def find_estimates(plan: Plan, facts: Facts) -> Facts:
     found: dict[str, Estimate | None] = {}
     for node in plan.nodes:
         found[node.name] = estimate_of(node, found, plan.estimates)
-    return replace(facts, estimates=found)
+    return replace(facts, estimates=found, resources=replace(facts.resources, input_bytes=_input_bytes(plan)))
+
+
+def _input_bytes(plan: Plan) -> int | None:
+    sizes = [(source, plan.file_sizes.get(source.name)) for source in plan.sources]
+    known = [source.unpacked(str(source.config.path), size) for source, size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def estimate_of(

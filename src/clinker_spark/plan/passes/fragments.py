@@ -20,6 +20,7 @@ from clinker_spark.plan.facts import Facts, Fragment
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.source import SourcePlan
+from clinker_spark.plan.small_inputs import is_small
 
 Reason = tuple[str, str]
 """The node that stands in the way, and why."""
@@ -48,7 +49,32 @@ def find_fragments(plan: Plan, facts: Facts) -> Facts:
         if end is not None:
             totals[end.name] = Fragment(order, (*order, *others), ())
         by_output.update(dict.fromkeys(outputs, Fragment(order, (*order, *others), outputs)))
-    return replace(facts, flow=replace(facts.flow, fragments=by_output, totals=totals, unfit=unfit))
+    facts = replace(facts, flow=replace(facts.flow, fragments=by_output, totals=totals, unfit=unfit))
+    return _in_this_run(plan, facts)
+
+
+def _in_this_run(plan: Plan, facts: Facts) -> Facts:
+    """What is in workers when the plan runs on this machine, and what that means for the order of records."""
+    small = is_small(facts.resources.input_bytes)
+    in_workers: set[str] = set()
+    for fragment in (*facts.flow.fragments.values(), *facts.flow.totals.values()):
+        joins = any(not plan[name].is_probe_side(i) for name in fragment.nodes for i in range(len(plan[name].inputs)))
+        if not (small and (joins or not fragment.outputs)):
+            in_workers.update(fragment.nodes)
+    lies: dict[str, bool] = {}
+    sorts = set()
+    for node in plan.nodes:
+        before = [lies[ref.node] for ref in node.inputs]
+        lies[node.name] = node.name in in_workers or (node.in_order(before) if before else _as_read(facts, node))
+        if before and node.name not in in_workers and node.sorts(in_order=before[0]):
+            sorts.add(node.name)
+    in_order = frozenset(name for name, here in lies.items() if here)
+    flow = replace(facts.flow, in_workers=frozenset(in_workers), in_order=in_order, sorts=frozenset(sorts))
+    return replace(facts, flow=flow)
+
+
+def _as_read(facts: Facts, source: PlanNode) -> bool:
+    return source.name in facts.order.in_order
 
 
 def _taken(node: PlanNode) -> list[str]:

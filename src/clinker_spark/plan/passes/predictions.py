@@ -6,10 +6,12 @@ a source of several files, or of a file that is not there, nothing is known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from clinker_spark.plan.facts import Facts, Predicted
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.base import PlanNode
 
 
 def find_predictions(plan: Plan, facts: Facts) -> Facts:
@@ -21,9 +23,7 @@ def find_predictions(plan: Plan, facts: Facts) -> Facts:
         if not known[node.name]:
             found[node.name] = Predicted()
         elif before:
-            # What it does with memory is a fact: an output may have to sort.
-            freed = sum(before) if node.name in facts.order.sorts else node.held(before)
-            found[node.name] = Predicted(sum(before), freed)
+            found[node.name] = Predicted(sum(before), _held(facts, node, before))
         else:
             found[node.name] = Predicted(plan.file_sizes[node.name])
     reclaim: dict[str, int] = {}
@@ -32,10 +32,13 @@ def find_predictions(plan: Plan, facts: Facts) -> Facts:
         chain = [reader for reader in plan.readers(node.name) if len({ref.node for ref in reader.inputs}) == 1]
         reclaim[node.name] = max([found[node.name].freed, *(reclaim[reader.name] for reader in chain)])
     predicted = {name: replace(made, subtree_reclaim=reclaim[name]) for name, made in found.items()}
-    return replace(facts, resources=replace(facts.resources, predicted=predicted, input_bytes=_input_bytes(plan)))
+    return replace(facts, resources=replace(facts.resources, predicted=predicted))
 
 
-def _input_bytes(plan: Plan) -> int | None:
-    sizes = [(source, plan.file_sizes.get(source.name)) for source in plan.sources]
-    known = [source.unpacked(str(source.config.path), size) for source, size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) else None
+def _held(facts: Facts, node: PlanNode, before: Sequence[int]) -> int:
+    """What it does with memory is a fact: an output may have to sort, and in workers nothing is sorted."""
+    if node.name in facts.flow.sorts or node.name in facts.flow.totals:
+        return sum(before)
+    if node.name in facts.flow.in_workers:
+        return sum(size for i, size in enumerate(before) if node.is_build_side(i))
+    return node.held(before)

@@ -36,9 +36,11 @@ def find_stages(plan: Plan, facts: Facts) -> Facts:
 
 def _write(plan: Plan, facts: Facts, output: OutputPlan) -> Write:
     nodes = [*(node.name for node in plan.upstream(output.name)), output.name]
-    ordered = output.inputs[0].node in facts.order.in_order
-    shuffles = [name for name in nodes if name in facts.order.exchanges]
-    if output.name in facts.order.sorts:
+    flow = facts.flow
+    ordered = output.inputs[0].node in flow.in_order
+    stay = flow.in_workers - flow.totals.keys()
+    shuffles = [name for name in nodes if name in facts.order.exchanges and name not in stay]
+    if output.name in flow.sorts:
         shuffles.append("sort")
     if output.config.sort_order:
         order = "sorted by " + ", ".join(item.field for item in output.config.sort_order) + ", then by arrival"

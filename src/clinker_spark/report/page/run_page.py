@@ -18,6 +18,7 @@ from clinker_spark.report.explain import explain
 from clinker_spark.report.page.chart import memory_chart
 from clinker_spark.report.page.graph import graph
 from clinker_spark.report.page.html import Html, element, number, section, table
+from clinker_spark.report.page.settings import arbitration_table, settings_table, workspace_text
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.reject.letter_files import Reason, read_letters, reasons
@@ -26,17 +27,25 @@ from clinker_spark.runtime.run.report import NodeReport, RunReport
 _SHOWN_CELLS = 8
 
 
-def write_page(place: Path, plan: Plan, report: RunReport) -> None:
-    """Write the page of a run whose outputs are published. Raises `IoError`."""
-    found = [reason for path in report.letter_paths for reason in reasons(read_letters(path))]
-    page = RunPage(plan, report, explain(plan, "text"), found, plan.memory_limit)
+def write_page(place: Path, plan: Plan, report: RunReport, ended: Sequence[Diagnostic] = ()) -> None:
+    """Write the page of a run whose outputs are published, or of one that was `ended`. Raises `IoError`."""
+    letters = [] if ended else report.letter_paths
+    found = [reason for path in letters for reason in reasons(read_letters(path))]
+    page = RunPage(plan, report, explain(plan, "text"), found, limit_of(plan, report), ended)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         replace_file(place, page.html().encode())
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        help_text = "the run itself is done, and its outputs are published"
+        help_text = "the run itself is done, and its outputs are published" if not ended else "name another file"
         raise IoError([Diagnostic("E401", f"cannot write '{place}': {reason}", help=help_text)]) from None
+
+
+def limit_of(plan: Plan, report: RunReport) -> int | None:
+    """How much memory the run might use: what was watched, which may be the limit of the machine."""
+    used = report.cost.used
+    watched = None if used is None or used.arbitration is None else used.arbitration.get("limit_bytes")
+    return plan.memory_limit if watched is None else watched
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,8 @@ class RunPage:
     """Why records failed, with samples."""
     limit: int | None = None
     """How much memory the run may use."""
+    ended: Sequence[Diagnostic] = ()
+    """Why the run failed, if it did."""
 
     def html(self) -> str:
         """The whole page."""
@@ -65,6 +76,7 @@ class RunPage:
         body = element(
             "body",
             self._header(),
+            self._failure(),
             section("Pipeline", graph(self.plan, dict(self._lines()), self._failed())),
             section("Nodes", self._nodes()),
             self._memory(),
@@ -81,7 +93,8 @@ class RunPage:
     def _header(self) -> Html:
         report = self.report
         dead = bool(report.dead_letters)
-        verdict = element("span", "done with dead letters" if dead else "done", class_=f"verdict{' dead' * dead}")
+        words = "failed: nothing was published" if self.ended else "done with dead letters" if dead else "done"
+        verdict = element("span", words, class_=f"verdict{' dead' * (dead or bool(self.ended))}")
         facts = f" · started {report.identity.started} · run {report.identity.execution_id}"
         cards = [
             ("time", number(report.cost.seconds, "seconds", "seconds")),
@@ -99,6 +112,17 @@ class RunPage:
             element("p", verdict, element("span", facts, class_="soft")),
             element("div", *shown, class_="cards"),
         )
+
+    def _failure(self) -> Html:
+        """Why it ended, where it stands in the pipeline, and what to do."""
+        if not self.ended:
+            return Html("")
+        parts = []
+        for found in self.ended:
+            parts.append(element("p", element("b", f"{found.code} "), element("code", found.message)))
+            if found.help:
+                parts.append(element("p", element("code", found.help), class_="soft"))
+        return section("Why it ended", *parts)
 
     def _sum(self, name: str, counts: Sequence[int | None]) -> Html:
         known = [count for count in counts if count is not None]
@@ -120,6 +144,7 @@ class RunPage:
             name: max((getattr(found, name) for found in used.values()), default=0)
             for name in ("seconds", "peak_bytes", "spilled_bytes")
         }
+        most["passed"] = max((node.passed or 0 for node in self.report.nodes), default=0)
         rows = []
         for i, node in enumerate(self.report.nodes):
             cost: list[Any] = ["", "", ""]
@@ -128,10 +153,10 @@ class RunPage:
                     self._bar(node.name, name, getattr(found, name), most[name], style)
                     for name, style in (("seconds", ""), ("peak_bytes", "memory"), ("spilled_bytes", "spill"))
                 ]
-            rows.append([*self._counts(node, f"nodes.{i}"), *cost])
+            rows.append([*self._counts(node, f"nodes.{i}", most["passed"]), *cost])
         return table(head, rows, range(1, len(head)))
 
-    def _counts(self, node: NodeReport, path: str) -> list[Any]:
+    def _counts(self, node: NodeReport, path: str, most: float) -> list[Any]:
         dropped = [
             element("div", number(count, f"{path}.dropped.{reason}"), f" {reason}")
             for reason, count in node.dropped.items()
@@ -141,7 +166,7 @@ class RunPage:
         return [
             element("div", *name),
             number(node.took, f"{path}.took"),
-            "" if node.passed is None else number(node.passed, f"{path}.passed"),
+            "" if node.passed is None else _with_bar(number(node.passed, f"{path}.passed"), node.passed, most, "rows"),
             element("div", *dropped),
             failed,
         ]
@@ -151,7 +176,7 @@ class RunPage:
             return ""
         shown = round(value, 3) if name == "seconds" else int(value)
         text = number(shown, f"used.nodes.{node}.{name}", "seconds" if name == "seconds" else "bytes")
-        return element("div", text, element("span", class_=f"bar {style}", style=f"width:{100 * value / most:.0f}%"))
+        return _with_bar(text, value, most, style)
 
     def _memory(self) -> Html:
         used = self.report.cost.used
@@ -228,8 +253,16 @@ class RunPage:
     def _sources(self) -> Html:
         return element(
             "div",
+            settings_table(self.plan),
+            arbitration_table(self.report.cost.used),
             element("details", element("summary", "The plan"), element("pre", self.explained)),
             element(
                 "details", element("summary", f"{self.plan.file.path.name}"), element("pre", self.plan.file.source.text)
             ),
+            workspace_text(self.plan),
         )
+
+
+def _with_bar(text: Html, value: float, most: float, style: str) -> Html:
+    share = 100 * value / most if most else 0.0
+    return element("div", text, element("span", class_=f"bar {style}", style=f"width:{share:.0f}%"))

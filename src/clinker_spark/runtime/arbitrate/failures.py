@@ -100,6 +100,7 @@ def _advice(plan: Plan, node: PlanNode, limit: int, in_readers: bool) -> str:
         more += ", or run fewer tasks at once (concurrency: { threads: 1 })"
     if in_readers:
         return f"{more}; single records of many megabytes need several times their size"
-    if not plan.facts.resources.holders[node.name].spills:
-        return f"{more}, or let the join use tables on disk (strategy: grace_hash)"
+    holder = plan.facts.resources.holders[node.name]
+    if not holder.spills:
+        return f"{more}, or {holder.instead}"
     return f"{more}; Spark puts sorts and tables on disk, but not one value or one list that is too large"

@@ -66,7 +66,6 @@ def _counts(report: RunReport) -> dict[str, Any]:
         "records_dlq": report.dead_letters,
         "records_null_dropped": sum(output.dropped for output in report.outputs),
         "execution_mode": "TwoPass" if report.dead_letters else "Streaming",
-        "thread_count": os.cpu_count(),
         "input_files": [name for source in report.sources for name in source.paths],
         "output_files": [path for output in report.outputs for path in output.paths],
         "dlq_path": report.letter_paths[0] if report.letter_paths else None,
@@ -82,6 +81,7 @@ def _cost(report: RunReport) -> dict[str, Any]:
     used = report.cost.used
     return {
         "peak_rss_bytes": None if used is None or used.memory.peak is None else used.memory.peak.total,
+        "thread_count": report.cost.tasks,
         "stage_seconds": dict(report.cost.stage_seconds),
         "used": None if used is None else _used(used),
     }

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from clinker_spark.core.diagnostics import Diagnostic
@@ -21,6 +21,7 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import shown_size
 from clinker_spark.runtime.arbitrate.spill_folder import own_folder
 from clinker_spark.runtime.arbitrate.spill_settings import check_spill, usual_folder
+from clinker_spark.spark.session.class_archive import archive_options
 
 _LOCAL = re.compile(r"local(?:\[(\*|\d+)\])?")
 _LOCAL_DIR = "spark.local.dir"
@@ -58,6 +59,8 @@ class SessionMemory:
     master: str
     conf: dict[str, str] = field(default_factory=dict)
     java_options: str = ""
+    leaves_archive: bool = True
+    """May the JVM write an archive of its classes when it ends? That takes a gigabyte."""
 
 
 def settings_key(settings: SessionMemory) -> str:
@@ -68,6 +71,11 @@ def settings_key(settings: SessionMemory) -> str:
 def session_memory(plan: Plan, master: str | None, conf: Mapping[str, str]) -> SessionMemory:
     """The session for a pipeline; `master` is None if nobody chose one. A `spark.driver.memory` in `conf` wins. Raises
     `ClinkerError` for a limit below what Spark needs."""
+    found = _sized(plan, master, conf)
+    return replace(found, leaves_archive=plan.memory_limit is None or plan.memory_limit >= LARGE)
+
+
+def _sized(plan: Plan, master: str | None, conf: Mapping[str, str]) -> SessionMemory:
     threads = plan.file.settings.concurrency.threads
     wanted = master or (f"local[{threads}]" if threads else "local[*]")
     local = _LOCAL.fullmatch(wanted)
@@ -117,6 +125,13 @@ def with_spill_folder(conf: Mapping[str, str]) -> dict[str, str]:
     if "SPARK_LOCAL_DIRS" in os.environ:  # Spark would take that instead
         os.environ["SPARK_LOCAL_DIRS"] = folder
     return {**conf, _LOCAL_DIR: folder}
+
+
+def options_of_jvm(settings: SessionMemory) -> str:
+    """The options for the JVM of a session, with an archive of its classes if the user has none of their own."""
+    if "Archive" in settings.conf.get("spark.driver.extraJavaOptions", ""):
+        return settings.java_options
+    return f"{archive_options(make=settings.leaves_archive)} {settings.java_options}".strip()
 
 
 def check_limit(plan: Plan) -> None:

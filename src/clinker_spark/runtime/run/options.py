@@ -16,6 +16,7 @@ from clinker_spark.spark.scan.files import SourceFile
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.reject.replay_files import Feed
+    from clinker_spark.runtime.run.report import RunReport
 
 Listener = Callable[[str, dict[str, Any]], None]
 """Told what happens: an event and its details."""
@@ -47,6 +48,8 @@ class Options:
     """A folder that gets a file with the numbers of the run; by default `metrics.spool_dir` of the pipeline."""
     beside: dict[str, Path] = field(default_factory=dict)
     """What the command writes besides the outputs, by option: it must be none of their files, and none that is read."""
+    begun: Callable[[RunReport], None] | None = None
+    """Gets the report of the run before there is anything in it: of a run that fails, that is all there is."""
     measure: bool = False
     """Find out what the run uses: memory over time, and time, memory and spill of each node."""
 

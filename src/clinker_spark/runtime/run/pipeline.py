@@ -44,7 +44,8 @@ from clinker_spark.spark.columns.undeclared import names_of
 from clinker_spark.spark.joins.sides import key_sketches
 from clinker_spark.spark.operators.record_log import record_lines
 from clinker_spark.spark.scan.files import SourceFile
-from clinker_spark.spark.session import shuffles, small_inputs
+from clinker_spark.spark.scan.record_source import parallelism_of
+from clinker_spark.spark.session import shuffles, small_inputs, unknown_sizes
 from clinker_spark.spark.session.sessions import SparkSession, is_local, working_session
 
 CANNOT_WIDEN = (
@@ -61,6 +62,8 @@ def run(plan: Plan, spark: SparkSession, options: Options | None = None, listene
     with spooled(plan, given) as watch:
         state = RunState(plan, used, given, listener or (lambda event, details: None))
         watch(state.report)
+        if given.begun is not None:
+            given.begun(state.report)
         return _Run(state).run()
 
 
@@ -149,12 +152,15 @@ class _Run:
         """All files are known: is it so little that it should be planned for one task, or more than fits in memory?"""
         files = [(node, file) for node in self.state.plan.sources for file in self.state.files[node.name]]
         size = sum(node.unpacked(file.origin, file.size) for node, file in files)
-        if not is_local(self.state.spark):
-            return
-        if small_inputs.is_small(self.state.spark, size):
+        local = is_local(self.state.spark)
+        if local and small_inputs.is_small(self.state.spark, size):
             self.state.inputs.small = True
+            self.state.report.cost.tasks = 1
             meanwhile.enter_context(small_inputs.settings(self.state.spark, size))
-        else:
+            return
+        self.state.report.cost.tasks = parallelism_of(self.state.spark)
+        meanwhile.enter_context(unknown_sizes.settings(self.state.spark, self.state.plan))
+        if local:
             meanwhile.enter_context(shuffles.settings(self.state.spark, size))
 
     def _is_published(self) -> bool:

@@ -127,6 +127,8 @@ class Cost:
 
     seconds: float = 0.0
     stage_seconds: dict[str, float] = field(default_factory=dict)
+    tasks: int | None = None
+    """How many tasks ran at once, at most: one for small inputs; None before that is known."""
     used: Used | None = None
 
 

@@ -27,7 +27,8 @@ from clinker_spark.plan.columns import (
     MATCHED_PREFIX,
     ORIGIN_COLUMN,
 )
-from clinker_spark.plan.nodes.combine import COLLECT_LIMIT, CombinePlan, CombineStep
+from clinker_spark.plan.memory import held_whole
+from clinker_spark.plan.nodes.combine import ADAPTIVE, COLLECT_LIMIT, CombinePlan, CombineStep
 from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.columns.select import named, select_sql
@@ -94,7 +95,7 @@ def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, 
     left = with_left_keys(builder, node, step, left)
     sides = Sides(left.frame, build_side(builder, node, step, build), step, node.match, node.on_miss)
     sides = with_residual(builder, node, sides)
-    strategy = _strategy(builder, step)
+    strategy = _strategy(builder, node, step)
     if strategy == "latest":
         joined = join_latest(sides, node.config)
     elif strategy == "range":
@@ -110,7 +111,7 @@ def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, 
     )
 
 
-def _strategy(builder: Builder, step: CombineStep) -> str:
+def _strategy(builder: Builder, node: CombinePlan, step: CombineStep) -> str:
     """That of the plan, unless another one is forced and possible."""
     forced = builder.run.forced_join
     if builder.run.small and forced is None and step.equalities and step.strategy in HINTS | {"adaptive": ""}:
@@ -120,7 +121,20 @@ def _strategy(builder: Builder, step: CombineStep) -> str:
         possible |= {"broadcast", "grace_hash", "sort_merge", "adaptive"}
     if step.strategy == "range":
         possible.add("range")
-    return forced if forced in possible and step.strategy != "latest" else step.strategy
+    if forced in possible and step.strategy != "latest":
+        return forced
+    return "broadcast" if step.strategy == ADAPTIVE and _is_little(builder, node, step) else step.strategy
+
+
+def _is_little(builder: Builder, node: CombinePlan, step: CombineStep) -> bool:
+    """Now that its files are known: can every task hold what is looked up?"""
+    name = node.inputs[node.qualifiers.index(step.build)].node
+    before = builder.plan.up_to([name])
+    if any(part.multiplies for part in before if part.inputs):
+        return False
+    sources = [source for source in builder.plan.sources if source in before]
+    size = sum(source.unpacked(file.origin, file.size) for source in sources for file in builder.run.files[source.name])
+    return size <= held_whole(builder.plan.memory_limit)
 
 
 def _plain(sides: Sides, strategy: str, *, ahead: bool) -> DataFrame:

@@ -29,7 +29,7 @@ _QUIET = "-Xlog:disable -XX:+DisplayVMOutputToStderr -XX:+IgnoreUnrecognizedVMOp
 """The JVM would tell on standard output which classes it leaves out."""
 
 
-def archive_options(*, make: bool = True) -> str:
+def archive_options(*, make: bool) -> str:
     """Options for the JVM: to use the archive, or to make one. Empty when there can be none. To make one takes a
     gigabyte of memory after the run: whoever has less to give only uses one."""
     folder = _folder()

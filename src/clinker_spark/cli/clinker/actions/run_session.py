@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import logging
 import signal
@@ -16,17 +17,16 @@ from clinker_spark.cli.clinker.actions.planning import plan_of, show_warnings
 from clinker_spark.cli.clinker.actions.session_settings import remote_of, wanted_conf, wanted_session
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import ClinkerError, InputError
-from clinker_spark.plan.budget import LARGE
 from clinker_spark.plan.graph import Plan
 from clinker_spark.report.page.run_page import write_page
 from clinker_spark.report.progress import reporter
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.discover.sources import discover
-from clinker_spark.runtime.run.memory import few_arenas, with_spill_folder
-from clinker_spark.runtime.run.options import Options
+from clinker_spark.runtime.run.memory import few_arenas, options_of_jvm, with_spill_folder
+from clinker_spark.runtime.run.options import Listener, Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.runtime.run.preview import preview
-from clinker_spark.spark.session.class_archive import archive_options
+from clinker_spark.runtime.run.report import RunReport
 from clinker_spark.spark.session.sessions import SparkSession, session
 
 _SHORT_RUN = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
@@ -49,12 +49,27 @@ def run_on_spark(pipeline: str, plan: Plan | None, run_options: Options, options
         if options["dry_run"]:
             _put(preview(plan, spark, run_options, options["preview"]), options["dry_run_output"])
             return 0
-        report = run(plan, spark, run_options, listener)
+        report = run_with_page(plan, spark, run_options, listener, options["report"])
         listener("finished", {"report": report})
     show_warnings(report.warnings)
     if options["report"] is not None:
         write_page(Path(options["report"]), plan, report)
     return report.exit_code
+
+
+def run_with_page(
+    plan: Plan, spark: SparkSession, run_options: Options, listener: Listener, page: str | None
+) -> RunReport:
+    """The run. If it fails, its page is written here: it says why."""
+    begun: list[RunReport] = []
+    run_options.begun = begun.append
+    try:
+        return run(plan, spark, run_options, listener)
+    except ClinkerError as error:
+        if page is not None and begun:
+            with contextlib.suppress(ClinkerError):  # the run has failed already: that is what is told
+                write_page(Path(page), plan, begun[0], error.diagnostics)
+        raise
 
 
 def _put(text: str, path: str | None) -> None:
@@ -75,12 +90,10 @@ def open_session(
     Spark cannot start."""
     conf, remote, master = wanted_conf(pipeline, options), remote_of(pipeline, options), "local[*]"
     start = [_SHORT_RUN] if _is_short(plan, options) else []
-    if "Archive" not in conf.get("spark.driver.extraJavaOptions", ""):  # the user has an archive of their own
-        start.append(archive_options(make=(plan.memory_limit or LARGE) >= LARGE))
     if remote is None:
         wanted = wanted_session(plan, pipeline, options)
         master, conf = wanted.master, with_spill_folder({**usual, **wanted.conf})
-        start.append(wanted.java_options)
+        start.append(options_of_jvm(wanted))
         few_arenas()
     if not options["verbose"]:
         logging.disable(logging.CRITICAL)  # Py4J would tell of every call that a lost JVM does not answer
