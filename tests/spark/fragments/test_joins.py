@@ -32,6 +32,7 @@ nodes:
         - { name: rate, type: "nullable(float)" }
         - { name: day, type: "nullable(date)" }
         - { name: city, type: "nullable(string)" }
+        - { name: cost, type: "nullable(decimal(2))" }
   - type: source
     name: products
     config:
@@ -44,6 +45,7 @@ nodes:
         - { name: high, type: "nullable(float)" }
         - { name: since, type: "nullable(date)" }
         - { name: title, type: "nullable(string)" }
+        - { name: cost, type: "nullable(decimal(2))" }
   - type: source
     name: cities
     config: { type: csv, path: cities.csv, schema: { city: string, zone: int } }
@@ -69,6 +71,7 @@ JOIN = """
         emit left = o.rate
         emit found = p.rate
         emit tax = o.whole + p.tax
+        emit gain = o.cost - p.cost
         MORE
   - { type: transform, name: after NAME, input: NAME, config: { cxl: "emit size = 60 / (id % 4)" } }
   - { type: output, name: out NAME, input: after NAME, config: { type: csv, path: NAME.csv } }
@@ -81,9 +84,11 @@ CASES = [
     (f"{RANGE} and {KEY}", "all", "null_fields"),
     (RANGE, "all", "skip"),
     ("o.day >= p.since", "first", "null_fields"),
+    ("o.cost == p.cost and o.cost <= p.cost", "all", "null_fields"),
 ]
 """What is compared, which matches count, what becomes of misses."""
 MORE = [
+    (f"o.cost > p.cost and {KEY}", "first", "skip"),
     (KEY, "first", "null_fields"),
     (KEY, "all", "skip"),
     (f"{KEY} and o.city == p.title and o.rate != p.rate", "all", "null_fields"),
@@ -97,6 +102,7 @@ MORE = [
 def _write(folder: Path) -> None:
     rng = random.Random(8)
     rates = ["0.0", "-0.0", "0.25", "1.5", "2.5", "7.25", "", "100.0", "1000.5"]
+    costs = ["0.10", "-12345678901234567890.55", "7.00", "", "7"]
     days = ["2024-01-01", "2024-02-29", "2023-06-30", ""]
 
     def file(name: str, header: str, rows: list[list[str]]) -> None:
@@ -104,17 +110,19 @@ def _write(folder: Path) -> None:
 
     codes = ["0", "1", "2", "3", "4", "5", "", "77"]
     orders = [
-        [str(i), rng.choice([*codes, "x"]), rng.choice(rates), rng.choice(days), rng.choice(["Rome", "Köln", "", "a"])]
+        [str(i), *(rng.choice(pool) for pool in ([*codes, "x"], rates, days, ["Rome", "Köln", "", "a"], costs))]
         for i in range(180)
     ]
-    file("orders.csv", "id,code,rate,day,city,more", [[*row, f"m{row[0]}"] for row in orders])
+    file("orders.csv", "id,code,rate,day,city,cost,more", [[*row, f"m{row[0]}"] for row in orders])
     products = []
     for _ in range(60):
         low = rng.choice(rates)
         high = low if rng.random() < 0.3 else rng.choice(["3.5", "8.0", "1000.0", ""])
         title = rng.choice(["Rome", "a", "tool", "", "gone"])
-        products.append([rng.choice([*codes, "y"]), rng.choice(rates), low, high, rng.choice(days), title])
-    file("products.csv", "code,rate,low,high,since,title,note", [[*row, "n"] for row in products])
+        products.append(
+            [rng.choice([*codes, "y"]), rng.choice(rates), low, high, rng.choice(days), title, rng.choice(costs)]
+        )
+    file("products.csv", "code,rate,low,high,since,title,cost,note", [[*row, "n"] for row in products])
     file("cities.csv", "city,zone", [["Rome", "1"], ["Köln", "2"], ["Rome", "3"], ["a", "x"]])
 
 

@@ -80,8 +80,10 @@ def totals_reason(program: ir.TypedProgram) -> str | None:
     """Why workers cannot add up what an aggregate program asks for, with the text that stands in the way."""
     text = program.source.text
     for name in program.group_by:
-        if not is_vector_type(t := program.schema[name]) or t.kind in (Kind.NULL, Kind.DECIMAL):
+        if not is_vector_type(t := program.schema[name]) or t.kind is Kind.NULL:
             return f"'{name}' is of type {t}"
+        if t.kind is Kind.DECIMAL and t.scale is None:
+            return f"'{name}' is a decimal whose scale is not known"
     for call in ir.aggregate_calls(program):
         kinds = AGGREGATES[call.function].vector
         if not kinds:
