@@ -173,7 +173,8 @@ class CombinePlan(PlanNode):
 
     @property
     def multiplies(self) -> bool:
-        return self.match == "all"
+        fans_out = self.program is not None and ir.has_statement(self.program.typed.statements, (ir.TEach,))
+        return self.match == "all" or fans_out
 
     @property
     def conserves(self) -> bool:
@@ -201,8 +202,6 @@ class CombinePlan(PlanNode):
         for step in self.steps:
             if step.strategy not in ("broadcast", "range") or not step.held:
                 return f"'{step.build}' is not known to be small enough for every task"
-        if ir.has_statement(self.program.typed.statements, (ir.TFilter,)):
-            return "'filter' in a combine has no vector form"
         for step in self.steps:
             if any(_of_other_scales(c) for c in (*step.equalities, *step.ranges)):
                 return f"decimals of different scales are compared with those of '{step.build}'"

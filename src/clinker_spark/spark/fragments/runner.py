@@ -179,7 +179,7 @@ class Runner:
         checked, gone = self._checked(step, batch.frame, batch.failed)
         return self._settled(step.settle, checked, gone)
 
-    def _filtered(self, step: TransformStep | TotalsStep, batch: Batch) -> None:
+    def _filtered(self, step: TransformStep | TotalsStep | JoinStep, batch: Batch) -> None:
         for (rows, kept), (came, went) in zip(step.filters, batch.filters, strict=True):
             self.counts[rows] += came
             self.counts[kept] += went
@@ -241,6 +241,7 @@ class Runner:
             frame, gone = joined(lookup, frame, rules, lowered, self.most_pairs)
             failed += gone
         batch = lowered(step.program).run(frame, failed)
+        self._filtered(step, batch)
         kept = [name for name in batch.frame.columns if name[0] == "$" or name in step.columns]
         if step.pairs is not None:
             self.counts[step.pairs] += batch.frame.height + batch.failed
