@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import sys
+from decimal import Decimal
 from itertools import islice
 from typing import Any
 
@@ -18,7 +19,7 @@ from tests.conformance.cases import compile_case, context, read_cases
 from tests.conformance.test_builtin_table import _compiled, calls, rows, types
 from tests.conformance.test_cases import GIVEN, OWN
 from tests.property import records
-from tests.property.agreement import Disagreement
+from tests.property.agreement import Disagreement, interpret
 from tests.property.campaign import CONTEXT, Coverage, compiled
 from tests.property.vectors import has_vector_form, vector_disagreements, vector_frame
 
@@ -69,6 +70,20 @@ def test_a_branch_that_is_not_taken_does_not_fail() -> None:
     program = compile("emit v = if a > 0 then 10 / a else (b ?? 1) / 1", {"a": "int", "b": "nullable(int)"})
     data = [{"a": 0, "b": None}, {"a": 2, "b": 0}]
     assert vector_disagreements([program], data, program.typed.schema, CONTEXT) == []
+
+
+def test_a_constant_is_compared_with_a_column_of_one_value() -> None:
+    program = compile('emit v = "2024-03-15T14:30:00".to_datetime() > b.try_datetime()', {"b": "int"})
+    assert has_vector_form(program)
+    assert vector_disagreements([program], [{"b": 1}, {"b": 2}], program.typed.schema, CONTEXT) == []
+
+
+def test_a_bound_that_is_null_counts_for_the_scale() -> None:
+    program = compile("emit v = d.clamp(e, d)", {"d": "decimal(2)", "e": "nullable(decimal(4))"})
+    data = [{"d": Decimal("1.50"), "e": None}, {"d": Decimal("9" * 27 + ".99"), "e": None}]
+    assert vector_disagreements([program], data, program.typed.schema, CONTEXT) == []
+    found = interpret(program, data, CONTEXT)
+    assert str((found[0].row or {})["v"]) == "1.5000" and found[1].error is not None
 
 
 def test_planning_does_not_load_polars() -> None:

@@ -11,7 +11,7 @@ from clinker_spark.core.types import Type
 from clinker_spark.cxl.hidden import ERROR_COLUMN
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context
-from clinker_spark.cxl.vector.call import DTYPES
+from clinker_spark.cxl.vector.call import as_kept, dtype_of, interpreter_value, is_digits
 from clinker_spark.cxl.vector.program import lower_program
 from clinker_spark.cxl.vector.reasons import is_vector_type, program_reason
 from tests.property.agreement import Disagreement, crash, interpret, same_result
@@ -27,7 +27,11 @@ def has_vector_form(program: Program) -> bool:
 def vector_frame(schema: Mapping[str, Type], records: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """The columns that fragments compute with, and the number of each record."""
     columns = {
-        name: pl.Series(name, [record.get(name) for record in records], dtype=DTYPES[t.kind])
+        name: pl.Series(
+            name,
+            [as_kept(record.get(name)) if is_digits(t) else record.get(name) for record in records],
+            dtype=dtype_of(t),
+        )
         for name, t in schema.items()
         if is_vector_type(t)
     }
@@ -45,7 +49,7 @@ def run_vector(program: Program, frame: pl.DataFrame, context: Context) -> list[
         names = [name for name in program.output if name in batch.frame.columns]
         for row in batch.frame.select(_NUMBER, *names).to_dicts():
             number = row.pop(_NUMBER)
-            found[number] = Result(row)
+            found[number] = Result({name: interpreter_value(row[name], program.output[name]) for name in names})
     except Exception as error:
         return [crash(error)] * frame.height
     return found

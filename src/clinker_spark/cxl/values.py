@@ -15,8 +15,9 @@ from __future__ import annotations
 import datetime as dt
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
+from functools import reduce
 from typing import Any
 
 from clinker_spark.core.types import ARRAY, MAP, MAX_SCALE, Kind, Type, decimal
@@ -199,6 +200,15 @@ def decimal_sub(a: Decimal, b: Decimal) -> Decimal:
 
 def decimal_mul(a: Decimal, b: Decimal) -> Decimal:
     return decimal_fit(_EXACT.multiply(a, b), decimal_scale(a) + decimal_scale(b))
+
+
+def decimal_sum(numbers: Iterable[Decimal]) -> Decimal:
+    """The sum at the largest scale; only the sum itself must not have too many digits.
+
+    >>> decimal_sum([Decimal(9 * 10**27), Decimal("0.01"), Decimal(-9 * 10**27)])
+    Decimal('0.01')
+    """
+    return decimal_fit(reduce(_EXACT.add, numbers))
 
 
 def decimal_mod(a: Decimal, b: Decimal) -> Decimal:

@@ -13,6 +13,7 @@ SCHEMA = {
     "qty": "int",
     "price": "float",
     "amount": "decimal(2)",
+    "rate": "decimal(4)",
     "ok": "bool",
     "day": "date",
     "items": "array",
@@ -104,6 +105,8 @@ TYPES = [
     ("x + 1", "Int", True),
     ("x", "Any", False),
     ('x ?? "none"', "String", False),
+    ("amount ?? rate", "Decimal", True),  # with more places, not all amounts fit
+    ("rate ?? amount", "Decimal", True),
     ("name.to_int()", "Int", True),
     ("name.try_int() ?? 0", "Int", False),
     ('"12".to_int()', "Int", False),

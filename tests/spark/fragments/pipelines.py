@@ -84,6 +84,35 @@ ROUTED = """
     config: { type: OUT, path: rest.EXT, mapping: [id, w, {was: name}] OPTIONS }
   - { type: output, name: all, input: t2, config: { type: OUT, path: all.EXT OPTIONS } }
 """
+DECIMALS = """
+  - type: transform
+    name: counted
+    input: s
+    config:
+      cxl: |
+        filter big == null or big != 7
+        emit sum = (big ?? 1) + (qty ?? 0)
+        emit product = big * qty
+        emit fee = (big * "0.019".to_decimal()).round(2)
+        emit share = big / 7
+        emit exact = (price ?? 0.5).try_decimal()
+        emit part = if share > 100 then share.to_string() else "part: ".concat(share)
+        emit larger = big.max("0.105".to_decimal())
+        emit whole = big.floor().to_int() ?? 0
+        emit float = big.to_float()
+        emit back = (-sum).abs().to_string().to_decimal() - 1
+  - type: route
+    name: r
+    input: counted
+    config: { conditions: { low: "sum < 1", dear: "back >= larger" }, default: rest }
+  - { type: output, name: low, input: r.low, config: { type: OUT, path: low.EXT OPTIONS } }
+  - type: output
+    name: dear
+    input: r.dear
+    config:
+      { type: OUT, path: dear.EXT, schema: [{name: share, type: decimal(3)}, {name: sum, type: decimal(1)}] OPTIONS }
+  - { type: output, name: rest, input: r.rest, config: { type: OUT, path: rest.EXT OPTIONS } }
+"""
 KINDS = {
     "csv": ("csv", "csv", ""),
     "semicolons": ("csv", "csv", ", options: { delimiter: ';' }"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -35,6 +37,25 @@ def _within(mine: float | None, other: float | None, *, above: bool, is_open: bo
     if mine is None or other is None:
         return False
     return (mine > other if above else mine < other) or (mine == other and not is_open)
+
+
+def test_decimals_of_any_size_have_their_order() -> None:
+    """Those with more than 64 bits of digits, too."""
+    t = pl.Decimal(38, 2)
+    ends = [Decimal(text) for text in ("-123456789012345678901234567.89", "-1.50", "0.00", "2.25", "9" * 27 + ".99")]
+    for values in (ends, ends[1:4]):
+        table = pl.DataFrame({"low": values[:-1], "high": values[1:]}, schema={"low": t, "high": t})
+        for looked in (ends, ends[1:4]):
+            made = Index(table, [], Span("low", "high", open_low=True))
+            pairs = made.pairs(pl.DataFrame({"x": looked}, schema={"x": t}), [], ("x", "x"))
+            found = {pair for records, rows in pairs for pair in zip(records.tolist(), rows.tolist(), strict=True)}
+            wanted = {
+                (i, j)
+                for i, x in enumerate(looked)
+                for j, (low, high) in enumerate(pairwise(values))
+                if low < x <= high
+            }
+            assert found == wanted
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 1 << 20])

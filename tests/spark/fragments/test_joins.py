@@ -32,6 +32,7 @@ nodes:
         - { name: rate, type: "nullable(float)" }
         - { name: day, type: "nullable(date)" }
         - { name: city, type: "nullable(string)" }
+        - { name: cost, type: "nullable(decimal(2))" }
   - type: source
     name: products
     config:
@@ -44,6 +45,7 @@ nodes:
         - { name: high, type: "nullable(float)" }
         - { name: since, type: "nullable(date)" }
         - { name: title, type: "nullable(string)" }
+        - { name: cost, type: "nullable(decimal(2))" }
   - type: source
     name: cities
     config: { type: csv, path: cities.csv, schema: { city: string, zone: int } }
@@ -69,21 +71,25 @@ JOIN = """
         emit left = o.rate
         emit found = p.rate
         emit tax = o.whole + p.tax
+        emit gain = o.cost - p.cost
         MORE
   - { type: transform, name: after NAME, input: NAME, config: { cxl: "emit size = 60 / (id % 4)" } }
   - { type: output, name: out NAME, input: after NAME, config: { type: csv, path: NAME.csv } }
 """
 END = "error_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
 KEY = "o.code == p.code"
+FILTERS = "filter o.id % 3 != 1\n        filter 9 / (o.id % 5) > 2 and tax != 4"
 RANGE = "o.rate >= p.low and o.rate < p.high"
 CASES = [
     (f"{KEY} and o.whole / (p.tax - 5) > 0", "first", "skip"),
     (f"{RANGE} and {KEY}", "all", "null_fields"),
     (RANGE, "all", "skip"),
     ("o.day >= p.since", "first", "null_fields"),
+    ("o.cost == p.cost and o.cost <= p.cost", "all", "null_fields"),
 ]
 """What is compared, which matches count, what becomes of misses."""
 MORE = [
+    (f"o.cost > p.cost and {KEY}", "first", "skip"),
     (KEY, "first", "null_fields"),
     (KEY, "all", "skip"),
     (f"{KEY} and o.city == p.title and o.rate != p.rate", "all", "null_fields"),
@@ -95,8 +101,9 @@ MORE = [
 
 
 def _write(folder: Path) -> None:
-    rng = random.Random(8)
+    rng, coins = random.Random(8), random.Random(9)
     rates = ["0.0", "-0.0", "0.25", "1.5", "2.5", "7.25", "", "100.0", "1000.5"]
+    costs = ["0.10", "-12345678901234567890.55", "7.00", "", "7"]
     days = ["2024-01-01", "2024-02-29", "2023-06-30", ""]
 
     def file(name: str, header: str, rows: list[list[str]]) -> None:
@@ -107,14 +114,18 @@ def _write(folder: Path) -> None:
         [str(i), rng.choice([*codes, "x"]), rng.choice(rates), rng.choice(days), rng.choice(["Rome", "Köln", "", "a"])]
         for i in range(180)
     ]
-    file("orders.csv", "id,code,rate,day,city,more", [[*row, f"m{row[0]}"] for row in orders])
+    file("orders.csv", "id,code,rate,day,city,cost,more", [[*row, coins.choice(costs), f"m{row[0]}"] for row in orders])
     products = []
     for _ in range(60):
         low = rng.choice(rates)
         high = low if rng.random() < 0.3 else rng.choice(["3.5", "8.0", "1000.0", ""])
         title = rng.choice(["Rome", "a", "tool", "", "gone"])
         products.append([rng.choice([*codes, "y"]), rng.choice(rates), low, high, rng.choice(days), title])
-    file("products.csv", "code,rate,low,high,since,title,note", [[*row, "n"] for row in products])
+    file(
+        "products.csv",
+        "code,rate,low,high,since,title,cost,note",
+        [[*row, coins.choice(costs), "n"] for row in products],
+    )
     file("cities.csv", "city,zone", [["Rome", "1"], ["Köln", "2"], ["Rome", "3"], ["a", "x"]])
 
 
@@ -124,7 +135,8 @@ def _joins(cases: list[tuple[str, str, str]]) -> str:
         join = JOIN.replace("NAME", f"j{i}").replace("WHERE", where).replace("MATCH", match).replace("MISS", miss)
         several = i == 0
         inputs = "{ o: asked, p: fine, c: cities }" if several else "{ o: asked, p: fine }"
-        join = join.replace("INPUTS", inputs).replace("MORE", "emit zone = c.zone" if several else "")
+        more = "emit zone = c.zone" if several else FILTERS if i in (1, 3) else ""
+        join = join.replace("INPUTS", inputs).replace("MORE", more)
         text += join.replace(KEY, f"{KEY} and o.city == c.city") if several else join
     return text + END
 
@@ -166,7 +178,7 @@ def test_tables_are_sent_where_tasks_run_elsewhere(tmp_path: Path, spark: Any, m
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("emit id = o.id", "emit id = o.id.to_decimal()", "of type"),
+        ("emit id = o.id", "emit id = o.id\n        emit list = [o.id]", "of type"),
         ("propagate_ck: driver", "propagate_ck: driver\n      strategy: grace_hash", "small enough"),
     ],
 )

@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 
 from tests.spark.fragments.engines import both_engines, sizes
-from tests.spark.fragments.pipelines import ONE_OUTPUT, ROUTED, pipeline, write_files
+from tests.spark.fragments.pipelines import DECIMALS, ONE_OUTPUT, ROUTED, pipeline, write_files
 
 CASES = [
     ("csv", ONE_OUTPUT, "csv", "exclusive", True),
     ("csv", ROUTED, "mixed", "exclusive", False),
     ("json", ROUTED, "ndjson", "inclusive", True),
+    ("csv", DECIMALS, "mixed", "exclusive", True),
 ]
 MORE = [
+    ("json", DECIMALS, "array", "exclusive", False),
     ("csv", ROUTED, "csv", "exclusive", False),
     ("csv", ROUTED, "mixed", "inclusive", True),
     ("csv", ONE_OUTPUT, "semicolons", "exclusive", False),
@@ -34,7 +36,7 @@ MORE = [
 @pytest.mark.parametrize(
     ("source", "nodes", "kind", "mode", "small"),
     CASES + (MORE if os.environ.get("CLINKER_CASES") == "all" else []),
-    ids=lambda value: "routed" if value == ROUTED else "one" if value == ONE_OUTPUT else str(value),
+    ids=lambda value: {ROUTED: "routed", ONE_OUTPUT: "one", DECIMALS: "decimals"}.get(value, str(value)),
 )
 def test_engines_write_the_same(
     source: str,

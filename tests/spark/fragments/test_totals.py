@@ -31,6 +31,7 @@ nodes:
         - { name: day, type: "nullable(date)" }
         - { name: at, type: "nullable(date_time)" }
         - { name: flag, type: "nullable(bool)" }
+        - { name: cost, type: "nullable(decimal(2))" }
 """
 PROGRAM = """
         emit n = count(*)
@@ -46,6 +47,10 @@ PROGRAM = """
         emit name = max(city)
         emit share = sum(price) / count(price)
         emit double = sum(qty * 2) + 1
+        emit spent = sum(cost)
+        emit usual = avg(cost).round(3)
+        emit dearest = max(cost * 2)
+        emit cheapest = min(cost)
 """
 END = """
 error_handling: { strategy: continue, dlq: { path: dead.csv } }
@@ -73,13 +78,14 @@ def _write(rows: int, cities: int, seed: int = 1) -> Any:
         days = ["2024-02-29", "0001-01-01", "9999-12-31", "", "soon"]
         times = ["2024-03-15T14:30:00.5", "1969-12-31T23:59:59.123456", ""]
         with open(folder / "in.csv", "w") as file:
-            file.write("id,city,qty,price,day,at,flag\n")
+            file.write("id,city,qty,price,day,at,flag,cost\n")
             for i in range(rows):
                 city = rng.choice(["", "Köln", "São Paulo", "😀"]) if cities < 9 else f"city {rng.randrange(cities)}"
                 price = rng.choice(prices) if rng.random() < 0.5 else repr(rng.uniform(-1e3, 1e3))
                 price = rng.choice(["nan", "inf", "-inf", "1e308"]) if rng.random() < 0.08 else price
                 cells = [str(i), city, rng.choice(quantities), price, rng.choice(days), rng.choice(times)]
-                file.write(",".join([*cells, rng.choice(["true", "false", ""])]) + "\n")
+                cost = rng.choice(["0.10", "", "-7.25", "12345678901234567890.99"])
+                file.write(",".join([*cells, rng.choice(["true", "false", ""]), cost]) + "\n")
 
     return write
 
@@ -96,7 +102,7 @@ def test_groups_are_those_of_spark(
     assert len(seen[1]) > 100  # letters: cells that are no values, and sums that no Int can hold
 
 
-@pytest.mark.parametrize("keys", [("price",), ("day", "at"), ("qty", "price", "flag")])
+@pytest.mark.parametrize("keys", [("price",), ("day", "cost"), ("qty", "price", "flag")])
 def test_keys_of_all_types(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]) -> None:
     """Also of -0.0, which is the key 0.0."""
     text = SOURCE + _totals(*keys, program="\n        filter id % 7 != 3\n        emit n = count(*)\n") + END

@@ -16,7 +16,7 @@ from clinker_spark.cxl.builtins.calls import run_dynamic, run_overload
 from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.families.windows import WINDOWS, Partition, overflow_message
 from clinker_spark.cxl.builtins.physical import narrow_value, to_dynamic, widen_value
-from clinker_spark.cxl.builtins.table import Builtin, Failure, Overload
+from clinker_spark.cxl.builtins.table import Builtin, Failure, Nulls, Overload
 from clinker_spark.cxl.check.infer.overloads import may_overflow
 from clinker_spark.cxl.construction import is_limited
 from clinker_spark.cxl.errors import (
@@ -31,7 +31,7 @@ from clinker_spark.cxl.errors import (
 )
 from clinker_spark.cxl.interpret.frame import Evaluator, Frame, failure
 from clinker_spark.cxl.interpret.statements import Statements
-from clinker_spark.cxl.values import DECIMAL_OVERFLOW, holds
+from clinker_spark.cxl.values import DECIMAL_OVERFLOW, decimal_fit, holds
 
 
 def _explain(builtin: Builtin, overloads: Sequence[Overload], fail: Fail, span: Span) -> EvalError:
@@ -76,7 +76,20 @@ def _call(e: ir.Call) -> Evaluator:
         except Fail as fail:
             raise _explain(builtin, (overload,), fail, span) from None
 
-    return run
+    scale = e.type.scale
+    if builtin.nulls is Nulls.PROPAGATE or e.type.is_dynamic or scale is None:
+        return run
+
+    def at_scale(frame: Frame) -> Any:
+        """What is null has no scale, and counts all the same."""
+        value = run(frame)
+        try:
+            return None if value is None else decimal_fit(value, scale)
+        except Fail as fail:
+            offending = args[0](frame)
+            raise _explain(builtin, (overload,), Fail(fail.kind, offending), span) from None
+
+    return at_scale
 
 
 def _dynamic_call(e: ir.DynamicCall) -> Evaluator:

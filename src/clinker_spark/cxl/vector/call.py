@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ import polars as pl
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Overload
 from clinker_spark.cxl.errors import Fail
+from clinker_spark.cxl.values import decimal_text
 
-DTYPES: dict[Kind, Any] = {
+_DTYPES: dict[Kind, Any] = {
     Kind.NULL: pl.String(),
     Kind.BOOL: pl.Boolean(),
     Kind.INT: pl.Int64(),
@@ -22,6 +24,20 @@ DTYPES: dict[Kind, Any] = {
     Kind.DATE: pl.Date(),
     Kind.DATETIME: pl.Datetime("us"),
 }
+DIGITS = 38
+"""Of a decimal in Polars: more than a value may have, so that nothing is lost before it is found to be too large."""
+
+
+def dtype_of(t: Type) -> Any:
+    """What columns of a type are to Polars. A decimal of a scale that only its value has is a text of its digits.
+
+    >>> from clinker_spark.core.types import INT, decimal
+    >>> dtype_of(INT), dtype_of(decimal(2)), dtype_of(decimal(None))
+    (Int64, Decimal(precision=38, scale=2), String)
+    """
+    if t.kind is Kind.DECIMAL:
+        return pl.String() if t.scale is None else pl.Decimal(DIGITS, t.scale)
+    return _DTYPES[t.kind]
 
 
 @dataclass(frozen=True)
@@ -32,6 +48,7 @@ class VectorCall:
     literals: Sequence[Any]
     types: Sequence[Type]
     overload: Overload
+    result: Type
 
     def literal(self, index: int) -> Any:
         """The constant at `index`, or NOT_LITERAL when it is left out or computed."""
@@ -62,25 +79,79 @@ def literal(value: Any, t: Type) -> pl.Expr:
     """
     if t.kind is Kind.FLOAT and value is not None:
         value = float(value)
-    return pl.lit(value, dtype=DTYPES[t.kind])
+    return pl.lit(as_kept(value) if is_digits(t) else value, dtype=dtype_of(t))
+
+
+def uniform(frame: pl.DataFrame) -> pl.DataFrame:
+    """The records as forms want them: Arrow's decimals say that they have fewer digits."""
+    narrow = [(name, t) for name, t in frame.schema.items() if isinstance(t, pl.Decimal) and t.precision != DIGITS]
+    return frame.with_columns(pl.col(name).cast(pl.Decimal(DIGITS, t.scale)) for name, t in narrow) if narrow else frame
+
+
+def is_digits(t: Type) -> bool:
+    """Are values of this type kept as texts of their digits?"""
+    return t.kind is Kind.DECIMAL and t.scale is None
+
+
+def as_kept(value: Any) -> Any:
+    """A value for a column of texts: of a decimal, its digits."""
+    return decimal_text(value) if isinstance(value, Decimal) else value
+
+
+def interpreter_value(value: Any, t: Type) -> Any:
+    """What the interpreter is given for a value of a column."""
+    return Decimal(value) if is_digits(t) and value is not None else value
 
 
 def repaired(call: VectorCall, fast: pl.Expr, doubtful: pl.Expr) -> pl.Expr:
     """`fast`, but what the interpreter says where `doubtful` holds. A doubt costs a step of Python for each value, so
     doubts must be rare; they make a form right whatever it meets."""
+    columns, one = _one(call)
+    return mended(fast, doubtful, [call.args[i] for i in columns], one)
+
+
+def _one(call: VectorCall) -> tuple[list[int], Callable[[Sequence[Any]], Any]]:
+    """The arguments that are columns, and what the interpreter makes of values of them; null where it fails."""
     columns = [i for i in range(len(call.args)) if not call.is_constant(i)]
-    constants, run = list(call.literals), call.overload.run
+    constants, run, types = list(call.literals), call.overload.run, call.types
 
     def one(values: Sequence[Any]) -> Any:
         given = list(constants)
         for i, value in zip(columns, values, strict=True):
-            given[i] = value
+            given[i] = interpreter_value(value, types[i])
         try:
             return run(*given)
         except Fail:
             return None
 
-    return mended(fast, doubtful, [call.args[i] for i in columns], one)
+    return columns, one
+
+
+def interpreted(call: VectorCall, needed: int | None = None) -> pl.Expr:
+    """What the interpreter says of each record, equal ones asked once: for what has no form, which Spark computes in
+    Python as well. Null where one of the arguments is null, of the first `needed` ones."""
+    columns, one = _one(call)
+    dtype = dtype_of(call.result)
+    seen = [at for at, i in enumerate(columns) if needed is None or i < needed]
+    never = any(call.literal(i) is None for i in range(len(call.args) if needed is None else needed))
+
+    def run(given: Sequence[pl.Series]) -> pl.Series:
+        size = 0 if 0 in map(len, given) else max(map(len, given))
+        columns = [column if len(column) == size else column.new_from_index(0, size) for column in given]
+        known: dict[tuple[Any, ...], Any] = {}
+        found = []
+        for row in zip(*(column.to_list() for column in columns), strict=True):
+            if row not in known:
+                known[row] = None if never or any(row[at] is None for at in seen) else as_kept_in(one(row), dtype)
+            found.append(known[row])
+        return pl.Series(found, dtype=dtype)
+
+    return pl.map_batches([call.args[i] for i in columns], run, return_dtype=dtype)
+
+
+def as_kept_in(value: Any, dtype: Any) -> Any:
+    """A value for a column of this kind."""
+    return as_kept(value) if dtype == pl.String else value
 
 
 def mended(fast: pl.Expr, doubtful: pl.Expr, args: Sequence[pl.Expr], one: Callable[[Sequence[Any]], Any]) -> pl.Expr:
@@ -94,7 +165,7 @@ def mended(fast: pl.Expr, doubtful: pl.Expr, args: Sequence[pl.Expr], one: Calla
             known = known.extend_constant(known[0], len(doubts) - len(known))
         at = doubts.arg_true()
         rows = zip(*(column.gather(at).to_list() for column in values), strict=True)
-        found = [None if None in row else one(row) for row in rows]
+        found = [None if None in row else as_kept_in(one(row), known.dtype) for row in rows]
         return known.scatter(at, pl.Series(found, dtype=known.dtype))
 
     return pl.map_batches([fast, doubtful, *args], mend)

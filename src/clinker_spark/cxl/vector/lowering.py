@@ -16,9 +16,21 @@ import polars as pl
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.table import NOT_LITERAL, Builtin, Failure, Nulls
-from clinker_spark.cxl.check.infer.overloads import is_safe, literals_of
+from clinker_spark.cxl.check.infer.overloads import is_safe, literals_of, may_overflow
+from clinker_spark.cxl.errors import ErrorKind
 from clinker_spark.cxl.system import Context
-from clinker_spark.cxl.vector.call import Form, Formed, VectorCall, literal
+from clinker_spark.cxl.values import DECIMAL_OVERFLOW, holds
+from clinker_spark.cxl.vector.call import (
+    Form,
+    Formed,
+    VectorCall,
+    dtype_of,
+    interpreter_value,
+    is_digits,
+    literal,
+    mended,
+)
+from clinker_spark.cxl.vector.forms.decimals import few_digits, fitting
 from clinker_spark.cxl.vector.forms.text import text_of
 from clinker_spark.cxl.vector.reasons import form_of
 
@@ -149,7 +161,7 @@ def _call(lowering: Lowering, e: ir.Call) -> Value:
     ]
     if alone:
         literals = [NOT_LITERAL if i == 0 else value for i, value in enumerate(literals)]
-    formed = load_form(name)(VectorCall([a.expr for a in args], literals, types, e.overload))
+    formed = load_form(name)(VectorCall([a.expr for a in args], literals, types, e.overload, e.type.unwrap()))
     formed = formed if isinstance(formed, Formed) else Formed(formed)
     result = lowering.bind(made(formed.value, args))
     if is_safe(e.builtin, e.overload, e.args):
@@ -195,12 +207,29 @@ def _widen(lowering: Lowering, e: ir.Widen) -> Value:
         inner = lowering.lower(e.arg)
         return made(literal(None, e.type), [inner])
     inner = lowering.lower(e.arg)
+    if e.type.kind is Kind.DECIMAL:
+        return _to_decimal(lowering, e, lowering.bind(inner))
     if e.arg.type.kind is e.type.kind:
         return inner
     inner = lowering.bind(inner)
     if e.type.kind is Kind.FLOAT:
         return made(inner.expr.cast(pl.Float64), [inner])
     return made(inner.expr.cast(pl.Int64, strict=False), [inner])
+
+
+def _to_decimal(lowering: Lowering, e: ir.Widen, inner: Value) -> Value:
+    """A decimal at another scale, or as its digits; an Int as a decimal. More places leave fewer digits."""
+    a, b = e.arg.type, e.type
+    if b.scale is None:
+        return made(text_of(inner.expr, a), [inner])
+    if a.unwrap() == b.unwrap():
+        return inner
+    if not may_overflow(a, b):
+        return made(inner.expr.cast(dtype_of(b), strict=False), [inner])
+    wide = lowering.bind(made(fitting(inner.expr, b.scale), [inner]))
+    when = wide.expr.is_null() & inner.expr.is_not_null()
+    kind, value = ErrorKind.INTEGER_OVERFLOW.value, text_of(inner.expr, a)
+    return replace(wide, failures=(*wide.failures, Failing(when, kind, DECIMAL_OVERFLOW, value, wide.level)))
 
 
 def _nothing(e: ir.TExpr) -> bool:
@@ -210,6 +239,8 @@ def _nothing(e: ir.TExpr) -> bool:
 def _compare(lowering: Lowering, e: ir.Compare) -> Value:
     left, right = lowering.bound(e.left), lowering.bound(e.right)
     both = [left, right]
+    if any(map(is_digits, (e.left.type, e.right.type))) and not (_nothing(e.left) or _nothing(e.right)):
+        return _compare_digits(lowering, e, left, right)
     if e.op in ("==", "!="):
         if _nothing(e.left) or _nothing(e.right):
             sides = [v.expr for v, typed in ((left, e.left), (right, e.right)) if not _nothing(typed)]
@@ -221,7 +252,10 @@ def _compare(lowering: Lowering, e: ir.Compare) -> Value:
         return made(~equal if e.op == "!=" else equal, both)
     if Kind.NULL in (e.left.type.kind, e.right.type.kind):
         return made(pl.lit(None, dtype=pl.Boolean), both)
-    found: pl.Expr = getattr(left.expr, _ORDER[e.op])(right.expr)
+    if left.constant:  # Polars may take a constant before a column that has one value for a single record
+        found: pl.Expr = getattr(right.expr, _TURNED[e.op])(left.expr)
+    else:
+        found = getattr(left.expr, _ORDER[e.op])(right.expr)
     if e.left.type.kind is Kind.FLOAT:
         # Polars puts NaN above everything: the side that would be the greater one must not be NaN.
         greater, other = (left, right) if e.op in (">", ">=") else (right, left)
@@ -229,6 +263,26 @@ def _compare(lowering: Lowering, e: ir.Compare) -> Value:
     return made(found, both)
 
 
+def _compare_digits(lowering: Lowering, e: ir.Compare, left: Value, right: Value) -> Value:
+    """Decimals of which some are texts: side by side where they have few digits."""
+    sides = [lowering.column(side) if side.constant else side for side in (left, right)]
+    (a, short_a), (b, short_b) = (
+        few_digits(side.expr, typed.type) for side, typed in zip(sides, (e.left, e.right), strict=True)
+    )
+    types, op = (e.left.type, e.right.type), e.op
+
+    def one(values: Sequence[Any]) -> Any:
+        return holds(op, *(interpreter_value(value, t) for value, t in zip(values, types, strict=True)))
+
+    known: pl.Expr = getattr(a, {**_ORDER, "==": "eq", "!=": "ne"}[op])(b)
+    found = mended(known, ~(short_a & short_b), [side.expr for side in sides], one)
+    if op in ("==", "!="):
+        missing = [side.expr.is_null() for side in sides]
+        found = pl.when(missing[0] | missing[1]).then((missing[0] == missing[1]) == (op == "==")).otherwise(found)
+    return made(found, sides)
+
+
+_TURNED = {">": "lt", ">=": "le", "<": "gt", "<=": "ge"}
 _ORDER = {">": "gt", ">=": "ge", "<": "lt", "<=": "le"}
 
 

@@ -13,7 +13,7 @@ from clinker_spark.cxl.builtins.table import SqlCall
 from clinker_spark.cxl.check.infer.overloads import literals_of, shown_as
 from clinker_spark.cxl.system import PIPELINE_MEMBERS
 
-KINDS = frozenset((Kind.NULL, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.STRING, Kind.DATE, Kind.DATETIME))
+KINDS = frozenset((Kind.NULL, Kind.BOOL, Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.STRING, Kind.DATE, Kind.DATETIME))
 """The kinds of values that fragments compute with."""
 _NODES = (
     ir.Const,
@@ -31,7 +31,7 @@ _NODES = (
 )
 _CONSTANT_SPACES = ("now", "vars", "config")
 _STATEMENTS: dict[type[ir.TStatement], str] = {ir.TEach: "emit each", ir.TDistinct: "distinct"}
-_WIDENED = {(Kind.INT, Kind.FLOAT), (Kind.FLOAT, Kind.INT)}
+_WIDENED = {(Kind.INT, Kind.FLOAT), (Kind.FLOAT, Kind.INT), (Kind.INT, Kind.DECIMAL)}
 
 
 def is_vector_type(t: Type) -> bool:
@@ -82,6 +82,8 @@ def totals_reason(program: ir.TypedProgram) -> str | None:
     for name in program.group_by:
         if not is_vector_type(t := program.schema[name]) or t.kind is Kind.NULL:
             return f"'{name}' is of type {t}"
+        if t.kind is Kind.DECIMAL and t.scale is None:
+            return f"'{name}' is a decimal whose scale is not known"
     for call in ir.aggregate_calls(program):
         kinds = AGGREGATES[call.function].vector
         if not kinds:
@@ -120,6 +122,8 @@ def _reason(e: ir.TExpr) -> str | None:
     if isinstance(e, ir.Widen):
         kinds = (e.arg.type.kind, e.type.kind)
         plain = kinds[0] in (Kind.NULL, kinds[1]) or kinds in _WIDENED
+        if kinds == (Kind.DECIMAL, Kind.DECIMAL) and e.arg.type.scale is None:
+            plain = e.type.scale is None
         return None if plain and not e.arg.type.is_dynamic else "changes its type"
     if isinstance(e, ir.Compare):
         return None if is_vector_type(e.left.type) and is_vector_type(e.right.type) else "compares other types"

@@ -8,6 +8,7 @@ from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
+from clinker_spark.core.types import Kind
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.vector.reasons import expression_reason, program_reason
@@ -192,7 +193,8 @@ class CombinePlan(PlanNode):
 
     @property
     def multiplies(self) -> bool:
-        return self.match == "all"
+        fans_out = self.program is not None and ir.has_statement(self.program.typed.statements, (ir.TEach,))
+        return self.match == "all" or fans_out
 
     @property
     def conserves(self) -> bool:
@@ -220,8 +222,9 @@ class CombinePlan(PlanNode):
         for step in self.steps:
             if step.strategy not in ("broadcast", "range") or not step.held:
                 return f"'{step.build}' is not known to be small enough for every task"
-        if ir.has_statement(self.program.typed.statements, (ir.TFilter,)):
-            return "'filter' in a combine has no vector form"
+        for step in self.steps:
+            if any(_of_other_scales(c) for c in (*step.equalities, *step.ranges)):
+                return f"decimals of different scales are compared with those of '{step.build}'"
         text = str(self.config.where)
         looked = [e for step in self.steps for c in (*step.equalities, *step.ranges) for e in (c.left, c.right)]
         looked += [step.residual for step in self.steps if step.residual is not None]
@@ -363,6 +366,12 @@ class CombinePlan(PlanNode):
             "residual": None if step.residual is None else self._text(step.residual),
             "only": None if step.only is None else self._text(step.only),
         }
+
+
+def _of_other_scales(c: Comparison) -> bool:
+    """Are decimals compared that are kept in different ways?"""
+    sides = (c.left.type, c.right.type)
+    return Kind.DECIMAL in (t.kind for t in sides) and (sides[0].scale is None or sides[0].scale != sides[1].scale)
 
 
 def _rows(found: Estimate | None) -> str:

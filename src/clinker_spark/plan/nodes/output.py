@@ -10,7 +10,6 @@ from clinker_spark.config.model.schema import Column
 from clinker_spark.config.paths.templates import PER_FILE, Token, parse_template
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
-from clinker_spark.core.types import Kind
 from clinker_spark.cxl.vector.reasons import is_vector_type
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.facts import Keys, Required
@@ -92,10 +91,6 @@ class OutputPlan(NarrowPlan):
         t = self.schema[source]
         if self.config.type == "json" and ("." in name or not name.isprintable()):
             return f"column '{name}' is an object of its own"
-        if t.kind is Kind.DECIMAL and not t.is_dynamic and t.scale is not None:
-            scales = [c.data_type.scale for c in self.declared or () if (c.source_name or c.name) == name]
-            rounded = any(scale is not None and scale < t.scale for scale in scales)
-            return f"column '{name}' is rounded" if rounded else None
         return None if is_vector_type(t) else f"column '{name}' is of type {t}"
 
     def sorts(self, *, in_order: bool) -> bool:

@@ -92,7 +92,9 @@ def _transform(builder: Builder, node: TransformPlan, stream: Counted) -> Stream
     return {None: stream}
 
 
-def _filtered(builder: Builder, node: TransformPlan | AggregatePlan, entry: Entry, stream: Counted) -> Counted:
+def _filtered(
+    builder: Builder, node: TransformPlan | AggregatePlan | CombinePlan, entry: Entry, stream: Counted
+) -> Counted:
     for place, name in enumerate(filter_places(node)):
         rows, kept = count(f"{name}: rows"), count(f"{name}: kept")
         what = f"takes {{left}} records, and {{right}} reach its {name}"
@@ -150,7 +152,7 @@ def _combine(builder: Builder, node: CombinePlan, stream: Counted) -> Streams:
         if settles_keys(node, step):
             stream = _settled(builder, node, _marked(builder, node, stream), keys_place(step))
         stream = replace(stream, flow=matched(builder, node, step, stream.flow))
-    stream = _marked(builder, node, stream)
+    stream = _marked(builder, node, _filtered(builder, node, builder.ledger.entry(node.name), stream))
     if settles(builder, node):
         stream = _settled(builder, node, stream)
     builder.ledger.entry(node.name).passed = {None: End(stream.flow, stream.carried)}

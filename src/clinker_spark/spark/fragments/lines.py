@@ -12,6 +12,7 @@ from clinker_spark.core.types import Kind
 from clinker_spark.cxl.builtins.text import json_text
 from clinker_spark.cxl.dates.formats import format_value
 from clinker_spark.cxl.vector.call import by_distinct, text_bytes
+from clinker_spark.cxl.vector.forms.decimals import rounded_texts
 from clinker_spark.cxl.vector.forms.text import datetime_texts, float_texts, text_of
 from clinker_spark.plan.columns import CELLS_PREFIX
 from clinker_spark.spark.fragments.task import Cell, LineFormat, Members
@@ -55,6 +56,8 @@ def _text(cell: Cell) -> pl.Expr:
             return by_distinct(column, lambda value: format_value(style.datetime or "", value), pl.String())
         case Kind.DATETIME:
             return datetime_texts(column, style.between)
+        case Kind.DECIMAL if style.scale is not None:
+            return rounded_texts(column, cell.type, style.scale)
     return text_of(column, cell.type)
 
 

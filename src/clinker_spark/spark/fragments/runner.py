@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from clinker_spark.cxl.hidden import ERROR_COLUMN
 from clinker_spark.cxl.ir import TypedProgram
 from clinker_spark.cxl.system import Context
-from clinker_spark.cxl.vector.call import DTYPES
+from clinker_spark.cxl.vector.call import dtype_of, uniform
 from clinker_spark.cxl.vector.program import Batch, VectorProgram, lower_program
 from clinker_spark.plan.columns import FAILED_COLUMN, OK_COLUMN, PORT_COLUMN, PORT_PREFIX, WIDENED_COLUMN
 from clinker_spark.spark.fragments.joins.index import TooMany
@@ -140,7 +140,7 @@ class Runner:
         else:
             found = columns_of(widened, self.undeclared.values())
             arrays |= {column: found[name] for column, name in self.undeclared.items()}
-        frame = pl.DataFrame({name: pl.from_arrow(array) for name, array in arrays.items()})
+        frame = uniform(pl.DataFrame({name: pl.from_arrow(array) for name, array in arrays.items()}))
         if not arrays:
             frame = pl.DataFrame({FAILED_COLUMN: pl.repeat(False, batch.num_rows, eager=True)})
         bad = errors.is_valid() if errors is not None else flags
@@ -184,7 +184,7 @@ class Runner:
         checked, gone = self._checked(step, batch.frame, batch.failed)
         return self._settled(step.settle, checked, gone)
 
-    def _filtered(self, step: TransformStep | TotalsStep, batch: Batch) -> None:
+    def _filtered(self, step: TransformStep | TotalsStep | JoinStep, batch: Batch) -> None:
         for (rows, kept), (came, went) in zip(step.filters, batch.filters, strict=True):
             self.counts[rows] += came
             self.counts[kept] += went
@@ -246,6 +246,7 @@ class Runner:
             frame, gone = joined(lookup, frame, rules, lowered, self.most_pairs)
             failed += gone
         batch = lowered(step.program).run(frame, failed)
+        self._filtered(step, batch)
         kept = [name for name in batch.frame.columns if name[0] == "$" or name in step.columns]
         if step.pairs is not None:
             self.counts[step.pairs] += batch.frame.height + batch.failed
@@ -254,7 +255,7 @@ class Runner:
     def _merge(self, step: MergeStep, frame: pl.DataFrame, failed: int) -> tuple[pl.DataFrame, int]:
         if step.came is not None:
             self.counts[step.came] += frame.height + failed
-        columns = [pl.col(name).cast(DTYPES[t.kind]) for name, t in step.types if name in frame.columns]
+        columns = [pl.col(name).cast(dtype_of(t)) for name, t in step.types if name in frame.columns]
         return frame.with_columns(columns), failed
 
     def _gathered(self, step: TotalsStep, parts: Parts, frame: pl.DataFrame, failed: int) -> None:

@@ -170,7 +170,10 @@ class FragmentSteps:
 
     def combine(self, node: CombinePlan) -> Step:
         streams = self._taken(node), self._stream(node)
-        return join_step(self.builder, node, streams, self.tables, self.places.add, self._settle(node))
+        filters = tuple(
+            (rows, kept) for rows, kept in (self.places.add(n, "rows", "kept") for n in filter_places(node))
+        )
+        return join_step(self.builder, node, streams, self.tables, self.places.add, filters, self._settle(node))
 
     def totals(self, node: AggregatePlan) -> Step:
         filters = tuple(
@@ -249,10 +252,12 @@ def settles(builder: Builder, node: PlanNode) -> bool:
     return not (len(readers) == 1 and readers[0].narrow)
 
 
-def filter_places(node: TransformPlan | AggregatePlan) -> list[str]:
+def filter_places(node: TransformPlan | AggregatePlan | CombinePlan) -> list[str]:
     """What the filters of a program are called where records are counted."""
     seen: Counter[str] = Counter()
-    found = []
+    found: list[str] = []
+    if node.program is None:
+        return found
     for statement in node.program.typed.statements:
         if isinstance(statement, ir.TFilter):
             seen["filter"] += 1

@@ -179,6 +179,7 @@ class JoinStep:
     columns: tuple[str, ...]
     pairs: int | None
     """Where its records are counted, if there must not be too many."""
+    filters: tuple[tuple[int, int], ...]
     settle: Settle | None
 
 

@@ -27,8 +27,10 @@ from clinker_spark.plan.columns import (
     MATCHED_PREFIX,
     ORIGIN_COLUMN,
 )
+from clinker_spark.plan.ledger import Flow
 from clinker_spark.plan.memory import held_whole
 from clinker_spark.plan.nodes.combine import ADAPTIVE, COLLECT_LIMIT, CombinePlan, CombineStep
+from clinker_spark.spark.build.counting import Tap
 from clinker_spark.spark.build.stream import Stream
 from clinker_spark.spark.columns.programs import apply
 from clinker_spark.spark.columns.select import named, select_sql
@@ -66,8 +68,8 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
     for step in node.steps:
         left = _join(builder, node, step, left, streams[step.build])
     left = left.over(_with_correlation(builder, node, left.frame))
-    result = _collected(node, left.frame) if node.program is None else _shaped(builder, node, left.frame)
-    stream = Stream(result, driver.in_place and node.order_preserving, driver.route, left.flow, left.carried)
+    result, flow = (_collected(node, left.frame), left.flow) if node.program is None else _shaped(builder, node, left)
+    stream = Stream(result, driver.in_place and node.order_preserving, driver.route, flow, left.carried)
     return builder.mark(node, stream)
 
 
@@ -214,15 +216,16 @@ def _with_order(frame: DataFrame, node: CombinePlan, step: CombineStep) -> DataF
     return select_sql(frame, columns)
 
 
-def _shaped(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
-    """What the program makes of each pair."""
+def _shaped(builder: Builder, node: CombinePlan, left: Stream) -> tuple[DataFrame, Flow]:
+    """What the program makes of each pair, and how many it keeps."""
     assert node.program is not None
-    frame = apply(node.program, frame, context=builder.context(node))
+    tap = Tap(builder, node, left)
+    frame = apply(node.program, left.frame, context=builder.context(node), counter=tap)
     hidden = [name for name in frame.columns if name.startswith("$") and name not in node.schema]
     result = select_sql(frame, [quote(name) for name in (*node.schema, *hidden)])
     if node.config.max_output_rows is not None and not builder.finds:
         result = builder.metrics.count(f"{node.name}.pairs", result, pairs=F.count(F.lit(1)))
-    return result
+    return result, tap.flow
 
 
 def _collected(node: CombinePlan, frame: DataFrame) -> DataFrame:

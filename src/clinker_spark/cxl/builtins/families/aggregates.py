@@ -65,7 +65,7 @@ class Aggregate:
 
 
 _NUMBERS = frozenset((Kind.INT, Kind.FLOAT))
-_ORDERED_KINDS = _NUMBERS | {Kind.STRING, Kind.DATE, Kind.DATETIME}
+_ORDERED_KINDS = _NUMBERS | {Kind.DECIMAL, Kind.STRING, Kind.DATE, Kind.DATETIME}
 _OVERFLOW = Failure(ErrorKind.INTEGER_OVERFLOW, "integer overflow in sum", value=None)
 
 
@@ -97,9 +97,9 @@ def _sum(rows: list[tuple[Any, ...]]) -> Any:
         return None
     if isinstance(found[0], float):
         return float_sum(found)
-    total = sum(found[1:], found[0])
-    if isinstance(total, Decimal):
-        return values.decimal_fit(total)
+    if isinstance(found[0], Decimal):
+        return values.decimal_sum(found)
+    total = sum(found)
     if not values.I64_MIN <= total <= values.I64_MAX:
         raise Fail(ErrorKind.INTEGER_OVERFLOW)
     return total
@@ -223,7 +223,7 @@ AGGREGATES = {
             _sum,
             _sum_sql,
             (_OVERFLOW, _beyond("sum")),
-            vector=_NUMBERS,
+            vector=_NUMBERS | {Kind.DECIMAL},
         ),
         Aggregate(
             "count",

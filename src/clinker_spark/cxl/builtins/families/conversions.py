@@ -167,10 +167,17 @@ _FORMS = {
     (Kind.BOOL, Kind.BOOL): "strings.itself",
     (Kind.INT, Kind.BOOL): "conversions.int_to_bool",
     (Kind.STRING, Kind.BOOL): "conversions.text_to_bool",
+    (Kind.DECIMAL, Kind.INT): "decimals.to_int",
+    (Kind.DECIMAL, Kind.FLOAT): "decimals.to_float",
+    (Kind.INT, Kind.DECIMAL): "decimals.from_int",
+    (Kind.FLOAT, Kind.DECIMAL): "decimals.from_float",
+    (Kind.DECIMAL, Kind.DECIMAL): "strings.itself",
+    (Kind.STRING, Kind.DECIMAL): "decimals.from_text",
 }
 _NEVER_FORMS = {
     Kind.INT: "conversions.no_int",
     Kind.FLOAT: "conversions.no_float",
+    Kind.DECIMAL: "conversions.no_decimal",
     Kind.BOOL: "conversions.no_bool",
     Kind.DATE: "conversions.no_date",
     Kind.DATETIME: "conversions.no_datetime",

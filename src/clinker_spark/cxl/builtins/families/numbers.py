@@ -62,7 +62,9 @@ def _whole(name: str, doc: str, function: Callable[[float], float], rounding: st
         (
             Overload((INT,), INT, lambda x: x, "{0}", vector="strings.itself"),
             Overload((FLOAT,), INT, run, saturating_sql("{0}", f"{name}({{0}})"), vector=f"numbers.{name}"),
-            Overload((DECIMAL,), decimal(0), _decimal_whole(rounding), _decimal_whole_sql(name)),
+            Overload(
+                (DECIMAL,), decimal(0), _decimal_whole(rounding), _decimal_whole_sql(name), vector=f"decimals.{name}"
+            ),
         ),
         examples=examples,
     )
@@ -190,6 +192,7 @@ def _round_row(name: str, doc: str, optional: int, examples: Any) -> Builtin:
                 (_DIGITS,),
                 optional=optional,
                 python_reason=_SCALE_REASON,
+                vector="decimals.rounded",
             ),
         ),
         examples=examples,
@@ -275,7 +278,7 @@ def _bound_sql(name: str) -> Callable[[SqlCall], str | None]:
     return sql
 
 
-_BOUND_FORMS = {"min": "numbers.least", "max": "numbers.greatest", "clamp": "numbers.clamp"}
+_BOUND_FORMS = {"min": "least", "max": "greatest", "clamp": "clamp"}
 
 
 def _ordered(name: str, run: Callable[..., Any], params: int) -> tuple[Overload, ...]:
@@ -287,7 +290,7 @@ def _ordered(name: str, run: Callable[..., Any], params: int) -> tuple[Overload,
             _bound_sql(name),
             (_DIGITS,) if type is DECIMAL else (),
             python_reason=_SCALE_REASON if type is DECIMAL else "",
-            vector=_BOUND_FORMS[name],
+            vector=f"{'decimals' if type is DECIMAL else 'numbers'}.{_BOUND_FORMS[name]}",
         )
         for type in (INT, FLOAT, DECIMAL, STRING, DATE, DATETIME)
     )
@@ -308,7 +311,9 @@ BUILTINS: tuple[Builtin, ...] = (
                 vector="numbers.abs_int",
             ),
             Overload((FLOAT,), FLOAT, abs, "abs({0})", vector="numbers.abs_float"),
-            Overload((DECIMAL,), lambda types: types[0], Decimal.copy_abs, _decimal_abs_sql),
+            Overload(
+                (DECIMAL,), lambda types: types[0], Decimal.copy_abs, _decimal_abs_sql, vector="decimals.absolute"
+            ),
         ),
         examples=(("(-42).abs()", "42"), ("(-2.5).abs()", "2.5")),
     ),

@@ -53,8 +53,8 @@ def coalesce(left: ir.TExpr, right: ir.TExpr, span: Span) -> ir.TExpr:
     if isinstance(left, ir.Const) and left.type.kind is not Kind.ANY:
         return right if left.value is None else left
     merged = unify(left.type.unwrap(), right.type) or ANY
-    fallible = left.fallible or right.fallible
-    return ir.Coalesce(span, merged, fallible, widen(left, merged), widen(right, merged))
+    left, right = widen(left, merged), widen(right, merged)
+    return ir.Coalesce(span, merged, left.fallible or right.fallible, left, right)
 
 
 def compare(inference: Inference, op: str, left: ir.TExpr, right: ir.TExpr, span: Span) -> ir.TExpr:

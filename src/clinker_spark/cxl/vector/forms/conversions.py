@@ -6,9 +6,9 @@ import re
 
 import polars as pl
 
-from clinker_spark.core.types import Kind
+from clinker_spark.core.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, Type
 from clinker_spark.cxl.dates.formats_sql import ISO_DATE, ISO_DATETIME
-from clinker_spark.cxl.vector.call import DTYPES, VectorCall, repaired
+from clinker_spark.cxl.vector.call import VectorCall, dtype_of, repaired
 
 _USUAL_FLOAT = r"^-?[0-9]{1,15}(?:\.[0-9]{1,15})?$"
 _PARTS = {"Y": "[0-9]{4}", "m": "[0-9]{2}", "d": "[0-9]{2}", "H": "[0-9]{2}", "M": "[0-9]{2}", "S": "[0-5][0-9]"}
@@ -44,35 +44,39 @@ def int_to_bool(call: VectorCall) -> pl.Expr:
     return call.args[0] != 0
 
 
-def never(kind: Kind) -> pl.Expr:
-    return pl.lit(None, dtype=DTYPES[kind])
+def never(t: Type) -> pl.Expr:
+    return pl.lit(None, dtype=dtype_of(t))
 
 
 def no_int(call: VectorCall) -> pl.Expr:
-    return never(Kind.INT)
+    return never(INT)
 
 
 def no_float(call: VectorCall) -> pl.Expr:
-    return never(Kind.FLOAT)
+    return never(FLOAT)
+
+
+def no_decimal(call: VectorCall) -> pl.Expr:
+    return never(DECIMAL)
 
 
 def no_bool(call: VectorCall) -> pl.Expr:
-    return never(Kind.BOOL)
+    return never(BOOL)
 
 
 def no_date(call: VectorCall) -> pl.Expr:
-    return never(Kind.DATE)
+    return never(DATE)
 
 
 def no_datetime(call: VectorCall) -> pl.Expr:
-    return never(Kind.DATETIME)
+    return never(DATETIME)
 
 
 def text_to_date(call: VectorCall) -> pl.Expr:
     fmt = call.literal(1) if len(call.args) > 1 else ISO_DATE
     text, pattern = call.args[0], _pattern(fmt)
     if pattern is None:
-        return repaired(call, never(Kind.DATE), text.is_not_null())
+        return repaired(call, never(DATE), text.is_not_null())
     usual = text.str.contains(pattern)
     return repaired(call, pl.when(usual).then(text).str.to_date(fmt, strict=False), ~usual)
 
@@ -81,7 +85,7 @@ def text_to_datetime(call: VectorCall) -> pl.Expr:
     fmt = call.literal(1) if len(call.args) > 1 else ISO_DATETIME
     text, pattern = call.args[0], _pattern(fmt)
     if pattern is None or not {"H", "M"} <= set(re.findall("%(.)", fmt)):
-        return repaired(call, never(Kind.DATETIME), text.is_not_null())
+        return repaired(call, never(DATETIME), text.is_not_null())
     usual = text.str.contains(pattern)
     read = pl.when(usual).then(text).str.to_datetime(fmt, time_unit="us", strict=False)
     return repaired(call, read, ~usual)

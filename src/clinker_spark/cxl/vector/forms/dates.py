@@ -6,8 +6,8 @@ import datetime as dt
 
 import polars as pl
 
-from clinker_spark.core.types import Kind, Type
-from clinker_spark.cxl.vector.call import DTYPES, VectorCall, by_distinct, literal
+from clinker_spark.core.types import DATETIME, Kind, Type
+from clinker_spark.cxl.vector.call import VectorCall, by_distinct, dtype_of, literal
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _DAY = 86_400_000_000
@@ -54,7 +54,7 @@ def add_days(call: VectorCall) -> pl.Expr:
     if t.kind is Kind.DATE:
         return pl.when(inside).then(moved).cast(pl.Int32).cast(pl.Date)
     rest = x.cast(pl.Int64) - _days(x, t) * _DAY
-    return pl.when(inside).then(moved * _DAY + rest).cast(DTYPES[Kind.DATETIME])
+    return pl.when(inside).then(moved * _DAY + rest).cast(dtype_of(DATETIME))
 
 
 def _moved_months(call: VectorCall, per_unit: int) -> pl.Expr:

@@ -226,8 +226,15 @@ def hashed(keys: pl.DataFrame) -> Numbers:
 
 
 def numbers(column: pl.Series) -> Numbers:
-    """The values of a column, times as numbers; 0 for null."""
-    return column.to_physical().fill_null(0).to_numpy()
+    """The values of a column, times and decimals as numbers; 0 for null."""
+    physical = column.to_physical()
+    if physical.dtype == pl.Int128:  # NumPy has none: those that are too large for 64 bits stay numbers of Python
+        short = physical.cast(pl.Int64, strict=False)
+        if short.null_count() > physical.null_count():
+            digits = physical.cast(pl.String).fill_null("0")
+            return np.array([int(text) for text in digits], dtype=object)
+        physical = short
+    return physical.fill_null(0).to_numpy()
 
 
 def _places(values: Numbers | None, size: int) -> tuple[Numbers, Numbers]:

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from clinker_spark.cxl.ir import TypedProgram
+from clinker_spark.cxl.vector.call import uniform
 from clinker_spark.cxl.vector.program import VectorProgram
 from clinker_spark.spark.fragments.joins.index import Index, Numbers, Span, TooMany
 from clinker_spark.spark.fragments.task import Lookup, Table
@@ -158,7 +159,7 @@ def _index(lookup: Lookup) -> Index:
     if key not in _indexes:
         while len(_indexes) >= _KEPT:
             del _indexes[next(iter(_indexes))]
-        _indexes[key] = Index(_read(lookup.table), lookup.right, span)
+        _indexes[key] = Index(uniform(_read(lookup.table)), lookup.right, span)
     return _indexes[key]
 
 

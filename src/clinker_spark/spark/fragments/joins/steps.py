@@ -34,7 +34,13 @@ def keys_place(step: CombineStep) -> str:
 
 
 def join_step(
-    builder: Builder, node: CombinePlan, streams: tuple[int, int], tables: Tables, count: Count, settle: Settle | None
+    builder: Builder,
+    node: CombinePlan,
+    streams: tuple[int, int],
+    tables: Tables,
+    count: Count,
+    filters: tuple[tuple[int, int], ...],
+    settle: Settle | None,
 ) -> JoinStep:
     """What workers do for a combine. `streams` are those that it takes and gives."""
     assert node.program is not None
@@ -49,6 +55,7 @@ def join_step(
         builder.context(node),
         tuple(node.schema),
         pairs,
+        filters,
         settle,
     )
 

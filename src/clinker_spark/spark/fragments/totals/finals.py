@@ -7,8 +7,9 @@ import polars as pl
 
 from clinker_spark.core.types import Kind
 from clinker_spark.cxl.builtins.floatsums import exact_total
+from clinker_spark.cxl.vector.forms.decimals import fitting
 from clinker_spark.cxl.vector.totals import KEY, Total, VectorTotals
-from clinker_spark.spark.fragments.totals.states import COUNT, FIRST, LANES, Numbers
+from clinker_spark.spark.fragments.totals.states import COUNT, DIGITS, FIRST, LANES, Numbers
 
 _MASK, _SCALE = (1 << 32) - 1, 2.0**64
 _WIDE = 1 << 30
@@ -29,6 +30,8 @@ def _total(total: Total, groups: pl.DataFrame) -> list[pl.Series]:
     if total.function in ("min", "max"):
         return [groups[f"{total.function}{total.arg}"]]
     count = groups[f"{COUNT}{total.arg}"].to_numpy()
+    if total.kind is Kind.DECIMAL:
+        return _of_decimals(groups.select(pl.col(f"{DIGITS}{total.arg}").alias("x"), n=pl.Series(count)))
     lanes = [groups[f"{lane}{total.arg}"].to_numpy() for lane in LANES[total.kind]]
     with np.errstate(all="ignore"):
         if total.kind is Kind.INT:
@@ -44,6 +47,14 @@ def _total(total: Total, groups: pl.DataFrame) -> list[pl.Series]:
         pl.Series(there), pl.Series([None], dtype=pl.Series(values).dtype).new_from_index(0, len(count))
     )
     return [found, pl.Series(lost & there)]
+
+
+def _of_decimals(sums: pl.DataFrame) -> list[pl.Series]:
+    t = sums.schema["x"]
+    assert isinstance(t, pl.Decimal)
+    there = pl.col("n") != 0
+    made = sums.select(v=pl.when(there).then(fitting(pl.col("x"), t.scale)), n=there)
+    return [made["v"], made["v"].is_null() & made["n"]]
 
 
 def _carried(high: Numbers, low: Numbers) -> tuple[Numbers, Numbers]:

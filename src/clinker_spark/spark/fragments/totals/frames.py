@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from clinker_spark.core.types import BOOL, INT, Kind, Type
+from clinker_spark.core.types import BOOL, INT, Type
 from clinker_spark.cxl import ir
 from clinker_spark.cxl.builtins.families.aggregates import AGGREGATES
 from clinker_spark.cxl.builtins.physical import physical
@@ -25,6 +25,7 @@ from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.spark.arrow_batches import over_batches
 from clinker_spark.spark.columns.programs import finish
+from clinker_spark.spark.columns.python_calls import arrow_type
 from clinker_spark.spark.fragments.books import write_down
 from clinker_spark.spark.fragments.frames import counted
 from clinker_spark.spark.fragments.joins.fetch import tables_of
@@ -44,14 +45,6 @@ PIECE_BYTES = 32 << 20
 MOST_PIECES = 1_000
 FEW = 50_000
 """So many groups at most are read by one task."""
-_ARROW = {
-    Kind.BOOL: pa.bool_(),
-    Kind.INT: pa.int64(),
-    Kind.FLOAT: pa.float64(),
-    Kind.STRING: pa.string(),
-    Kind.DATE: pa.date32(),
-    Kind.DATETIME: pa.timestamp("us"),
-}
 
 
 @dataclass(frozen=True)
@@ -114,7 +107,7 @@ def _made(builder: Builder, node: AggregatePlan, dealt: DataFrame) -> Groups:
     """The groups, with their totals as columns."""
     columns = _columns(node)
     fields = ", ".join(f"c{i} {physical(t)}" for i, (_, t) in enumerate(columns))
-    schema = pa.schema([(f"c{i}", _ARROW[t.kind]) for i, (_, t) in enumerate(columns)])
+    schema = pa.schema([(f"c{i}", arrow_type(t)) for i, (_, t) in enumerate(columns)])
     folder = group_folder(builder)
     grouping = Grouping(node.program.typed, builder.context(node), schema, folder)
     names = [name for name, _ in columns]
