@@ -32,11 +32,11 @@ def letters(path: Path) -> list[dict[str, str]]:
 
 
 @contextmanager
-def sizes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, small: bool) -> Iterator[None]:
-    """Files of a few kilobytes are cut into several splits; `small`: or taken for what one task can do."""
+def sizes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, small: bool, target: int = 4_000) -> Iterator[None]:
+    """CSV files are cut into splits of `target` bytes; `small`: if they are no small inputs, which one task has."""
     before = spark.conf.get(SETTING, None)
     spark.conf.set(SETTING, str(4 << 20) if small else "0")
-    monkeypatch.setattr(csv_source.read_csv, "__kwdefaults__", {"target": 4_000, "smallest": 1})
+    monkeypatch.setattr(csv_source.read_csv, "__kwdefaults__", {"target": target, "smallest": 1})
     try:
         yield
     finally:
