@@ -77,7 +77,8 @@ def test_example_is_the_same_with_each_engine(
     with sizes(spark, monkeypatch, small=small, target=60):
         found = [run_with(name, engine, spark, tmp_path / engine) for engine in engines]
     assert found[0][0] == expected(name)
-    assert all(seen == found[0] for seen in found)
+    for seen in found:
+        assert seen == found[0]
 
 
 def run_with(name: str, engine: str, spark: SparkSession, folder: Path) -> tuple[Outcome, Any]:

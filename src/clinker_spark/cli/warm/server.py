@@ -91,11 +91,13 @@ class Server:
 
     def _answer(self, listener: socket.socket) -> None:
         last = time.monotonic()
-        while not jvm.is_gone():
+        while self._child is not None or not jvm.is_gone():  # who works without a JVM says so, and ends
             waiting = _LOOK if self._child is not None else max(self._idle - (time.monotonic() - last), 0.0)
             came, _, _ = select.select([listener], [], [], min(waiting, 60.0))
             if self._child is not None and self._ended():
                 last = time.monotonic()
+            if came and self._child is None and jvm.is_gone():
+                return  # the command does its work itself
             if came:
                 self._accept(listener)
             elif self._child is None and time.monotonic() - last >= self._idle:
