@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from clinker_spark.cli.clinker.actions.run_session import AFTER_THE_START
 from clinker_spark.cli.warm import place, work
 from clinker_spark.cli.warm.messages import send
 from clinker_spark.runtime.run.memory import SessionMemory, few_arenas, settings_key, with_spill_folder
@@ -33,11 +34,11 @@ _LOOK = 0.05
 _ENDING = 0.5
 """Seconds that the next command waits for the end of the work before it."""
 _USED = (
-    "clinker_spark.cli.clinker.actions.run_session",
     "clinker_spark.cli.clinker.actions.replay_session",
     "clinker_spark.cli.clinker.actions.query_program",
     "clinker_spark.cli.clinker.actions.query_session",
     "clinker_spark.cli.clinker.main",
+    *AFTER_THE_START,
     "rich.console",
     "rich.status",
 )
