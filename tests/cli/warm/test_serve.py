@@ -235,6 +235,18 @@ def test_java_that_is_killed_ends_the_run_and_not_the_next(
     _wait_for("it stays", lambda: not shell.servers())
 
 
+@pytest.mark.skipif(not EVERYTHING, reason="starts Java three times: CLINKER_CASES=all")
+def test_java_that_is_killed_while_nobody_works_is_passed_by(shell: Shell, files: Path) -> None:
+    process = shell.start("serve", "p.yaml", *START, *LIMIT)
+    assert process.stdout is not None
+    _wait_for("not ready", lambda: process.stdout.readline().startswith("clinker: ready"))
+    [java] = [child for child in psutil.Process(process.pid).children() if child.name().startswith("java")]
+    java.kill()
+    code, _, err = shell.run("run", "p.yaml", *START, *LIMIT, "-q")
+    assert (code, err) == (2, "")
+    assert process.wait(60) == 4 and "E410" in process.communicate()[1]
+
+
 @pytest.mark.parametrize("ready", [False, True] if EVERYTHING else [False])
 def test_interrupt_ends_the_session(ready: bool, shell: Shell, files: Path) -> None:
     process = shell.start("serve")
