@@ -1,4 +1,4 @@
-"""What a worker of a fragment holds follows from its split, and not from the file."""
+"""What a worker holds follows from its split, and not from the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.shell import Shell
 pytestmark = pytest.mark.skipif(os.environ.get("CLINKER_CASES") != "all", reason="reads 400 MB: CLINKER_CASES=all")
 
 PIPELINE = """
-pipeline: { name: p, engine: vector }
+pipeline: { name: p, engine: ENGINE }
 nodes:
   - type: source
     name: s
@@ -31,6 +31,7 @@ ADDED = """
     config: { group_by: [city], cxl: "emit n = count(*)\\nemit total = sum(gross)" }
   - { type: output, name: out, input: a, config: { type: csv, path: out.csv } }
 """
+WORKER = "clinker_spark.spark.session.worker_daemon"
 SPLITS_OF = 40 << 20
 """Each file has several splits (32 MiB each) for each of two cores."""
 ROOM = 64 << 20
@@ -52,7 +53,7 @@ def peak_of_workers(shell: Shell) -> int:
     while process.poll() is None:
         for child in psutil.Process(process.pid).children(recursive=True):
             try:
-                if any("worker_daemon" in part for part in child.cmdline()):
+                if WORKER in child.cmdline():  # the JVM has it as a part of a setting
                     memory = child.memory_info()
                     peak = max(peak, memory.rss - memory.shared)
             except psutil.Error:
@@ -63,9 +64,11 @@ def peak_of_workers(shell: Shell) -> int:
     return peak
 
 
-@pytest.mark.parametrize("nodes", [WRITTEN, ADDED], ids=["lines", "totals"])
-def test_memory_of_workers_does_not_grow_with_the_file(nodes: str, tmp_path: Path) -> None:
-    (tmp_path / "p.yaml").write_text(PIPELINE + nodes)
+@pytest.mark.parametrize(
+    ("nodes", "engine"), [(WRITTEN, "vector"), (ADDED, "vector"), (WRITTEN, "spark")], ids=["lines", "totals", "spark"]
+)
+def test_memory_of_workers_does_not_grow_with_the_file(nodes: str, engine: str, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(PIPELINE.replace("ENGINE", engine) + nodes)
     shell = Shell(tmp_path, tmp_path / "c")
     found = []
     for size in (SPLITS_OF * 4, SPLITS_OF * 10):
