@@ -40,8 +40,8 @@ def letters_of(folder: Path) -> int:
         return len(list(csv.DictReader(file)))
 
 
-def compare(graph: Graph, spark: Any) -> None:
-    (graph.folder / "pipeline.yaml").write_text(graph.text)
+def compare(graph: Graph, spark: Any, engine: str = "auto") -> None:
+    (graph.folder / "pipeline.yaml").write_text(graph.text.replace("{ name:", f"{{ engine: {engine}, name:", 1))
     plan = prepare(graph.folder / "pipeline.yaml")
     report = run(plan, spark, Options())
     found = {
@@ -69,7 +69,9 @@ def compare(graph: Graph, spark: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_the_numbers_of_a_run_are_those_of_the_model(seed: int, tmp_path: Path, spark: Any) -> None:
-    compare(generated(seed, tmp_path), spark)
+    graph = generated(seed, tmp_path)
+    for engine in ("auto", "spark") if SEEDS != PLAIN else ("auto",):
+        compare(graph, spark, engine)
 
 
 def test_every_format_to_every_format(tmp_path: Path, spark: Any) -> None:

@@ -1,4 +1,5 @@
-"""Generated pipelines over dirty data: every input record ends in exactly one place, whatever the partitioning.
+"""Generated pipelines over dirty data: every input record ends in exactly one place, whatever the partitioning and the
+engine.
 
 Each step is a CXL text and, beside it, what it does to a record in plain Python: an independent model.
 """
@@ -155,13 +156,13 @@ def generated(rng: random.Random) -> Case:
         nodes.append(
             f"  - {{ type: output, name: {port}, input: r.{port}, config: {{ type: csv, path: {port}.csv }} }}"
         )
-    text = "pipeline: { name: generated }\nnodes:\n" + "\n".join(nodes)
+    text = "pipeline: { name: generated, engine: ENGINE }\nnodes:\n" + "\n".join(nodes)
     text += "\nerror_handling: { strategy: continue, dlq: { path: dead.csv } }\n"
     return Case(text, files, chains, shared, limit)
 
 
 @contextmanager
-def engine(spark: Any, partitions: int, adaptive: bool, split: int) -> Iterator[None]:
+def partitioned(spark: Any, partitions: int, adaptive: bool, split: int) -> Iterator[None]:
     """Other partitions: tiny splits of the files, another number after a shuffle, adaptive execution on or off."""
     before = {key: spark.conf.get(key) for key in ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")}
     defaults = dict(csv_source.read_csv.__kwdefaults__)
@@ -181,18 +182,25 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("seed", range(12 if os.environ.get("CLINKER_CASES") == "all" else 3))
+EVERYTHING = os.environ.get("CLINKER_CASES") == "all"
+ONE, MANY = (1, True, 1 << 20), (7, False, 150)
+WAYS = [(engine, *cut) for cut in (ONE, MANY) for engine in ("spark", "vector")]
+
+
+@pytest.mark.parametrize("seed", range(12 if EVERYTHING else 3))
 def test_every_record_ends_in_exactly_one_place(seed: int, tmp_path: Path, spark: Any) -> None:
     case = generated(random.Random(20261115 + seed))
     for name, rows in case.files.items():
         with open(tmp_path / name, "w", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([["id", "a", "c"], *rows])
-    (tmp_path / "pipeline.yaml").write_text(case.text)
     outputs, letters, dropped = case.expected()
-    seen: list[dict[str, bytes]] = []
-    for partitions, adaptive, split in ((1, True, 1 << 20), (7, False, 150)):
-        with engine(spark, partitions, adaptive, split):
-            run(prepare(tmp_path / "pipeline.yaml"), spark, Options())
+    seen: list[dict[str, Any]] = []
+    for engine, partitions, adaptive, split in WAYS if EVERYTHING else WAYS[::3]:
+        (tmp_path / "pipeline.yaml").write_text(case.text.replace("ENGINE", engine))
+        with partitioned(spark, partitions, adaptive, split):
+            plan = prepare(tmp_path / "pipeline.yaml")
+            assert bool(plan.facts.flow.fragments) == (engine == "vector")
+            report = run(plan, spark, Options())
         found = {port: [row["id"] for row in read(tmp_path / f"{port}.csv")] for port in ("low", "high")}
         dead = read(tmp_path / "dead.csv") if (tmp_path / "dead.csv").exists() else []
         assert found == outputs
@@ -200,5 +208,8 @@ def test_every_record_ends_in_exactly_one_place(seed: int, tmp_path: Path, spark
         everywhere = [*found["low"], *found["high"], *letters, *dropped]
         assert sorted(everywhere) == sorted(row[0] for rows in case.files.values() for row in rows)
         ours = [[v for k, v in row.items() if k not in ("_cxl_dlq_id", "_cxl_dlq_timestamp")] for row in dead]
-        seen.append({p: (tmp_path / f"{p}.csv").read_bytes() for p in ("low", "high")} | {"dead": repr(ours).encode()})
-    assert seen[0] == seen[1]
+        numbers = [(n.name, n.took, n.passed, n.dropped, n.failed) for n in report.nodes]
+        balances = [balance.as_dict() for balance in report.balances]
+        files = {p: (tmp_path / f"{p}.csv").read_bytes() for p in ("low", "high")}
+        seen.append({**files, "dead": ours, "numbers": numbers, "balances": balances})
+    assert all(each == seen[0] for each in seen)

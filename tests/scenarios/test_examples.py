@@ -19,6 +19,8 @@ from clinker_spark.plan.prepare import prepare
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from clinker_spark.runtime.run.report import RunReport
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/pipeline.yaml"))
 EXIT = "exit"
@@ -34,17 +36,28 @@ class Outcome:
     files: dict[str, Any]
 
 
+def copied(name: str, folder: Path) -> Path:
+    """A copy of the example; the path of its pipeline."""
+    shutil.copytree(EXAMPLES / name, folder / name, ignore=shutil.ignore_patterns("out", "expected"))
+    return folder / name / "pipeline.yaml"
+
+
 def run_example(name: str, spark: SparkSession, folder: Path) -> Outcome:
     """What a run of a copy of the example gives: the exit code, and the files by their names."""
+    return outcome_of(copied(name, folder), spark)[0]
+
+
+def outcome_of(pipeline: Path, spark: SparkSession) -> tuple[Outcome, RunReport | None]:
+    """What a run gives; also its report, if it published."""
     from clinker_spark.runtime.run.pipeline import run
 
-    copy = folder / name
-    shutil.copytree(EXAMPLES / name, copy, ignore=shutil.ignore_patterns("out", "expected"))
+    report, error = None, None
     try:
-        code, error = run(prepare(copy / "pipeline.yaml"), spark).exit_code, None
+        report = run(prepare(pipeline), spark)
+        code = report.exit_code
     except ClinkerError as failure:
         code, error = failure.exit_code, failure.diagnostics[0].code
-    return Outcome(code, error, contents(copy / "out"))
+    return Outcome(code, error, contents(pipeline.parent / "out")), report
 
 
 def expected(name: str) -> Outcome:

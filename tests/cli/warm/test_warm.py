@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import stat
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +14,7 @@ import pytest
 
 from clinker_spark.cli.warm import place
 from clinker_spark.cli.warm.client import wants_session
+from tests.support.shell import Shell
 
 _PIPELINE = """
 pipeline: {{ name: warm{settings} }}
@@ -26,48 +24,6 @@ nodes:
   - {{ type: output, name: out, input: ratio, config: {{ type: csv, path: "{out}" }} }}
 error_handling: {{ strategy: continue, dlq: {{ path: dead.csv }} }}
 """
-
-
-class Shell:
-    """A folder, and commands as a shell would start them there."""
-
-    def __init__(self, folder: Path, cache: Path) -> None:
-        self.folder = folder
-        self.environment = {
-            **os.environ,
-            "XDG_CACHE_HOME": str(cache),
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "CLINKER_CLASS_ARCHIVE": "off",
-        }
-        for name in ("CLINKER_WARM", "PYTEST_CURRENT_TEST"):
-            self.environment.pop(name, None)
-
-    def start(self, *args: str, **more: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "clinker_spark", *args],
-            cwd=self.folder,
-            env={**self.environment, **more},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
-
-    def run(self, *args: str, **more: str) -> tuple[int, str, str]:
-        process = self.start(*args, **more)
-        out, err = process.communicate(timeout=300)
-        return process.returncode, out, err
-
-    def servers(self) -> list[psutil.Process]:
-        """Processes that keep a session of ours, and no others: the forks that work are their children."""
-        found = []
-        for process in psutil.process_iter(["cmdline"]):
-            with contextlib.suppress(psutil.Error):
-                line = process.info["cmdline"] or []
-                ours = process.environ().get("XDG_CACHE_HOME") == self.environment["XDG_CACHE_HOME"]
-                if "clinker_spark.cli.warm.server" in line and ours and process.ppid() not in [p.pid for p in found]:
-                    found.append(process)
-        return found
 
 
 @pytest.fixture(scope="module")

@@ -142,3 +142,24 @@ def test_what_is_made_of_everything_costs_no_job_of_its_own(bench: Any) -> None:
     assert (bench.text("sums.csv"), bench.text("counts.csv")) == ("total\n7\n", "n\n3\n")
     # One for the schema of the files, the outputs twice, and two looks at what must be withheld.
     assert jobs <= 5
+
+
+KEPT_ASIDE = """
+pipeline: { name: test, engine: ENGINE }
+nodes:
+  - { type: source, name: s, config: { type: csv, paths: [a.csv, b.csv, c.csv], schema: { id: int } } }
+  - { type: transform, name: t, input: s, config: { cxl: "emit q = 12 / (id - 1)" } }
+  - { type: output, name: out, input: t, config: { type: csv, path: out.csv } }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+"""
+
+
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_a_file_of_which_no_record_is_left_does_not_end_the_others(bench: Any, engine: str) -> None:
+    """All of its records are letters, so its batch is empty, between others."""
+    bench.file("a.csv", "id\n5\n1\n")
+    bench.file("b.csv", "id\nx\ny\n")
+    bench.file("c.csv", "id\n7\n")
+    report = bench.run(KEPT_ASIDE.replace("ENGINE", engine))
+    assert report.exit_code == 2 and bench.text("out.csv") == "id,q\n5,3\n7,2\n"
+    assert len(bench.letters()) == 3

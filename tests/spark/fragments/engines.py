@@ -32,12 +32,14 @@ def letters(path: Path) -> list[dict[str, str]]:
 
 
 @contextmanager
-def sizes(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, small: bool, whole: bool = False) -> Iterator[None]:
-    """Files of a few kilobytes are cut into several splits; `whole`: into one each; `small`: or one task reads all."""
+def sizes(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, small: bool, whole: bool = False, target: int = 4_000
+) -> Iterator[None]:
+    """CSV files are cut into splits of `target` bytes; `whole`: into one each; `small`: one task reads all of them."""
     before = spark.conf.get(SETTING, None)
     spark.conf.set(SETTING, str(4 << 20) if small else "0")
-    target = 1 << 30 if whole else 4_000
-    monkeypatch.setattr(csv_source.read_csv, "__kwdefaults__", {"target": target, "smallest": target if whole else 1})
+    target, smallest = (1 << 30, 1 << 30) if whole else (target, 1)
+    monkeypatch.setattr(csv_source.read_csv, "__kwdefaults__", {"target": target, "smallest": smallest})
     try:
         yield
     finally:

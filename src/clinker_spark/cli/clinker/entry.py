@@ -8,7 +8,11 @@ from clinker_spark.cli.warm.client import served
 
 
 def main() -> None:
-    code = served(sys.argv[1:])
+    try:
+        code = served(sys.argv[1:])
+    except KeyboardInterrupt:
+        print("clinker: interrupted", file=sys.stderr)
+        code = 130
     if code is not None:
         sys.exit(code)
     from clinker_spark.cli.clinker.main import main as run  # all commands: a quarter of a second

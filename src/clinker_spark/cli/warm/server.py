@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from clinker_spark.cli.clinker.actions.run_session import AFTER_THE_START
 from clinker_spark.cli.warm import place, work
 from clinker_spark.cli.warm.messages import send
 from clinker_spark.runtime.run.memory import SessionMemory, few_arenas, options_of_jvm, settings_key, with_spill_folder
@@ -32,11 +33,11 @@ _LOOK = 0.05
 _ENDING = 0.5
 """Seconds that the next command waits for the end of the work before it."""
 _USED = (
-    "clinker_spark.cli.clinker.actions.run_session",
     "clinker_spark.cli.clinker.actions.replay_session",
     "clinker_spark.cli.clinker.actions.query_program",
     "clinker_spark.cli.clinker.actions.query_session",
     "clinker_spark.cli.clinker.main",
+    *AFTER_THE_START,
     "rich.console",
     "rich.status",
 )
@@ -90,11 +91,13 @@ class Server:
 
     def _answer(self, listener: socket.socket) -> None:
         last = time.monotonic()
-        while not jvm.is_gone():
+        while self._child is not None or not jvm.is_gone():  # who works without a JVM says so, and ends
             waiting = _LOOK if self._child is not None else max(self._idle - (time.monotonic() - last), 0.0)
             came, _, _ = select.select([listener], [], [], min(waiting, 60.0))
             if self._child is not None and self._ended():
                 last = time.monotonic()
+            if came and self._child is None and jvm.is_gone():
+                return  # the command does its work itself
             if came:
                 self._accept(listener)
             elif self._child is None and time.monotonic() - last >= self._idle:

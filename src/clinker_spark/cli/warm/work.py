@@ -32,7 +32,10 @@ def do(connection: socket.socket, spark: Any, settings: SessionMemory) -> NoRetu
         request = messages.next()
         if request is not None and len(messages.files) == 3 and _becomes(request):
             if fits(request["args"], settings):
-                code = _work(connection, messages, request, spark)
+                inherited.adopt(
+                    spark
+                )  # fails if there is no JVM any more: the command hears nothing, and does it itself
+                code = _work(connection, messages, request)
             else:
                 send(connection, {"other_settings": True})
     except BaseException:
@@ -56,7 +59,7 @@ def _becomes(request: dict[str, Any]) -> bool:
     return True
 
 
-def _work(connection: socket.socket, messages: Messages, request: dict[str, Any], spark: Any) -> int:
+def _work(connection: socket.socket, messages: Messages, request: dict[str, Any]) -> int:
     send(connection, {"pid": os.getpid()})
     go = messages.next()
     if go is None or not go.get("go"):  # it has lost patience, and does the work itself
@@ -71,7 +74,11 @@ def _work(connection: socket.socket, messages: Messages, request: dict[str, Any]
     sys.argv = ["clinker", *request["args"]]
     done = threading.Event()
     threading.Thread(target=_watch, args=(messages, done), daemon=True).start()
-    code = _run(request, spark)
+    try:
+        code = _run(request)
+    except KeyboardInterrupt:  # before the command could hear it
+        print("clinker: interrupted", file=sys.stderr)
+        code = 130
     done.set()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -81,13 +88,12 @@ def _work(connection: socket.socket, messages: Messages, request: dict[str, Any]
     return code
 
 
-def _run(request: dict[str, Any], spark: Any) -> int:
+def _run(request: dict[str, Any]) -> int:
     from clinker_spark.cli.app import run  # by the fork that runs a command: what waits for one needs none of it
     from clinker_spark.cli.clinker.main import clinker
     from clinker_spark.report import progress
     from clinker_spark.runtime.measure import processes
 
-    inherited.adopt(spark)
     progress.began = float(request["began"])
     processes.root = os.getppid()  # the JVM and the workers are children of the server
     try:

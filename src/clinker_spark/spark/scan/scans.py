@@ -117,7 +117,8 @@ def _rows_here(read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatc
                 return None
     except Exception:  # what is wrong with a file is said by the job that reads it
         return None
-    return pa.Table.from_batches(found) if found else None
+    # Spark takes an empty batch for the end, and what comes after it would be lost.
+    return pa.Table.from_batches([batch for batch in found if batch.num_rows] or found[:1]) if found else None
 
 
 def sliced(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import os
 import threading
+from pathlib import Path
 from typing import Any
 
+import psutil
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from clinker_spark.spark.session import jvm
+
+_EXIT_CODE = 49
+"""Its place among what stands behind the name in `/proc/<pid>/stat`, see proc(5)."""
 
 
 class ForeignProcess:
@@ -24,12 +29,20 @@ class ForeignProcess:
         self.pid = pid
 
     def poll(self) -> int | None:
-        """None while it is there. Nobody but its parent knows its exit code."""
+        """None while it runs. It has ended when only its parent, which asks for its exit code later, still knows it."""
         try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
+            ended = psutil.Process(self.pid).status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        except psutil.NoSuchProcess:
             return 0
-        return None
+        return self._code() if ended else None
+
+    def _code(self) -> int:
+        """Its exit code, which Linux shows until the parent has asked; 0 where nobody says it."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+            return os.waitstatus_to_exitcode(int(fields[_EXIT_CODE]))
+        except (OSError, IndexError, ValueError):
+            return 0
 
     def wait(self, timeout: float | None = None) -> int:
         ended = threading.Event()
@@ -50,6 +63,8 @@ def adopt(spark: SparkSession) -> SparkSession:
     client.thread_connection = threading.local()
     client.deque.clear()
     gateway.proc = ForeignProcess(gateway.proc.pid)
+    context: Any = spark.sparkContext
+    context._accumulatorServer = None  # its thread is the parent's: who ends it here would wait for ever
     own = spark.newSession()
     kinds: Any = SparkSession
     kinds._instantiatedSession = kinds._activeSession = kinds._defaultSession = own

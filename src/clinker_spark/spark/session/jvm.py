@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
+import psutil
 from py4j.protocol import Py4JError
 from pyspark import SparkContext, accumulators
 from pyspark.errors import PySparkException
@@ -30,6 +31,7 @@ _NEEDED_FILES = 512
 """Spark alone opens its three hundred jars."""
 _WANTED_FILES = 4096
 _LAST_WORDS = 64 << 10
+_ENDING = 10.0
 _OUT_OF_MEMORY = 52
 """With this exit code Spark ends a JVM in which memory ran out (SparkExitCode)."""
 
@@ -74,11 +76,26 @@ def starting(quiet: bool) -> Iterator[None]:
                 yield
     except ClinkerError:
         raise
+    except KeyboardInterrupt:
+        _end_half_started()
+        raise
     except Exception as error:
         if os.environ.get("CLINKER_DEBUG"):
             raise
         problem = farewell() if is_gone() else _start_problem(error, last_words())
         raise StartError([problem]) from error
+
+
+def _end_half_started() -> None:
+    """End the JVM that we started and have no connection to yet: it would wait for ever for somebody who knows it."""
+    if SparkContext._gateway is not None:  # it ends with us
+        return
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            if "pyspark-shell" in child.cmdline():  # by now the script that starts Java, or Java
+                for process in [child, *child.children(recursive=True)]:
+                    process.kill()
+                child.wait(_ENDING)
 
 
 def _allow_files() -> None:

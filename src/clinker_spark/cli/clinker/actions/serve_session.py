@@ -18,6 +18,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.memory import SessionMemory
+from clinker_spark.spark.session import jvm
 
 _PATIENCE = 10.0
 
@@ -37,6 +38,8 @@ def serve(pipeline: str | None, idle: str, options: dict[str, Any]) -> int:
         return 0
     click.echo("clinker: starting Spark ...")
     server.run(lambda: click.echo(f"clinker: ready, until there was no work for {idle}"))
+    if jvm.is_gone():
+        raise jvm.StartError([jvm.farewell()])
     return 0
 
 
