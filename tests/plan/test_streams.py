@@ -108,7 +108,7 @@ def totals_text(window: str = "tumbling: { size: 5s }", emit: str = "n = count(*
                 "fields: { batch: string } } } } } }\n",
             ),
             "E503",
-            "'$doc' cannot be read in a stream",
+            "'$doc.section.field' cannot be read in a stream",
         ),
         (plan_text(more=", sort_order: [left_k]"), "E503", "'sort_order'"),
         (

@@ -86,7 +86,7 @@ def test_a_fast_source_and_a_slow_aggregate(tmp_path: Path) -> None:
 
 
 def test_the_same_numbers_for_programs(tmp_path: Path) -> None:
-    plan = planned(tmp_path, ORDERS, TOTALS, REPORT, sizes={"orders.csv": 64 << 20})
+    plan = planned(tmp_path, ORDERS, TOTALS, REPORT, sizes={"orders.csv": 64 << 20}, engine="spark")
     found: dict[str, Any] = json.loads(explain(plan, "json"))
     size = 64 << 20
     keys = ("predicted_peak_bytes", "predicted_freed_bytes_on_complete", "predicted_subtree_reclaim_bytes")
@@ -103,7 +103,9 @@ def test_the_same_numbers_for_programs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["path: gone.csv", 'glob: "orders*.csv"', "paths: [orders.csv]"])
 def test_where_no_size_is_known_all_is_zero(tmp_path: Path, path: str) -> None:
-    plan = planned(tmp_path, ORDERS.replace("path: orders.csv", path), TOTALS, REPORT, sizes={"orders.csv": 1024})
+    plan = planned(
+        tmp_path, ORDERS.replace("path: orders.csv", path), TOTALS, REPORT, sizes={"orders.csv": 1024}, engine="spark"
+    )
     lines = [line for block in blocks(plan, "Physical Properties").values() for line in block if "arbitration" in line]
     zeros = "predicted_peak=0B, predicted_freed=0B, predicted_subtree_reclaim=0B"
     assert len(lines) == 3 and all(line.endswith(zeros) for line in lines)
@@ -129,7 +131,7 @@ def test_spill_priorities_are_those_of_the_specification() -> None:
 
 def test_what_spark_does_in_place_of_a_slot(tmp_path: Path) -> None:
     small = explain(planned(tmp_path, ORDERS, TOTALS, REPORT, sizes={"orders.csv": 1024}), "text")
-    large = explain(planned(tmp_path, ORDERS, TOTALS, REPORT, sizes={"orders.csv": 5 << 20}), "text")
+    large = explain(planned(tmp_path, ORDERS, TOTALS, REPORT, sizes={"orders.csv": 5 << 20}, engine="spark"), "text")
     assert small.count("  spark: no shuffle: one task has all records") == 2 and "spark: shuffle" not in small
     assert large.count("  spark: shuffle: written to disk") == 2 and "no shuffle" not in large
     assert "[aggregation:hash] dept_totals → 5M\n" in large
@@ -143,7 +145,7 @@ def test_jobs_of_small_inputs(tmp_path: Path) -> None:
     assert "write 'report': one Spark job, one task: the inputs are small\n" in small
     assert "write 'second': by the job of 'report'\n" in small
     assert "write 'third': one Spark job, one task: the inputs are small\n" in small
-    large = explain(planned(tmp_path, *nodes, sizes={"orders.csv": 5 << 20}), "text")
+    large = explain(planned(tmp_path, *nodes, sizes={"orders.csv": 5 << 20}, engine="spark"), "text")
     assert large.count("': one Spark job, parts in parallel\n") == 3
 
 
@@ -253,7 +255,7 @@ def test_totals_in_workers(tmp_path: Path) -> None:
     found = json.loads(explain(plan, "json"))
     assert [edge["spark"] for edge in found["buffer_edges"]] == ["parts", "files"]
     # The same plan with Spark, and with inputs that are known to be small: one task sorts them.
-    spark = explain(planned(tmp_path, *nodes, sizes=sizes), "text")
+    spark = explain(planned(tmp_path, *nodes, sizes=sizes, engine="spark"), "text")
     assert "     shuffles: dept_totals, sort\n     order: sorted by arrival\n" in spark
     small = planned(tmp_path, *nodes, sizes={"orders.csv": 1024}, engine="vector")
     assert "order: sorted by arrival" in explain(small, "text") and "engine: vector" not in explain(small, "text")

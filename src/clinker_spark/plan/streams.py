@@ -166,7 +166,7 @@ def _finite(plan: Plan) -> Iterator[Diagnostic]:
             message = f"'$source.{read[0]}' cannot be read in a stream: its records do not carry it"
             yield node.diagnostic("E503", message, "config", help="remove it from the program")
         if any(namespace == "doc" for namespace, _ in node.system_members()):
-            message = "'$doc' cannot be read in a stream: it is looked up in whole files before a run"
+            message = "'$doc.section.field' cannot be read in a stream: it is looked up in whole files before a run"
             help_text = "write these values into each record, or bring the files into a form that has them: clinker run"
             yield node.diagnostic("E503", message, "config", help=help_text)
         if node.log:
