@@ -241,7 +241,7 @@ def test_long_form_of_a_column(tmp_path: Path) -> None:
     ("given", "code", "advice"),
     [
         ("a: inteer", "E226", "did you mean 'int'?"),
-        ("a: integer", "E226", "did you mean 'int'?"),
+        ("a: intger", "E226", "did you mean 'int'?"),
         ("a: timestamp", "E226", "did you mean 'date_time'?"),
         ("a: array(str)", "E226", "did you mean 'string'?"),
         ("a: nulable(int)", "E226", "did you mean 'nullable'?"),
@@ -285,7 +285,7 @@ def test_wrong_schema_files(cxl: Callable[..., Any], tmp_path: Path, program: Pa
 
 def test_all_wrong_types_at_once_with_their_places(cxl: Callable[..., Any], tmp_path: Path, program: Path) -> None:
     file = tmp_path / "schema.yaml"
-    file.write_text("a: number\nb: int\nc: decimal(99)\n")
+    file.write_text("a: numbers\nb: int\nc: decimal(99)\n")
     done = cxl("check", program, "--schema", file)
     assert done.code == 2 and f"{file}:1:4" in done.err and f"{file}:3:4" in done.err
     assert done.err.count("error[E226]") == 2 and "ok:" not in done.err

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 PIPELINE = """
-pipeline: { name: test }
+pipeline: { name: test, engine: spark }
 nodes:
   - { type: source, name: orders, config: { type: csv, path: orders.csv, schema: { id: int, city: string } } }
   - { type: aggregate, name: totals, input: orders, config: { group_by: [city], cxl: emit n = count(*) } }

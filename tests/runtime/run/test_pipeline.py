@@ -13,7 +13,7 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.options import Options
 from clinker_spark.runtime.run.pipeline import run
 from clinker_spark.spark.operators import record_log
-from tests.property.test_pipelines import engine
+from tests.property.test_pipelines import partitioned
 
 ORDERS = """order_id,customer,amount,qty,day
 1,ann,10.50,2,2024-01-01
@@ -420,7 +420,7 @@ nodes:
   - { type: merge, name: mixed, inputs: [late, groups], config: { mode: interleave } }
   - { type: output, name: out, input: mixed, config: { type: csv, path: out.csv } }
 """
-    with engine(bench.spark, 3, True, split):
+    with partitioned(bench.spark, 3, True, split):
         bench.run(text)
     assert bench.text("out.csv").split() == ["id", "4", "11", "5", "12", "6", "13", "7", "14"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,8 +38,9 @@ def _counted(tmp_path: Path, match: str, miss: str) -> tuple[list[str], dict[str
             "p.since": [None] * 20,
             "p.title": [f"t{i}" for i in range(20)],
             "p.tax": list(range(20)),
+            "p.cost": [Decimal(i) / 4 for i in range(20)],
         },
-        schema_overrides={"p.since": pl.Date},
+        schema_overrides={"p.since": pl.Date, "p.cost": pl.Decimal(38, 2)},
     ).with_columns(pl.col("p.low").alias("$join.rb0"), pl.col("p.high").alias("$join.rb1"))
     content = io.BytesIO()
     products.write_ipc(content)
@@ -51,8 +53,10 @@ def _counted(tmp_path: Path, match: str, miss: str) -> tuple[list[str], dict[str
         "id": list(range(100)),
         "code": [None if i % 5 == 0 else i % 4 for i in range(100)],
         "rate": [None if i % 11 == 0 else i % 9 + 0.5 for i in range(100)],
+        "cost": [Decimal(i) for i in range(100)],
     }
-    types = pa.schema([("id", pa.int64()), ("code", pa.int64()), ("rate", pa.float64())])
+    kinds = {"id": pa.int64(), "code": pa.int64(), "rate": pa.float64(), "cost": pa.decimal128(38, 2)}
+    types = pa.schema(list(kinds.items()))
     rows = [row for b in Runner(task).run([pa.RecordBatch.from_pydict(orders, types)]) for row in b.to_pylist()]
     lines = "\n".join(row["value"] for row in rows if row["value"] is not None).split("\n")
     counts = rows[-1]["counts"]

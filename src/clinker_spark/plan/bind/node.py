@@ -154,8 +154,15 @@ class NodeBinder:
 
     def carries_undeclared(self, name: str) -> bool:
         """Can the records of a node have columns that no schema names?"""
-        node = self.binder.by_name[name]
-        return node.widens or any(self.carries_undeclared(ref.node) for ref in node.carried_from)
+        seen, todo = {name}, [name]
+        while todo:
+            node = self.binder.by_name[todo.pop()]
+            if node.widens:
+                return True
+            before = {ref.node for ref in node.carried_from} - seen
+            seen |= before
+            todo += before
+        return False
 
     def known(self, schema: Mapping[str, object], names: Any, *inside: str | int) -> bool:
         """Are all of these columns there? Notes it if not."""

@@ -134,8 +134,11 @@ def _is_little(builder: Builder, node: CombinePlan, step: CombineStep) -> bool:
     before = builder.plan.up_to([name])
     if any(part.multiplies for part in before if part.inputs):
         return False
+    files = builder.run.files
     sources = [source for source in builder.plan.sources if source in before]
-    size = sum(source.unpacked(file.origin, file.size) for source in sources for file in builder.run.files[source.name])
+    if any(source.name not in files for source in sources):
+        return False
+    size = sum(source.unpacked(file.origin, file.size) for source in sources for file in files[source.name])
     return size <= held_whole(builder.plan.memory_limit)
 
 

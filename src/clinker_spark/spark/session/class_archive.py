@@ -20,8 +20,6 @@ import shutil
 import time
 from pathlib import Path
 
-import pyspark
-
 SETTING = "CLINKER_CLASS_ARCHIVE"
 _SETTLED = 20.0
 """Seconds without a change after which an archive is complete: writing it takes two or three."""
@@ -61,6 +59,8 @@ def _folder() -> Path | None:
 
 def _key() -> str:
     """What an archive depends on: the Java that Spark will take, and the classes of Spark."""
+    import pyspark  # plans and dry runs, which ask for settings alone, do without
+
     home = os.environ.get("JAVA_HOME")
     java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
     java = java.resolve()
