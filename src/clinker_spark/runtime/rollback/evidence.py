@@ -169,16 +169,17 @@ class Reached:
         return found
 
     def spared(self, behind: pa.Table) -> list[bool]:
-        """Of the records behind totals that are withheld: which were written everywhere else? A record of a source
-        that did not fail is no dead letter when it reached every output that writes records themselves."""
+        """Of the records behind totals that are withheld: which were written all the same? A record of a source that
+        did not fail is no dead letter when it reached an output that writes records themselves: to others it was not on
+        its way (a route or a cull sent it elsewhere), or it is withheld there and has its letter for that."""
         found = [False] * behind.num_rows
         places, keys = origins(behind), [dict(pairs) for pairs in behind["keys"].to_pylist()]
         for source in self.plan.sources if len(self.plan.sources) > 1 else ():
             ends = [end for end in self.plan.outputs if writes_records_of(self.plan, end, source)]
-            there = [self._origins_at(end) for end in ends]
+            reached = set().union(*(self._origins_at(end) for end in ends))
             test = Withheld([(source, self.dirty.texts(source, source.key_columns, ()))], by_source=False)
             for i, place in enumerate(places):
-                if place[0] == source.index and ends and all(place in reached for reached in there):
+                if place[0] == source.index and place in reached:
                     found[i] = found[i] or not test.holds(place[0], keys[i])
         return found
 

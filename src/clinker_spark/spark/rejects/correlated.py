@@ -200,8 +200,9 @@ def _left_out(builder: Builder) -> DataFrame:
 
 
 def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
-    """The records behind totals that are withheld, without those that were written everywhere else: a record of a
-    source that did not fail is no dead letter when it reached every output that writes records themselves."""
+    """The records behind totals that are withheld, without those that were written all the same: a record of a source
+    that did not fail is no dead letter when it reached an output that writes records themselves (see
+    `runtime.rollback.evidence`)."""
     plan = builder.plan
     if builder.asked.retraction.withheld is None or len(plan.sources) < 2:
         return rows
@@ -215,12 +216,13 @@ def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
         spared, dirty = builder.asked.retraction.withheld.marked(spared, source, own)
         spared = spared if dirty is None else spared.where(~F.coalesce(dirty, F.lit(False)))
         spared = spared.select("source", "file", "row").distinct()
+        reached = []
         for end in ends:
             stream = builder.stream(end.inputs[0])
             origin = F.col(quote(ORIGIN_COLUMN))
             passed = stream.frame.where(~failed()) if stream.fallible else stream.frame
-            reached = passed.select(*[origin[name].alias(name) for name in ("source", "file", "row")])
-            spared = spared.join(reached, ["source", "file", "row"], "left_semi")
+            reached.append(passed.select(*[origin[name].alias(name) for name in ("source", "file", "row")]))
+        spared = spared.join(reduce(DataFrame.union, reached), ["source", "file", "row"], "left_semi")
         rows = rows.join(spared, ["source", "file", "row"], "left_anti")
     return rows
 
