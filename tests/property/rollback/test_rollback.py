@@ -121,8 +121,8 @@ def test_the_model_is_its_own_inverse_where_the_rules_allow() -> None:
 
 PLAIN = (26, 36, 79, 86, 103, 118, 130, 136, 145, 322, 2298)
 """Together they have every shape, key and level; in 103 a record is written at one output of records and sent away from
-another by a cull; 322 has a combine that several nodes read, and the last one JSON,
-Parquet, several files, `emit each` and a combine of three inputs."""
+another by a cull; 322 has a combine that several nodes read, and the last one JSON, Parquet, several files, `emit each`
+and a combine of three inputs."""
 
 
 @pytest.mark.parametrize("seed", [*range(GRAPHS), *WIDE[:80], *MORE[:80]] if EVERYTHING else PLAIN)
