@@ -73,3 +73,12 @@ def test_a_file_that_cannot_be_written_is_made_by_others(tmp_path: Path) -> None
     _put(tmp_path, 0, b"1,a\n")
     appended = Appended(tmp_path, LINES, tmp_path / "no folder" / "final")
     assert appended.made(part_files(tmp_path)) is None
+
+
+def test_a_file_that_has_not_all_bytes_is_made_by_others(tmp_path: Path) -> None:
+    _put(tmp_path, 0, b"1,a\n")
+    appended = Appended(tmp_path, LINES, tmp_path / "final")
+    appended.stop()
+    with open(tmp_path / "final", "ab") as file:
+        file.write(b"2")
+    assert appended.made(part_files(tmp_path)) is None

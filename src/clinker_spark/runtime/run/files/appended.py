@@ -32,7 +32,7 @@ class Appended:
         self._place = place
         self._seen: list[Seen] = []
         self._number = 0
-        self._failed = False
+        self._whole = False
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"appending {place.name}", daemon=True)
         self._thread.start()
@@ -46,7 +46,9 @@ class Appended:
         """The whole file of these parts, in their order; None where it must be made from the beginning."""
         self.stop()
         count = len(self._seen)
-        if self._failed or not parts or [_seen(part) for part in parts[:count]] != self._seen:
+        if not self._whole or not parts or [_seen(part) for part in parts[:count]] != self._seen:
+            return None
+        if self._place.stat().st_size != len(self._rendering.prefix) + sum(size for _, _, size in self._seen):
             return None
         with open(self._place, "r+b") as out:
             out.seek(0, os.SEEK_END)
@@ -66,10 +68,11 @@ class Appended:
                     while self._next(out):
                         pass
                     if last:
-                        return
+                        break
                     self._done.wait(_EVERY)
-        except OSError:  # whoever makes the file then meets it again, and says so
-            self._failed = True
+            self._whole = True
+        except OSError:  # whoever makes the file from the beginning meets it again, and says so
+            return
 
     def _next(self, out: IO[bytes]) -> bool:
         """Appends the next part, if it is there."""
