@@ -17,6 +17,7 @@ from pathlib import Path
 
 import bench_correlation as correlation
 import bench_pipeline as base
+import pyarrow.csv as pacsv
 from pyspark.sql import SparkSession
 
 from clinker_spark.core.fast_paths import FAST_PATHS, without
@@ -66,6 +67,8 @@ JOBS: dict[str, tuple[str, int, str]] = {
     "few_letters": ("graph", SMALL, ""),
     "fragments": ("lines", 0, "auto"),
     "worker_parts": ("lines", 0, "auto"),
+    "growing_files": ("lines", 0, "auto"),
+    "whole_pieces": ("json lines", 0, "auto"),
     "finished_cells": ("lines", 0, "spark"),
     "readers_letters": ("dirty", 0, "spark"),
     "kept_results": ("graph", 0, ""),
@@ -89,7 +92,13 @@ def made(folder: Path, kind: str, rows: int, *, small: bool) -> Path:
     data = folder / f"{rows}-{dirty}.csv"
     if not data.exists():
         base.generate(data, rows, dirty)
-    return data
+    if kind != "json lines":
+        return data
+    lines = data.with_suffix(".jsonl")
+    if not lines.exists():
+        frame = pacsv.read_csv(data).to_pandas(date_as_object=True).astype({"ordered": str})
+        frame.to_json(lines, orient="records", lines=True)
+    return lines
 
 
 def pipeline(folder: Path, kind: str, data: Path, engine: str) -> Path:
@@ -102,6 +111,8 @@ def pipeline(folder: Path, kind: str, data: Path, engine: str) -> Path:
     else:
         text = base.PIPELINE.format(data=data, out=folder / "out.csv", letters=folder / "letters.csv")
         text = text.replace("name: bench }", f"name: bench, engine: {engine} }}")
+        if kind == "json lines":
+            text = text.replace("type: csv\n", "type: json\n      options: { format: ndjson }\n")
     path = folder / "pipeline.yaml"
     path.write_text(text)
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import datetime as dt
+import json
 import os
 import re
 from pathlib import Path
@@ -35,8 +36,13 @@ nodes:
 error_handling: {{ strategy: continue, dlq: {{ path: dead.csv }} }}
 """
 
-KINDS = {"auto": ("auto", ""), "spark": ("spark", ""), "groups": ("auto", " correlation_key: id,")}
-"""Pipelines by name: the engine, and the key of groups that are withheld together."""
+KINDS = {
+    "auto": ("auto", ""),
+    "spark": ("spark", ""),
+    "groups": ("auto", " correlation_key: id,"),
+    "json": ("auto", ""),
+}
+"""Pipelines by name: the engine, and the key of groups that are withheld together. One reads JSON lines."""
 
 
 def made(folder: Path, spark: Any) -> dict[str, bytes]:
@@ -55,7 +61,13 @@ def test_they_change_no_byte(tmp_path: Path, spark: Any) -> None:
     (tmp_path / "orders.csv").write_text("id,customer,qty\n" + "\n".join(lines) + "\n")
     for name, (engine, key) in KINDS.items():
         (tmp_path / name).mkdir()
-        (tmp_path / name / "pipeline.yaml").write_text(PIPELINE.format(name=name, engine=engine, key=key))
+        text = PIPELINE.format(name=name, engine=engine, key=key)
+        if name == "json":
+            text = text.replace("type: csv, path: ../orders.csv", "type: json, path: ../orders.jsonl")
+        (tmp_path / name / "pipeline.yaml").write_text(text)
+    records = [dict(zip(("id", "customer", "qty"), line.split(","), strict=True)) for line in lines]
+    values = [{**r, "id": int(r["id"]), "qty": r["qty"] if r["qty"] == "x" else int(r["qty"])} for r in records]
+    (tmp_path / "orders.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in values))
     usual = {name: made(tmp_path / name, spark) for name in KINDS}
     assert {name: text.count(b"\n") for name, text in usual["auto"].items()} == {
         "lines.csv": 259,

@@ -22,6 +22,8 @@ FAST_PATHS: dict[str, str] = {
     "outputs_together": "lines of several outputs of small inputs are written by one job",
     "fragments": "workers that read a split make the lines of outputs of it, as Polars expressions",
     "worker_parts": "workers of fragments write the parts of outputs themselves",
+    "growing_files": "the file of an output is put together while workers still write its parts",
+    "whole_pieces": "pieces of JSON lines are read by Arrow, or cut at quotes where all lines are alike",
     "finished_cells": "cells of CSV and members of JSON that nothing changes are texts of the reader, and not values",
     "kept_results": "what a shuffle made for several outputs is kept until the last of them is written",
     "readers_letters": "readers of CSV keep broken lines, so that no second pass has to find them",

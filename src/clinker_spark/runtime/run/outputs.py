@@ -147,7 +147,7 @@ class Outputs:
         """An output that is one new file, of which nothing may have to be taken out, begins while its parts come."""
         node, place, rendering = prepared.node, self.targets[prepared.node.name], prepared.rendering
         several = node.config.split is not None or place.template is not None or place.folder
-        if several or self.state.holds_groups or adds_to(node, self.state.options):
+        if several or self.state.holds_groups or adds_to(node, self.state.options) or not taken("growing_files"):
             return
         if prepared.parts is not None and rendering is not None and rendering.separator:
             folder = self._folder(node, place)

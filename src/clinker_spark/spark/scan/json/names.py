@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.json as pajson
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.spark.scan.json.alike import first_line, is_text, layout_of, read_alike
 from clinker_spark.spark.scan.json.documents import decoder, records
 from clinker_spark.spark.scan.json.lines import lines_of, parse_lines
@@ -58,7 +59,7 @@ class Names:
 def names_of_lines(file: RecordFile, names: Names, splits: Sequence[ValueRows] = ()) -> None:
     """The names of an ndjson file; with `splits`, of what its records become."""
     pieces = (data.removeprefix(BOM) for data in line_pieces(file, RecordSplit(0), b"\n", _PIECE))
-    if splits:
+    if splits or not taken("whole_pieces"):
         for data in pieces:
             _add_names_one_by_one(data, names, splits)
         return

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.errors import InputError
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.core.types import Kind, Type
 from clinker_spark.spark.scan.csv.header import file_name
 from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET
@@ -62,13 +63,15 @@ class JsonReader:
     cleaning: Cleaning = NO_CLEANING
     splits: tuple[ValueRows, ...] = ()
     """Fields whose values become records."""
+    in_pieces: bool = True
+    """May lines be read many at once, where nothing is out of the ordinary?"""
 
     def rows(self, plan: RecordPlan, split: RecordSplit) -> Iterator[Rows]:
         file = plan.files[split.file]
         if self.shapes[split.file] == "ndjson":
             parser = decoder(exact=self.exact)
             whole = None
-            if not (plan.record or plan.widened or self.cleaning or self.splits):
+            if self.in_pieces and not (plan.record or plan.widened or self.cleaning or self.splits):
                 whole = WholeLines(self.columns, self.places, plan.members)
             first = not split.start
             # Python's objects take ten times the room of the bytes that they are made of.
@@ -181,6 +184,7 @@ def json_plan(
         piece=piece,
         cleaning=conventions.cleaning,
         splits=conventions.row_splits,
+        in_pieces=taken("whole_pieces"),
     )
     widened, counts = _undeclared(request, files, reader)
     decimals = any(_has_decimal(column.type) for column in reader.columns)
