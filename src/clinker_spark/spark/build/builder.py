@@ -149,18 +149,25 @@ class Builder:
         readers = self.plan.readers(node.name)
         shared = len(readers) > 1 and len(made) == 1 and not (self.asked.repeats and not node.inputs)
         if shared and self.finds:  # failures and what goes on are both made of it
-            made = {port: stream.over(self.shared(stream.frame)) for port, stream in made.items()}
+            made = self._computed_once(made)
         if not (len(made) == 1 and len(readers) == 1 and readers[0].narrow):
             made = {port: self.settle(node, stream) for port, stream in made.items()}
         if shared and not self.finds:  # what is counted is counted once
-            made = {port: stream.over(self.shared(stream.frame)) for port, stream in made.items()}
+            made = self._computed_once(made)
+        self._enter(node, made)
+        return made
+
+    def _computed_once(self, made: Ports) -> Ports:
+        return {port: stream.over(self.shared(stream.frame)) for port, stream in made.items()}
+
+    def _enter(self, node: PlanNode, made: Ports) -> None:
+        """Write into the ledger what a node took and passed on."""
         entry = self.ledger.entry(node.name)
         for ref in node.inputs if node.name not in self.memo.in_workers else ():
             stream = self.stream(ref)
             entry.took[str(ref)] = End(stream.flow, stream.carried)
         ports = self.plan.read_ports(node.name) if len(made) > 1 else made
         entry.passed = {port: End(made[port].flow, made[port].carried) for port in made if port in ports}
-        return made
 
     def _in_chain(self, node: PlanNode, stream: Stream) -> Stream:
         """A long row of nodes that records only go through begins a new plan now and then: Spark looks at a whole plan

@@ -7,6 +7,8 @@ that it has seen. That costs one shuffle and one sort, whatever the distances ar
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
@@ -22,45 +24,21 @@ _SIDE, _TIME, _SEEN = f"{JOIN_PREFIX}side", f"{JOIN_PREFIX}time", f"{JOIN_PREFIX
 
 
 def join_latest(sides: Sides, config: Any) -> DataFrame:
-    """At most one record of the build for each of the driver."""
+    """At most one record of the build for each of the probe side."""
     [range_] = sides.step.ranges
-    keys = range(len(sides.step.equalities))
+    # Of records at one time, the probe side comes after the build when it may take it (`>=`), else before.
+    probe_side = 1 if range_.op == ">=" else -1
     own = [n for n in sides.build.columns if not n.startswith((BUILD, BUILD_RANGE)) or n == sides.place]
-    fields = [F.col(quote(n)).alias(f"c{i}") for i, n in enumerate(own)]
-    taken = F.struct(*fields, F.col(quote(f"{BUILD_RANGE}0")).alias("t"))
-    there = F.lit(True)
-    for i in keys:
-        there = there & F.col(quote(f"{BUILD}{i}")).isNotNull()
-    there = there & F.col(quote(f"{BUILD_RANGE}0")).isNotNull()
-    # Of records at one time, the driver comes after the build when it may take it (`>=`), else before.
-    driver_side = 1 if range_.op == ">=" else -1
-    build = sides.build.where(there).select(
-        *[F.col(quote(f"{BUILD}{i}")).alias(f"{LEFT}{i}") for i in keys],
-        F.col(quote(f"{BUILD_RANGE}0")).alias(_TIME),
-        F.lit(0).alias(_SIDE),
-        F.col(quote(sides.place)).alias(f"{JOIN_PREFIX}order"),
-        taken.alias(_SEEN),
-    )
     left_names = [n for n in sides.left.columns if not n.startswith(LEFT_RANGE)]
     left = sides.left.select(
         *[F.col(quote(n)) for n in left_names],
         F.col(quote(f"{LEFT_RANGE}0")).alias(_TIME),
-        F.lit(driver_side).alias(_SIDE),
+        F.lit(probe_side).alias(_SIDE),
     )
-    both = left.unionByName(build, allowMissingColumns=True)
-    order = F.col(quote(f"{JOIN_PREFIX}order"))
-    ties = order.desc() if config.ties == "first" else order.asc()
-    window = (
-        Window.partitionBy(*[F.col(quote(f"{LEFT}{i}")) for i in keys])
-        .orderBy(F.col(quote(_TIME)).asc_nulls_first(), F.col(quote(_SIDE)), ties)
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    found = both.withColumn(_SEEN, F.last(quote(_SEEN), ignorenulls=True).over(window))
-    found = found.where(F.col(quote(_SIDE)) == driver_side)
+    found = _last_seen(sides, left.unionByName(_seen_from(sides, own), allowMissingColumns=True), config.ties)
+    found = found.where(F.col(quote(_SIDE)) == probe_side)
     seen = F.col(quote(_SEEN))
-    valid = seen.isNotNull() & F.col(quote(_TIME)).isNotNull()
-    for i in keys:
-        valid = valid & F.col(quote(f"{LEFT}{i}")).isNotNull()
+    valid = seen.isNotNull() & F.col(quote(_TIME)).isNotNull() & _have(sides, LEFT)
     if config.tolerance is not None:
         valid = valid & _near(found, config.tolerance)
     found = found.withColumn(HIT, F.when(valid, F.lit(True)))
@@ -69,6 +47,38 @@ def join_latest(sides: Sides, config: Any) -> DataFrame:
     columns += [F.when(hit, seen[f"c{i}"]).alias(n) for i, n in enumerate(own)]
     found = found.select(*columns, F.col(quote(HIT)))
     return found.where(hit) if sides.on_miss == "skip" else found
+
+
+def _have(sides: Sides, side: str) -> Column:
+    """Has a record all its keys?"""
+    keys = [F.col(quote(f"{side}{i}")).isNotNull() for i in range(len(sides.step.equalities))]
+    return reduce(Column.__and__, keys, F.lit(True))
+
+
+def _seen_from(sides: Sides, own: Sequence[str]) -> DataFrame:
+    """The records of the build that can be matched, each in one column."""
+    time = F.col(quote(f"{BUILD_RANGE}0"))
+    fields = [F.col(quote(n)).alias(f"c{i}") for i, n in enumerate(own)]
+    return sides.build.where(_have(sides, BUILD) & time.isNotNull()).select(
+        *[F.col(quote(f"{BUILD}{i}")).alias(f"{LEFT}{i}") for i in range(len(sides.step.equalities))],
+        time.alias(_TIME),
+        F.lit(0).alias(_SIDE),
+        F.col(quote(sides.place)).alias(f"{JOIN_PREFIX}order"),
+        F.struct(*fields, time.alias("t")).alias(_SEEN),
+    )
+
+
+def _last_seen(sides: Sides, both: DataFrame, ties: str) -> DataFrame:
+    """Each record with the last one of the build before it."""
+    order = F.col(quote(f"{JOIN_PREFIX}order"))
+    window = (
+        Window.partitionBy(*[F.col(quote(f"{LEFT}{i}")) for i in range(len(sides.step.equalities))])
+        .orderBy(
+            F.col(quote(_TIME)).asc_nulls_first(), F.col(quote(_SIDE)), order.desc() if ties == "first" else order.asc()
+        )
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    return both.withColumn(_SEEN, F.last(quote(_SEEN), ignorenulls=True).over(window))
 
 
 def _near(frame: DataFrame, tolerance: dt.timedelta | float) -> Column:

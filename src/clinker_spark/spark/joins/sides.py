@@ -227,14 +227,8 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
     place = quote(ARRIVAL_COLUMN)
     if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
         place = f"array({place})"
-    kept = [quote(name) for name in frame.columns if name.startswith((f"{step.build}.", JOIN_PREFIX))]
-    if node.config.propagate_ck.keys != "driver":
-        keys = [name for name in frame.columns if name.startswith(CK_PREFIX)]
-        kept += [named(quote(name), f"{MATCHED_PREFIX}{step.build}.{name}") for name in keys]
-    if builder.traces and node.match != "collect":
-        kept.append(named(quote(ORIGIN_COLUMN), f"{MATCHED_PREFIX}{step.build}.{ORIGIN_COLUMN}"))
-    frame = select_sql(frame, [*kept, named(place, place_column(step.build))])
-    frame = _comparable(frame, step, left=False)
+    columns_kept = _own_columns(builder, node, step, frame)
+    frame = _comparable(select_sql(frame, [*columns_kept, named(place, place_column(step.build))]), step, left=False)
     if builder.finds or step.strategy not in SKETCHED:
         return frame
     metrics: dict[str, Column] = {}
@@ -242,6 +236,17 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
         metrics[f"distinct{i}"] = F.approx_count_distinct(quote(f"{BUILD}{i}"))
         metrics[f"heavy{i}"] = F.expr(f"approx_top_k(CAST({quote(f'{BUILD}{i}')} AS STRING), {MOST_SHOWN}, 1000)")
     return builder.metrics.count(node.sketch_name(step), frame, **metrics)
+
+
+def _own_columns(builder: Builder, node: CombinePlan, step: CombineStep, frame: DataFrame) -> list[str]:
+    """The columns and keys of the build side, and what tells which records were matched, under names of their own."""
+    kept = [quote(name) for name in frame.columns if name.startswith((f"{step.build}.", JOIN_PREFIX))]
+    if node.config.propagate_ck.keys != "driver":
+        keys = [name for name in frame.columns if name.startswith(CK_PREFIX)]
+        kept += [named(quote(name), f"{MATCHED_PREFIX}{step.build}.{name}") for name in keys]
+    if builder.traces and node.match != "collect":
+        kept.append(named(quote(ORIGIN_COLUMN), f"{MATCHED_PREFIX}{step.build}.{ORIGIN_COLUMN}"))
+    return kept
 
 
 def key_sketches(plan: Plan, builder: Builder) -> dict[str, Sketch]:

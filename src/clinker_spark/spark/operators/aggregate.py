@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
-    """The groups; rows that cannot be grouped are set aside as failures of this node."""
+    """The groups; rows that cannot be grouped are diverted as failures of this node."""
     if node.name in builder.memo.totals:
         finished = finish(node.program, builder.memo.totals[node.name], builder.context(node))
         return replace(_made(builder, node, finished), in_place=True)  # a batch has no order
@@ -44,58 +44,67 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
         return replace(_made(builder, node, found.frame), in_place=found.in_place)
     [stream] = builder.inputs(node)
     if stream.frame.isStreaming:
-        stream = builder.absorb(node, stream, "all")
-        tap = Tap(builder, node, stream)
-        held = totals(node.program, stream.frame, builder.context(node), stream_window(node), tap)
-        return Stream(held, in_place=False, flow=builder.ledger.unknown(f"{node.name}.held"))
-    if node.name in builder.plan.facts.correlation.relaxed:
+        return _held_in_state(builder, node, builder.absorb(node, stream, "all"))
+    return _made(builder, node, _grouped(builder, node, stream))
+
+
+def _held_in_state(builder: Builder, node: AggregatePlan, stream: Stream) -> Stream:
+    """The totals of a stream, which its state holds."""
+    tap = Tap(builder, node, stream)
+    held = totals(node.program, stream.frame, builder.context(node), stream_window(node), tap)
+    return Stream(held, in_place=False, flow=builder.ledger.unknown(f"{node.name}.held"))
+
+
+def _grouped(builder: Builder, node: AggregatePlan, stream: Stream) -> DataFrame:
+    correlation = builder.plan.facts.correlation
+    relaxed = node.name in correlation.relaxed
+    if relaxed:
         stream = without_left_out(builder, node, stream)
     stream = builder.absorb(node, stream, "all")
     stream = stream.over(builder.with_file_values(node, stream.frame))
     also = [DOCUMENT_COLUMN] if node.per_document and DOCUMENT_COLUMN in stream.frame.columns else []
-    window = node.window
+    window, apart = node.window, list(also)
     tap = Tap(builder, node, stream)
-    settled: list[Stream] = []
+    diverted: list[Stream] = []
 
-    def set_aside(rows: DataFrame) -> DataFrame:
+    def divert(rows: DataFrame) -> DataFrame:
         marked = builder.mark(node, replace(stream.over(rows), flow=tap.flow))
-        settled.append(builder.settle(node, marked, "rows"))
-        return settled[-1].frame
+        diverted.append(builder.settle(node, marked, "rows"))
+        return diverted[-1].frame
 
-    if window is not None:
-        apart = list(also)
+    def refine(rows: DataFrame, keys: Sequence[Column]) -> DataFrame:
+        assert window is not None
+        if node.late is None:
+            return with_windows(rows, window, keys, apart)
+        there = replace((diverted or [stream])[-1].over(rows), flow=diverted[-1].flow if diverted else tap.flow)
+        in_time = without_late(builder, node, there)
+        return still_open(with_windows(in_time, window, keys, apart), node)
 
-        def refine(rows: DataFrame, keys: Sequence[Column]) -> DataFrame:
-            if node.late is None:
-                return with_windows(rows, window, keys, apart)
-            there = replace((settled or [stream])[-1].over(rows), flow=settled[-1].flow if settled else tap.flow)
-            in_time = without_late(builder, node, there)
-            return still_open(with_windows(in_time, window, keys, apart), node)
-
-        also.append(WINDOW_COLUMN)
-    context = builder.context(node)
-    keys = builder.plan.facts.correlation.keys[node.name]
-    name = f"{GROUP_PREFIX}{node.name}"
-    identity = None
-    if builder.traces or builder.asked.retraction.numbers.get(node.name) is not None:
-        traced = _traced(stream.frame) if builder.traces else None
-        identity = Identity(name, lambda rows: builder.rejects.contributions.update({node.name: rows}), traced)
     groups = group(
         node.program,
         stream.frame,
-        context,
-        set_aside,
-        also,
-        identity,
-        [column for column in keys.own if column in stream.frame.columns],
+        builder.context(node),
+        divert,
+        also if window is None else [*also, WINDOW_COLUMN],
+        _identity(builder, node, stream.frame),
+        [column for column in correlation.keys[node.name].own if column in stream.frame.columns],
         None if window is None else refine,
         tap,
     )
     if window is not None:
         groups = in_window_order(groups, node)
-    if node.name in builder.plan.facts.correlation.relaxed and builder.plan.shows_keys:
+    if relaxed and builder.plan.shows_keys:
         groups = _numbered(builder, node, groups, node.index_column)
-    return _made(builder, node, groups)
+    return groups
+
+
+def _identity(builder: Builder, node: AggregatePlan, frame: DataFrame) -> Identity | None:
+    """How groups are told apart later, where somebody asks of what records they were made."""
+    if not builder.traces and builder.asked.retraction.numbers.get(node.name) is None:
+        return None
+    traced = _traced(frame) if builder.traces else None
+    name = f"{GROUP_PREFIX}{node.name}"
+    return Identity(name, lambda rows: builder.rejects.contributions.update({node.name: rows}), traced)
 
 
 def _made(builder: Builder, node: AggregatePlan, groups: DataFrame) -> Stream:

@@ -74,22 +74,26 @@ def build_combine(builder: Builder, node: CombinePlan) -> Stream:
 
 
 def _with_correlation(builder: Builder, node: CombinePlan, frame: DataFrame) -> DataFrame:
-    """The correlation columns that the result carries: those of the driver, or else of the matched record."""
+    """The correlation columns that the result carries: those of the probe side, or else of the matched record."""
     wanted = builder.plan.facts.correlation.keys[node.name].columns
     names = [n for n in frame.columns if not n.startswith((CK_PREFIX, MATCHED_PREFIX, BUILT_COLUMN)) or n in wanted]
     columns = [quote(name) for name in names]
-    for name in wanted:
-        if name not in frame.columns:
-            options = [f"{MATCHED_PREFIX}{step.build}.{name}" for step in node.steps]
-            there = [quote(option) for option in options if option in frame.columns]
-            if there:
-                columns.append(named(f"coalesce({', '.join(there)})", name))
+    for name in (name for name in wanted if name not in frame.columns):
+        options = [f"{MATCHED_PREFIX}{step.build}.{name}" for step in node.steps]
+        there = [quote(option) for option in options if option in frame.columns]
+        if there:
+            columns.append(named(f"coalesce({', '.join(there)})", name))
+    return select_sql(frame, [*columns, *_built_of(frame)])
+
+
+def _built_of(frame: DataFrame) -> list[str]:
+    """Where the matched records were read, added to what is known already."""
     origins = [n for n in frame.columns if n.startswith(MATCHED_PREFIX) and n.endswith(ORIGIN_COLUMN)]
-    if origins:
-        built = f"filter(array({', '.join(map(quote, origins))}), origin -> origin.source IS NOT NULL)"
-        before = f"{quote(BUILT_COLUMN)}, " if BUILT_COLUMN in frame.columns else ""
-        columns.append(named(f"concat({before}{built})", BUILT_COLUMN))
-    return select_sql(frame, columns)
+    if not origins:
+        return []
+    built = f"filter(array({', '.join(map(quote, origins))}), origin -> origin.source IS NOT NULL)"
+    before = f"{quote(BUILT_COLUMN)}, " if BUILT_COLUMN in frame.columns else ""
+    return [named(f"concat({before}{built})", BUILT_COLUMN)]
 
 
 def _join(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream, build: Stream) -> Stream:

@@ -6,6 +6,7 @@ together for it, in their order, in one task.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -100,19 +101,24 @@ def check_headers(builder: Builder, node: OutputPlan) -> None:
     framing = node.framing
     if framing is None or framing.by_file:
         return
-    sources = {source.index for source in builder.plan.sources_of(node.name)}
     for fields in filter(None, (framing.header, framing.footer)):
         names = [what for _, what, _ in fields if isinstance(what, str) and what in framing.echoed]
-        known = [builder.run.file_values.get(name.removeprefix(ENVELOPE_PREFIX), {}) for name in names]
-        documents = dict.fromkeys(d for values in known for d in values if d >> DOCUMENT_BITS in sources)
-        said: dict[Any, None] = dict.fromkeys(tuple(values.get(document) for values in known) for document in documents)
-        headers = [header for header in said if any(value is not None for value in header)]
+        headers = _said(builder, node, names)
         if len(headers) > 1:
             message = (
                 f"one document is made of files with {len(headers)} different sections: {headers[0]}, {headers[1]}"
             )
             help_text = "write strategy: preserve, or make the section of expressions in config.header"
             raise InputError([node.diagnostic("E350", message, "config", "options", "envelope", help=help_text)])
+
+
+def _said(builder: Builder, node: OutputPlan, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """The different things that the files of an output say in some fields, without files that say nothing."""
+    sources = {source.index for source in builder.plan.sources_of(node.name)}
+    known = [builder.run.file_values.get(name.removeprefix(ENVELOPE_PREFIX), {}) for name in names]
+    documents = dict.fromkeys(d for values in known for d in values if d >> DOCUMENT_BITS in sources)
+    said = dict.fromkeys(tuple(values.get(document) for values in known) for document in documents)
+    return [header for header in said if any(value is not None for value in header)]
 
 
 def _total_column(i: int) -> str:

@@ -29,19 +29,23 @@ def build_merge(builder: Builder, node: MergePlan) -> Stream:
     unknown = [i for i, stream in enumerate(streams) if not builder.ledger.is_counted(stream.flow)]
     for i in unknown[1:]:
         streams[i] = builder.absorb(node, streams[i], str(node.inputs[i]))
-    wanted = builder.plan.facts.columns.required[node.name].columns
-    names = [name for name in node.schema if name in wanted or all(name in s.frame.columns for s in streams)]
-    hidden = _shared_hidden(streams)
-    kinds = [s.frame.schema[WIDENED_COLUMN].dataType for s in streams if WIDENED_COLUMN in s.frame.columns]
-    typed = any(map(has_types, kinds))
-    frames = [_aligned(stream, node, names, hidden, i, typed) for i, stream in enumerate(streams)]
-    union = reduce(DataFrame.unionByName, frames)
+    union = reduce(DataFrame.unionByName, _alike(builder, node, streams))
     if builder.run.small:  # one partition, in order: what follows needs no exchange
         union = union.coalesce(1)
     routes = {stream.route for stream in streams}
     in_place = node.in_order([stream.in_place for stream in streams])
     flow = total(stream.flow for stream in streams)
     return Stream(union, in_place, routes.pop() if len(routes) == 1 else None, flow)
+
+
+def _alike(builder: Builder, node: MergePlan, streams: list[Stream]) -> list[DataFrame]:
+    """The inputs with the same columns."""
+    wanted = builder.plan.facts.columns.required[node.name].columns
+    names = [name for name in node.schema if name in wanted or all(name in s.frame.columns for s in streams)]
+    hidden = _shared_hidden(streams)
+    kinds = [s.frame.schema[WIDENED_COLUMN].dataType for s in streams if WIDENED_COLUMN in s.frame.columns]
+    typed = any(map(has_types, kinds))
+    return [_aligned(stream, node, names, hidden, i, typed) for i, stream in enumerate(streams)]
 
 
 def _shared_hidden(streams: list[Stream]) -> list[str]:

@@ -244,16 +244,8 @@ def _ends(node: OutputPlan, stream: Stream) -> tuple[dict[str, Column], dict[str
 
     Flags are TRUE or null, so that they can be counted as they are: for the conditions of `count_if` Spark would add
     a projection, in which every line is copied once more."""
-    held = F.col(quote(HELD_COLUMN)) if HELD_COLUMN in stream.frame.columns else None
     dropping = [F.col(quote(item.field)).isNull() for item in node.config.sort_order if item.null_order == "drop"]
-    # A record of a group that is withheld can fail now, because others were retracted: that is a failure.
-    gone: dict[str, Column] = {}
-    if stream.fallible:
-        gone[FAILED_COLUMN] = failed()
-    if held is not None:
-        gone[WITHHELD_COLUMN] = held & ~failed() if stream.fallible else held
-    bad = [] if held is None else [held]
-    bad += [failed()] if stream.fallible else []
+    gone, bad = _kept_out(stream)
     bad += dropping
     every = F.count(F.lit(1))
     if not bad:
@@ -269,6 +261,21 @@ def _ends(node: OutputPlan, stream: Stream) -> tuple[dict[str, Column], dict[str
     if dropping:
         metrics["dropped"] = reduce(Column.__sub__, counts.values(), left)
     return flags, metrics
+
+
+def _kept_out(stream: Stream) -> tuple[dict[str, Column], list[Column]]:
+    """Which records failed, and which are withheld, by the flag that counts them; and any reason not to write one. A
+    record of a group that is withheld can fail now, because others were retracted: that is a failure."""
+    gone: dict[str, Column] = {}
+    bad: list[Column] = []
+    if HELD_COLUMN in stream.frame.columns:
+        held = F.col(quote(HELD_COLUMN))
+        gone[WITHHELD_COLUMN] = held & ~failed() if stream.fallible else held
+        bad.append(held)
+    if stream.fallible:
+        gone = {FAILED_COLUMN: failed(), **gone}
+        bad.append(failed())
+    return gone, bad
 
 
 def _write_down(builder: Builder, node: OutputPlan, stream: Stream, counted: Iterable[str]) -> None:

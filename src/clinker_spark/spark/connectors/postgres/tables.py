@@ -122,20 +122,11 @@ def problems(connection: Any, table: Name, columns: Mapping[str, Type], keys: Se
     there = table_columns(connection, table)
     shown = table.name if table.schema is None else f"{table.schema}.{table.name}"
     for name, t in columns.items():
-        if name not in there:
+        if name in there:
+            yield from _unfit(there[name], name, t, table, shown)
+        else:
             help_text = f"ALTER TABLE {table.sql} ADD COLUMN {quoted(name)} {made_type(t)}"
             yield Problem(f"table '{shown}' has no column '{name}'", help_text)
-            continue
-        kind, strict, _, generated = there[name]
-        if generated:
-            message = f"column '{name}' of table '{shown}' is computed by the database"
-            yield Problem(message, "leave it out with 'exclude'")
-        elif not _holds(kind, t):
-            help_text = f"ALTER TABLE {table.sql} ALTER COLUMN {quoted(name)} TYPE {made_type(t)}"
-            yield Problem(f"column '{name}' of table '{shown}' is {kind}, and the records have {t}", help_text)
-        elif strict and (t.nullable or t.is_dynamic or t.kind is Kind.NULL):
-            help_text = f"ALTER TABLE {table.sql} ALTER COLUMN {quoted(name)} DROP NOT NULL"
-            yield Problem(f"column '{name}' of table '{shown}' takes no null, and the records have {t}", help_text)
     for name, (_, strict, default, generated) in there.items():
         if name not in columns and strict and not default and not generated:
             message = f"column '{name}' of table '{shown}' needs a value, and the records have none"
@@ -146,6 +137,20 @@ def problems(connection: Any, table: Name, columns: Mapping[str, Type], keys: Se
             message = f"table '{shown}' has no unique index over {', '.join(keys)}"
             help_text = f"CREATE UNIQUE INDEX ON {table.sql} ({', '.join(map(quoted, keys))})"
             yield Problem(message, help_text)
+
+
+def _unfit(found: tuple[Any, ...], name: str, t: Type, table: Name, shown: str) -> Iterator[Problem]:
+    """Why values of a type cannot go into a column."""
+    kind, strict, _, generated = found
+    if generated:
+        message = f"column '{name}' of table '{shown}' is computed by the database"
+        yield Problem(message, "leave it out with 'exclude'")
+    elif not _holds(kind, t):
+        help_text = f"ALTER TABLE {table.sql} ALTER COLUMN {quoted(name)} TYPE {made_type(t)}"
+        yield Problem(f"column '{name}' of table '{shown}' is {kind}, and the records have {t}", help_text)
+    elif strict and (t.nullable or t.is_dynamic or t.kind is Kind.NULL):
+        help_text = f"ALTER TABLE {table.sql} ALTER COLUMN {quoted(name)} DROP NOT NULL"
+        yield Problem(f"column '{name}' of table '{shown}' takes no null, and the records have {t}", help_text)
 
 
 def _holds(kind: str, t: Type) -> bool:

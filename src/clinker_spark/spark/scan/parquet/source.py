@@ -8,6 +8,7 @@ for the last one, and the sort is stable, so that they stay in order.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,20 +48,7 @@ def read_parquet(spark: SparkSession, request: ReadRequest) -> Scan:
         for part in parts
         for column in request.columns
     )
-    frames: list[DataFrame] = []
-    left = request.limit
-    before: dict[int, int] = {}
-    for place, part in enumerate(parts):
-        if left is not None and left <= 0:
-            break
-        frame = spark.read.schema(part.schema).parquet(part.path)
-        if left is not None:
-            # Not `limit`: it gathers records of all tasks in the order in which they happen to end.
-            frame = frame.where(f"_metadata.row_index < {left}L")
-            left -= part.rows or 0
-        what = PartFile(part.schema, part.file, place, before.get(part.file, 0))
-        frames.append(frame.selectExpr(*projection(request, what, widened, fallible=fallible)))
-        before[part.file] = before.get(part.file, 0) + (part.rows or 0)
+    frames = list(_frames(spark, request, parts, widened, fallible=fallible))
     if not frames:
         what = PartFile(st.StructType(), 0, 0, 0)
         empty = spark.createDataFrame([], "_metadata STRUCT<row_index: BIGINT>")
@@ -74,6 +62,25 @@ def read_parquet(spark: SparkSession, request: ReadRequest) -> Scan:
         row_offsets=_offsets(request, parts) if request.positions else (),
         rows=sum(n or 0 for n in rows) if request.limit is None and None not in rows else None,
     )
+
+
+def _frames(
+    spark: SparkSession, request: ReadRequest, parts: list[Part], widened: tuple[str, ...], *, fallible: bool
+) -> Iterator[DataFrame]:
+    """Each file by itself; as many as are wanted."""
+    left = request.limit
+    before: dict[int, int] = {}
+    for place, part in enumerate(parts):
+        if left is not None and left <= 0:
+            return
+        frame = spark.read.schema(part.schema).parquet(part.path)
+        if left is not None:
+            # Not `limit`: it gathers records of all tasks in the order in which they happen to end.
+            frame = frame.where(f"_metadata.row_index < {left}L")
+            left -= part.rows or 0
+        what = PartFile(part.schema, part.file, place, before.get(part.file, 0))
+        yield frame.selectExpr(*projection(request, what, widened, fallible=fallible))
+        before[part.file] = before.get(part.file, 0) + (part.rows or 0)
 
 
 def _widened(request: ReadRequest, parts: list[Part]) -> tuple[str, ...]:
