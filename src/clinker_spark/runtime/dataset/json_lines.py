@@ -48,20 +48,8 @@ def json_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]
     for number, line in enumerate(file, 1):
         if not line.strip():
             continue
-        try:
-            event = json.loads(line.rstrip())
-        except (ValueError, RecursionError) as error:
-            reason = f"{error.msg} (column {error.colno})" if isinstance(error, json.JSONDecodeError) else error
-            raise DatasetError("E852", f"{path}:{number}: this is no JSON: {reason}", _ONE_EVENT) from None
-        if not isinstance(event, dict):
-            raise DatasetError("E852", f"{path}:{number}: this is no event", _ONE_EVENT)
-        event = {name: value for name, value in event.items() if value is not None}
-        segment, entity = event.pop(SEGMENT, None), event.pop(ENTITY, None)
-        if not isinstance(segment, str | int) or isinstance(segment, bool) or segment == "":
-            raise DatasetError("E852", f"{path}:{number}: the event has no 'segment'", _ONE_EVENT)
-        if not isinstance(entity, str) or not entity.strip("/"):
-            raise DatasetError("E852", f"{path}:{number}: the event has no 'entity'", _ONE_EVENT)
-        path_of = (str(segment), entity_path(entity))
+        event = _event(line, f"{path}:{number}")
+        path_of = (str(event.pop(SEGMENT)), entity_path(event.pop(ENTITY)))
         given = tuple(name for name in reading.names if name in event)
         numbers = {name: _index_number(event.pop(name), name, reading, f"{path}:{number}") for name in given}
         if not event:
@@ -80,6 +68,24 @@ def json_events(file: IO[bytes], path: str, reading: Reading) -> Iterator[Block]
             groups.clear()
             read = size = 0
     yield from _blocks(groups, path)
+
+
+def _event(line: bytes, place: str) -> dict[str, Any]:
+    """The values of an event, which has a segment and an entity. Raises DatasetError for anything else."""
+    try:
+        event = json.loads(line.rstrip())
+    except (ValueError, RecursionError) as error:
+        reason = f"{error.msg} (column {error.colno})" if isinstance(error, json.JSONDecodeError) else error
+        raise DatasetError("E852", f"{place}: this is no JSON: {reason}", _ONE_EVENT) from None
+    if not isinstance(event, dict):
+        raise DatasetError("E852", f"{place}: this is no event", _ONE_EVENT)
+    event = {name: value for name, value in event.items() if value is not None}
+    segment, entity = event.get(SEGMENT), event.get(ENTITY)
+    if not isinstance(segment, str | int) or isinstance(segment, bool) or segment == "":
+        raise DatasetError("E852", f"{place}: the event has no 'segment'", _ONE_EVENT)
+    if not isinstance(entity, str) or not entity.strip("/"):
+        raise DatasetError("E852", f"{place}: the event has no 'entity'", _ONE_EVENT)
+    return event
 
 
 def _check_text(text: str, where: str) -> None:

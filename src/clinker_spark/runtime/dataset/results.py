@@ -37,11 +37,7 @@ def write_result(
     force: bool = False,
 ) -> int:
     """Write all rows; how many there are. `-` is standard output. Nothing is written into the folder of the dataset."""
-    kind = form or ("jsonl" if path == STDOUT else FORMATS.get(Path(path).suffix.lower()))
-    if kind is None:
-        raise DatasetError("E854", f"'{path}': it is not known how to write this file", "use .jsonl, .csv or .parquet")
-    if kind == "csv" and (nested := [field.name for field in schema if pa.types.is_nested(field.type)]):
-        raise DatasetError("E854", f"column '{nested[0]}' is no single value: CSV cannot hold it", "write .jsonl")
+    kind = _kind(schema, path, form)
     if dataset is not None and path != STDOUT and Path(dataset).resolve() in Path(path).resolve().parents:
         message = f"'{path}' is in the folder of the dataset, whose files would be mixed with the result"
         raise DatasetError("E854", message, "write it beside the dataset")
@@ -57,6 +53,16 @@ def write_result(
         where = "the result" if path == STDOUT else f"'{path}'"
         message = f"cannot write {where}: {(error.strerror or str(error)).lower()}"
         raise IoError([Diagnostic(code, message, help="free space or choose another place, and ask again")]) from None
+
+
+def _kind(schema: pa.Schema, path: str, form: str | None) -> str:
+    """The kind of file, by what was asked or its name. Raises DatasetError if there is none, or it cannot hold this."""
+    kind = form or ("jsonl" if path == STDOUT else FORMATS.get(Path(path).suffix.lower()))
+    if kind is None:
+        raise DatasetError("E854", f"'{path}': it is not known how to write this file", "use .jsonl, .csv or .parquet")
+    if kind == "csv" and (nested := [field.name for field in schema if pa.types.is_nested(field.type)]):
+        raise DatasetError("E854", f"column '{nested[0]}' is no single value: CSV cannot hold it", "write .jsonl")
+    return kind
 
 
 def _write(batches: Iterator[pa.RecordBatch], schema: pa.Schema, kind: str, file: IO[bytes]) -> int:

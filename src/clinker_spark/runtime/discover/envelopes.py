@@ -78,21 +78,13 @@ def _section(source: SourcePlan, spec: Section, file: SourceFile) -> Mapping[str
     return value if isinstance(value, dict) else {}
 
 
+_UNFIT = object()
+"""Instead of a value: it is none of the type."""
+
+
 def _typed(value: Any, t: Type, name: str, file: SourceFile, source: SourcePlan) -> Any:
     if t.kind in SEVERAL and value is not None:
-        assert t.element is not None
-        values = value if isinstance(value, list) or source.config.type != "xml" else [value]
-        if t.kind is Kind.ARRAY and isinstance(values, list):
-            found: Any = [_typed(each, t.element, name, file, source) for each in values]
-            lacking = None in found
-        elif t.kind is Kind.MAP and isinstance(values, dict):
-            found = {key: _typed(each, t.element, name, file, source) for key, each in values.items()}
-            lacking = None in found.values()
-        else:
-            raise _unfit(value, t, name, file)
-        if lacking and not t.element.nullable:
-            raise _unfit(value, t, name, file)
-        return found
+        return _several(value, t, name, file, source)
     if isinstance(value, list):
         value = value[0] if value and source.config.type == "xml" else value
     if value is None:
@@ -105,20 +97,47 @@ def _typed(value: Any, t: Type, name: str, file: SourceFile, source: SourcePlan)
     if isinstance(value, str) and (
         t.kind in (Kind.STRING, Kind.DATE, Kind.DATETIME) or source.config.type in ("xml", *LINES)
     ):
-        if t.kind is Kind.STRING:
-            return value
-        typed = TextColumn(name, t).convert(pa.array([value], pa.string()))
-        if typed.failed is None or not typed.failed[0].as_py():
-            return _plain(typed.values[0].as_py())
-    elif isinstance(value, bool):
-        if t.kind is Kind.BOOL:
-            return value
-    elif isinstance(value, int | float):
-        if t.kind is Kind.FLOAT:
-            return float(value)
-        if t.kind is Kind.INT and value == int(value) and abs(value) < 2**63:
-            return int(value)
-    raise _unfit(value, t, name, file)
+        found = value if t.kind is Kind.STRING else _of_text(value, t, name)
+    else:
+        found = _of_number(value, t)
+    if found is _UNFIT:
+        raise _unfit(value, t, name, file)
+    return found
+
+
+def _several(value: Any, t: Type, name: str, file: SourceFile, source: SourcePlan) -> Any:
+    """The values of an array or a map."""
+    assert t.element is not None
+    values = value if isinstance(value, list) or source.config.type != "xml" else [value]
+    if t.kind is Kind.ARRAY and isinstance(values, list):
+        found: Any = [_typed(each, t.element, name, file, source) for each in values]
+        lacking = None in found
+    elif t.kind is Kind.MAP and isinstance(values, dict):
+        found = {key: _typed(each, t.element, name, file, source) for key, each in values.items()}
+        lacking = None in found.values()
+    else:
+        raise _unfit(value, t, name, file)
+    if lacking and not t.element.nullable:
+        raise _unfit(value, t, name, file)
+    return found
+
+
+def _of_text(value: str, t: Type, name: str) -> Any:
+    """What a text is as a value of a type."""
+    typed = TextColumn(name, t).convert(pa.array([value], pa.string()))
+    failed = typed.failed is not None and typed.failed[0].as_py()
+    return _UNFIT if failed else _plain(typed.values[0].as_py())
+
+
+def _of_number(value: Any, t: Type) -> Any:
+    """What a truth value or a number is as a value of a type."""
+    if isinstance(value, bool):
+        return value if t.kind is Kind.BOOL else _UNFIT
+    if isinstance(value, int | float) and t.kind is Kind.FLOAT:
+        return float(value)
+    if isinstance(value, int | float) and t.kind is Kind.INT and value == int(value) and abs(value) < 2**63:
+        return int(value)
+    return _UNFIT
 
 
 def _unfit(value: Any, t: Type, name: str, file: SourceFile) -> InputError:

@@ -48,28 +48,28 @@ def discover(
     `remote`, nothing is known about files on remote storage but their addresses. `left` says which of them are new, for
     a source that reads only these."""
     config = node.config
-    earlier = 0
-
-    def chosen(files: list[SourceFile]) -> list[SourceFile]:
-        nonlocal earlier
-        new = files if left is None or not node.only_new else left(node, files)
-        earlier = len(files) - len(new)
-        return new
-
-    if config.path is not None or config.paths is not None:
-        names = [config.path] if config.path is not None else list(config.paths)
-        files = chosen([_named(node, base, name, i, remote) for i, name in enumerate(names)])
+    named = config.path is not None or config.paths is not None
+    if named:
+        names = [config.path] if config.path is not None else list(config.paths or ())
+        there = [_named(node, base, name, i, remote) for i, name in enumerate(names)]
     else:
         is_far = config.glob is not None and is_remote(config.glob)
         found = _search_remote(node, remote) if is_far else _search(node, base)
-        files = sorted(found, key=lambda f: f.name)
-        files = [f for f in files if _selected(config, f, now)]
-        files = _ordered(config.files, chosen(files))
-    if files or earlier:
-        problems = [_no_text(node, file.name) for file in files if not _is_text(file.name)]
-        if problems:
-            raise IoError(problems)
-        return Found(tuple(files), tuple(_found_twice(node, files)), earlier)
+        there = [f for f in sorted(found, key=lambda f: f.name) if _selected(config, f, now)]
+    files = there if left is None or not node.only_new else left(node, there)
+    earlier = len(there) - len(files)
+    if not named:
+        files = _ordered(config.files, files)
+    if not files and not earlier:
+        return _none_found(node, base)
+    problems = [_no_text(node, file.name) for file in files if not _is_text(file.name)]
+    if problems:
+        raise IoError(problems)
+    return Found(tuple(files), tuple(_found_twice(node, files)), earlier)
+
+
+def _none_found(node: SourcePlan, base: Path) -> Found:
+    config = node.config
     pattern = config.glob or config.regex or config.path or ", ".join(config.paths or ())
     key = "glob" if config.glob else "regex" if config.regex else "path"
     mode = config.files.on_no_match
@@ -92,18 +92,8 @@ def _named(node: SourcePlan, base: Path, name: str, i: int, remote: RemoteFiles 
     key: tuple[str | int, ...] = ("config", "path") if node.config.path is not None else ("config", "paths", i)
     if node.config.type == "dataset":
         return _dataset(node, base, name)
-    if is_remote(name) and remote is None:
-        return SourceFile(name, name)
     if is_remote(name):
-        assert remote is not None
-        try:
-            status = remote.status(name)
-        except OSError as error:
-            message, help_text = f"cannot read '{name}': {error}", "check the address and the settings of the storage"
-            raise IoError([node.diagnostic("E229", message, *key, help=help_text)]) from None
-        if status.is_folder and node.config.type != "parquet":
-            raise IoError([_folder(node, name, key)])
-        return SourceFile(name, name, status.size, status.modified)
+        return SourceFile(name, name) if remote is None else _far(node, name, key, remote)
     path = base / name.removeprefix("file://")
     try:
         info = path.stat()
@@ -116,6 +106,17 @@ def _named(node: SourcePlan, base: Path, name: str, i: int, remote: RemoteFiles 
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         finding = node.diagnostic("E229", f"cannot read '{name}': {reason}", *key, help=_meant(path, base))
         raise (NoFiles if isinstance(error, FileNotFoundError) else IoError)([finding]) from None
+
+
+def _far(node: SourcePlan, name: str, key: tuple[str | int, ...], remote: RemoteFiles) -> SourceFile:
+    try:
+        status = remote.status(name)
+    except OSError as error:
+        message, help_text = f"cannot read '{name}': {error}", "check the address and the settings of the storage"
+        raise IoError([node.diagnostic("E229", message, *key, help=help_text)]) from None
+    if status.is_folder and node.config.type != "parquet":
+        raise IoError([_folder(node, name, key)])
+    return SourceFile(name, name, status.size, status.modified)
 
 
 def _dataset(node: SourcePlan, base: Path, name: str) -> SourceFile:

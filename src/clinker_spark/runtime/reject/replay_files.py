@@ -86,15 +86,17 @@ def replay_files(
             writers[key].add(letter, fed)
         except ValueError as error:
             problems.append(_conflict(letter, str(error)))
-    done = {key: writer.done(key[1]) for key, writer in writers.items()}
+    made: dict[str, list[tuple[SourceFile, list[Fed]]]] = {
+        node.name: [] for node in plan.sources if node.name in flowing
+    }
+    for (name, file, _), writer in writers.items():
+        made[name] += writer.done(file)
     if problems:
         more = [] if len(problems) <= MOST_TOLD else [Diagnostic("E456", f"{len(problems) - MOST_TOLD} more letters")]
         raise InputError([*problems[:MOST_TOLD], *more])
-    for node in plan.sources:
-        if node.name in flowing:
-            mine = [part for (name, _, _), made in done.items() if name == node.name for part in made]
-            feed.files[node.name] = tuple(file for file, _ in mine)
-            feed.records |= {(node.name, i): fed for i, (_, fed) in enumerate(mine)}
+    for name, mine in made.items():
+        feed.files[name] = tuple(file for file, _ in mine)
+        feed.records |= {(name, i): fed for i, (_, fed) in enumerate(mine)}
     if any(space == "doc" for node in plan.nodes for space, _ in node.system_members()):
         feed.plan = plan
         feed.origins = _origins(plan, feed)
@@ -137,10 +139,7 @@ def _chosen(
             raise InputError([Diagnostic("E019", message, help=help_text)])
         if node.name not in flowing:
             feed.left += 1
-            if any(letter.edited) and letter.engine.get("source_hash"):
-                message = f"dead letter {letter.number} was edited, but '{node.name}' is read from its own files"
-                help_text = "others are looked up in it: correct its input file"
-                problems.append(node.diagnostic("E458", message, help=help_text))
+            problems += _edited_in_vain(node, letter)
             continue
         said = [letter.engine.get(name, "") for name in ("source_file", "source_row", "source_hash")]
         identity = (node.name, *said, *(() if said[-1] else letter.record.values()))
@@ -155,6 +154,14 @@ def _chosen(
         help_text = f"the sources are {', '.join(by_name)}"
         raise InputError([Diagnostic("E019", "no dead letter belongs to a source of this pipeline", help=help_text)])
     return list(found.values())
+
+
+def _edited_in_vain(node: SourcePlan, letter: Letter) -> list[Diagnostic]:
+    """What is wrong with an edited letter of a source that is read from its own files."""
+    if not any(letter.edited) or not letter.engine.get("source_hash"):
+        return []
+    message = f"dead letter {letter.number} was edited, but '{node.name}' is read from its own files"
+    return [node.diagnostic("E458", message, help="others are looked up in it: correct its input file")]
 
 
 def _whole_file(letter: Letter) -> Diagnostic:

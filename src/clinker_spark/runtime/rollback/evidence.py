@@ -82,15 +82,7 @@ class Evidence:
         """The groups of which more than `most` records reach an output or a total, and those that are `known` to be so:
         their records as letters, see `correlated.oversize_letters`."""
         rows = pa.concat_tables([self.rows(what) for what in (REACHED, MADE_OF, LEFT_OUT)])
-        families = self.plan.facts.correlation.families
-        groups: dict[GroupName, dict[Origin, int]] = {}
-        for i, (origin, letter) in enumerate(zip(origins(rows), rows["letter"].to_pylist(), strict=True)):
-            source = None if origin[0] is None else self.plan.sources[origin[0]]
-            if source is not None and source.name in families:
-                read = dict(letter)
-                keys = tuple((name, read.get(name)) for name in source.key_columns)
-                if any(text is not None for _, text in keys):
-                    groups.setdefault((families[source.name][0], keys), {}).setdefault(origin, i)
+        groups = self._members(rows)
         large = [name for name, those in groups.items() if len(those) > most or name in known]
         taken: list[int] = []
         messages: list[str] = []
@@ -110,6 +102,19 @@ class Evidence:
         ]
         found = _with(found, stage=stages, keys=read_keys)
         return large, correlated_letters(found, messages, triggers)
+
+    def _members(self, rows: pa.Table) -> dict[GroupName, dict[Origin, int]]:
+        """By group: its records, each with its first place in a table."""
+        families = self.plan.facts.correlation.families
+        groups: dict[GroupName, dict[Origin, int]] = {}
+        for i, (origin, letter) in enumerate(zip(origins(rows), rows["letter"].to_pylist(), strict=True)):
+            source = None if origin[0] is None else self.plan.sources[origin[0]]
+            if source is not None and source.name in families:
+                read = dict(letter)
+                keys = tuple((name, read.get(name)) for name in source.key_columns)
+                if any(text is not None for _, text in keys):
+                    groups.setdefault((families[source.name][0], keys), {}).setdefault(origin, i)
+        return groups
 
     def held(self, dirty: DirtyGroups) -> pa.Table:
         """The records that are withheld at outputs, or that totals were made without: see `correlated.held_records`."""

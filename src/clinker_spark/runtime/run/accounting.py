@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.facts import Component
-from clinker_spark.plan.ledger import WITHHELD_FROM, Difference, Entry, count, solve
+from clinker_spark.plan.ledger import WITHHELD_FROM, Difference, Entry, Flow, count, solve
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.runtime.errors import AccountingError
 from clinker_spark.runtime.reject.source_letters import kept_by_readers
@@ -254,27 +254,13 @@ class Accounts:
         return dict(found)
 
     def _node(self, node: PlanNode, entry: Entry, values: Mapping[str, int], failed: Mapping[str, int]) -> NodeReport:
-        def waiting(carried: tuple[str, ...]) -> int:
-            """How many of the records have failed, and wait to be set aside."""
-            if self.state.holds_groups:
-                return 0
-            entries = self.state.builder.ledger.entries
-            gone = 0
-            for name in carried:
-                # What was set aside inside of that node is no longer there.
-                inside = [flow for place, flow in entries[name].failed.items() if place != name]
-                gone += failed.get(name, 0) - sum(flow.value(values) or 0 for flow in inside)
-            return gone
-
         took: dict[str, int | None] = {}
         for name, end in entry.took.items():
-            count = end.flow.value(values)
             before = tuple(other for other in end.carried if other != node.name)
-            took[name] = None if count is None else count - waiting(before)
-        passed: dict[str | None, int | None] = {}
-        for port, end in entry.passed.items():
-            count = end.flow.value(values)
-            passed[port] = None if count is None else count - waiting(end.carried)
+            took[name] = self._fine(end.flow, before, values, failed)
+        passed: dict[str | None, int | None] = {
+            port: self._fine(end.flow, end.carried, values, failed) for port, end in entry.passed.items()
+        }
         dropped = {reason: count for reason, count in self._dropped(node.name, values).items() if count}
         if not node.inputs:
             took = {"files": self.read.get(node.name, values.get(f"{node.name}: read"))}
@@ -294,6 +280,20 @@ class Accounts:
             {port or "": count for port, count in passed.items()} if len(passed) > 1 else {},
             node.details().get("documents"),
         )
+
+    def _fine(
+        self, flow: Flow, carried: tuple[str, ...], values: Mapping[str, int], failed: Mapping[str, int]
+    ) -> int | None:
+        """How many records of a flow have not failed: those that some nodes `carried` on only wait to be diverted."""
+        count = flow.value(values)
+        if count is None or self.state.holds_groups:
+            return count
+        entries = self.state.builder.ledger.entries
+        for name in carried:
+            # What was diverted inside of that node is no longer there.
+            inside = [flow for place, flow in entries[name].failed.items() if place != name]
+            count -= failed.get(name, 0) - sum(flow.value(values) or 0 for flow in inside)
+        return count
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

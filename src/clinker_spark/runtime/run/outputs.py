@@ -115,19 +115,7 @@ class Outputs:
     def _write_parts(self, node: OutputPlan) -> tuple[list[Prepared], list[str]]:
         """The outputs that a job has written, and the folders of their parts."""
         first = self._prepare(node)
-        others: list[Prepared] = []
-        mark = separator(first)
-        if first.beside:
-            others = [self._prepare(self.state.plan.output(name)) for name in first.beside if name != node.name]
-        elif self.state.inputs.small and mark is not None and taken("outputs_together"):
-            for name in self.state.plan.facts.resources.alike[node.name]:
-                if name not in self._parts:
-                    made = self._prepare(self.state.plan.output(name))
-                    if separator(made) == mark:
-                        others.append(made)
-                    else:
-                        self._prepared[name] = made
-        together = [first, *others]
+        together = [first, *self._others(first)]
         for each in together:
             self.accounts.job_starts(each.node.name)
         parts = self._parts_folder(node)
@@ -138,10 +126,27 @@ class Outputs:
             finally:
                 for appended in self._appended.values():
                     appended.stop()
-        if others:
+        if len(together) > 1:
             return together, write_parts_together(together, str(parts))
         write_parts(first, str(parts))
         return together, [str(parts)]
+
+    def _others(self, first: Prepared) -> list[Prepared]:
+        """The outputs that one job can write beside the first one."""
+        name, mark = first.node.name, separator(first)
+        if first.beside:
+            return [self._prepare(self.state.plan.output(other)) for other in first.beside if other != name]
+        if not self.state.inputs.small or mark is None or not taken("outputs_together"):
+            return []
+        others = []
+        for other in self.state.plan.facts.resources.alike[name]:
+            if other not in self._parts:
+                made = self._prepare(self.state.plan.output(other))
+                if separator(made) == mark:
+                    others.append(made)
+                else:
+                    self._prepared[other] = made
+        return others
 
     def _appending(self, prepared: Prepared) -> Iterator[tuple[str, Appended]]:
         """An output that is one new file, of which nothing may have to be taken out, begins while its parts come."""

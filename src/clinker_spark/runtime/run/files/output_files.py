@@ -48,33 +48,37 @@ class OutputFiles:
 
     def make(self, made_of: Unfinished) -> None:
         """The files of an output of which there are parts."""
-        prepared, parts, folder = made_of.prepared, made_of.parts, made_of.folder
+        node, folder = made_of.prepared.node, made_of.folder
         place, report = made_of.place, made_of.report
+        made = self._made(made_of, assemble.part_files(made_of.parts))
+        report.bytes = sum(m.size for m in made)
+        if node.config.write_meta and place.template is None:
+            whole = assemble.Made(folder / "all", report.bytes, records=report.records)
+            meta = meta_path(place.path)
+            self._meta(node, meta if node.config.split is None else self._free(node, meta, None), folder, whole, None)
+
+    def _made(self, made_of: Unfinished, found: list[Path]) -> list[assemble.Made]:
+        prepared, folder, place, report = made_of.prepared, made_of.folder, made_of.place, made_of.report
         node, rendering = prepared.node, prepared.rendering
-        found = assemble.part_files(parts)
         several = node.config.split is not None or place.template is not None
         if rendering is None and not several:
-            made = self._parquet(node, found, parts, folder, place, report)
-        elif place.folder and rendering is not None:
+            return self._parquet(node, found, made_of.parts, folder, place, report)
+        if place.folder and rendering is not None:
             final = folder / "final"
             final.mkdir()
             adds = adds_to(node, self.state.options)
             first = next_number(place.path) if adds else 0
             made = assemble.part_folder(found, rendering, final, _suffix(node), first)
             self._put_folder(final, made if found else [], node, place, report)
-        elif several or rendering is None:
-            made = self._several(prepared, found, folder, place, report)
-        else:
-            there = before(node, place, self.state.options)
-            whole = None if made_of.appended is None else made_of.appended.made(found)
-            width = _record_bytes(node.declared)
-            made = [whole or assemble.one_file(found, rendering, folder / FINAL, width, there)]
-            self._put(made[0].path, place.path, node, report)
-        report.bytes = sum(m.size for m in made)
-        if node.config.write_meta and place.template is None:
-            whole = assemble.Made(folder / "all", report.bytes, records=report.records)
-            meta = meta_path(place.path)
-            self._meta(node, meta if node.config.split is None else self._free(node, meta, None), folder, whole, None)
+            return made
+        if several or rendering is None:
+            return self._several(prepared, found, folder, place, report)
+        there = before(node, place, self.state.options)
+        whole = None if made_of.appended is None else made_of.appended.made(found)
+        width = _record_bytes(node.declared)
+        one = whole or assemble.one_file(found, rendering, folder / FINAL, width, there)
+        self._put(one.path, place.path, node, report)
+        return [one]
 
     def _put(self, made: Path, place: Path, node: OutputPlan, report: OutputReport, source: str | None = None) -> None:
         with located(self.state):

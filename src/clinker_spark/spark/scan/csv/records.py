@@ -45,33 +45,38 @@ def engine_columns(plan: CsvPlan) -> list[tuple[str, str]]:
 
 def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Iterator[pa.RecordBatch]:
     """The records of a split in the columns of the plan."""
-    file = plan.files[split.file]
-    every = plan.record or plan.extras.aside is not None
-    in_cells = {name for run in plan.extras.cells for name in run.columns}
-    in_cells |= set(plan.extras.chosen.keys) if plan.extras.chosen is not None else set()
-    needed = [
-        place
-        for column, place in zip(plan.columns, file.places, strict=True)
-        if place is not None and (every or column.checked or column.name in plan.selected or column.name in in_cells)
-    ]
+    file, extras = plan.files[split.file], plan.extras
+    wanted = [*_needed(plan, file), *(place for _, place in file.undeclared)]
     row = split.first_row
     with ExitStack() as stack:
         keeper, sizes = None, None
-        if plan.extras.aside is not None:
-            keeper = stack.enter_context(LetterKeeper(plan.extras.aside, plan.splits.index(split), len(plan.columns)))
-        if plan.extras.aside is not None and plan.extras.watched:
-            sizes = stack.enter_context(GroupSizes(plan.extras.aside, plan.splits.index(split)))
-        for block in parsed_batches(plan, split, [*needed, *(place for _, place in file.undeclared)], block_size):
+        if extras.aside is not None:
+            keeper = stack.enter_context(LetterKeeper(extras.aside, plan.splits.index(split), len(plan.columns)))
+            if extras.watched:
+                sizes = stack.enter_context(GroupSizes(extras.aside, plan.splits.index(split)))
+        for block in parsed_batches(plan, split, wanted, block_size):
             numbers = np.arange(row, row + block.rows, dtype=np.int64)
             row += block.rows
-            if block.ragged and plan.extras.keys:
+            if block.ragged and extras.keys:
                 block = _with_keys(plan, file, block)
-            if plan.extras.chosen is not None:
-                block, numbers = _chosen(plan, plan.extras.chosen, split.file, block, numbers)
+            if extras.chosen is not None:
+                block, numbers = _chosen(plan, extras.chosen, split.file, block, numbers)
             if sizes is not None:
                 _look_at_groups(plan, file, block, sizes)
             if block.rows:
                 yield _batch(plan, file, split.file, block, numbers, keeper)
+
+
+def _needed(plan: CsvPlan, file: CsvFile) -> list[int]:
+    """The places of the declared columns that somebody looks at."""
+    every = plan.record or plan.extras.aside is not None
+    in_cells = {name for run in plan.extras.cells for name in run.columns}
+    in_cells |= set(plan.extras.chosen.keys) if plan.extras.chosen is not None else set()
+    return [
+        place
+        for column, place in zip(plan.columns, file.places, strict=True)
+        if place is not None and (every or column.checked or column.name in plan.selected or column.name in in_cells)
+    ]
 
 
 def _with_keys(plan: CsvPlan, file: CsvFile, block: Block) -> Block:
@@ -127,44 +132,24 @@ def _batch(
     errors: dict[int, Error] = {row: _ragged_error(plan, what, file) for row, what in block.ragged.items()}
     if block.marked:
         block = _without_marks(plan, file, block, errors)
-    names: list[str] = []
-    arrays: list[pa.Array] = []
-    typed: dict[str, pa.Array] = {}
-    for column, place in zip(plan.columns, file.places, strict=True):
-        selected = column.name in plan.selected
-        if place is None:
-            values = pa.nulls(block.rows, column.arrow)
-        elif selected or column.checked:
-            text = block.columns[place]
-            converted = column.convert(text)
-            values = typed[column.name] = converted.values
-            if converted.failed is not None:
-                for row in np.flatnonzero(converted.failed.to_numpy(zero_copy_only=False)).tolist():
-                    errors.setdefault(row, column.error(text[row].as_py()))
-        if selected:
-            names.append(column.name)
-            arrays.append(values)
+    typed = _typed(plan, file, block, errors)
+    found = {name: values for name, values in typed.items() if name in plan.selected}
     for i, run in enumerate(plan.extras.cells):
-        names.append(f"{CELLS_PREFIX}{i}")
-        arrays.append(_cells(plan, file, block, typed, run))
-    if keeper is None:
-        names.append(FAILED_COLUMN if plan.extras.only_flags else ERROR_COLUMN)
-        arrays.append(
-            _failed_column(errors, block.rows) if plan.extras.only_flags else error_column(errors, block.rows)
-        )
+        found[f"{CELLS_PREFIX}{i}"] = _cells(plan, file, block, typed, run)
+    if keeper is None and plan.extras.only_flags:
+        found[FAILED_COLUMN] = _failed_column(errors, block.rows)
+    elif keeper is None:
+        found[ERROR_COLUMN] = error_column(errors, block.rows)
     if plan.widened:
-        names.append(WIDENED_COLUMN)
-        arrays.append(_widened(file, block, plan.cleaning))
+        found[WIDENED_COLUMN] = _widened(file, block, plan.cleaning)
     if plan.positions:
-        names += [FILE_COLUMN, ROW_COLUMN]
-        arrays.append(pa.array(np.full(block.rows, file_index, dtype=np.int32)))
-        arrays.append(pa.array(numbers))
+        found[FILE_COLUMN] = pa.array(np.full(block.rows, file_index, dtype=np.int32))
+        found[ROW_COLUMN] = pa.array(numbers)
     if plan.record:
-        names += [RECORD_COLUMN, LINE_COLUMN]
-        arrays += [_record(plan, file, block), block.lines()]
-    if not names:  # there must be some column to say how many records there are
-        names, arrays = [FAILED_COLUMN], [_failed_column({}, block.rows)]
-    batch = pa.RecordBatch.from_arrays(arrays, names)
+        found |= {RECORD_COLUMN: _record(plan, file, block), LINE_COLUMN: block.lines()}
+    if not found:  # there must be some column to say how many records there are
+        found[FAILED_COLUMN] = _failed_column({}, block.rows)
+    batch = pa.RecordBatch.from_arrays(list(found.values()), list(found))
     if keeper is None:
         return batch
     if not errors:
@@ -174,6 +159,23 @@ def _batch(
     record = _record(plan, file, block).take(pa.array(rows))
     keeper.add(block.rows, errors, record, block.piece.lines(block.records[rows]))
     return batch.filter(pc.invert(_failed_column(errors, block.rows)))
+
+
+def _typed(plan: CsvPlan, file: CsvFile, block: Block, errors: dict[int, Error]) -> dict[str, pa.Array]:
+    """The values of the columns that are asked for, or must be looked at; what is no value is one of the errors."""
+    found: dict[str, pa.Array] = {}
+    for column, place in zip(plan.columns, file.places, strict=True):
+        if place is None:
+            if column.name in plan.selected:
+                found[column.name] = pa.nulls(block.rows, column.arrow)
+        elif column.name in plan.selected or column.checked:
+            text = block.columns[place]
+            converted = column.convert(text)
+            found[column.name] = converted.values
+            if converted.failed is not None:
+                for row in np.flatnonzero(converted.failed.to_numpy(zero_copy_only=False)).tolist():
+                    errors.setdefault(row, column.error(text[row].as_py()))
+    return found
 
 
 def _cells(plan: CsvPlan, file: CsvFile, block: Block, typed: dict[str, pa.Array], run: CellRun) -> pa.Array:
@@ -190,7 +192,7 @@ def _cells(plan: CsvPlan, file: CsvFile, block: Block, typed: dict[str, pa.Array
         column, place = columns[name]
         chosen.append(column if place is not None else TextColumn(name, STRING))
         texts.append(nothing if place is None else column.cleaning.clean(block.columns[place])[0])
-        values.append(typed.get(name, nothing))
+        values.append(nothing if place is None else typed.get(name, nothing))
     return joined_cells(chosen, texts, values, run.delimiter, None if plan.cleaning else as_they_stand)
 
 

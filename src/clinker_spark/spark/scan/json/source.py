@@ -69,21 +69,7 @@ class JsonReader:
     def rows(self, plan: RecordPlan, split: RecordSplit) -> Iterator[Rows]:
         file = plan.files[split.file]
         if self.shapes[split.file] == "ndjson":
-            parser = decoder(exact=self.exact)
-            whole = None
-            if self.in_pieces and not (plan.record or plan.widened or self.cleaning or self.splits):
-                whole = WholeLines(self.columns, self.places, plan.members)
-            first = not split.start
-            # Python's objects take ten times the room of the bytes that they are made of.
-            piece = self.piece if whole is not None and whole.usable else min(self.piece, PIECE)
-            for data in line_pieces(file, split, b"\n", piece):
-                data, first = (data.removeprefix(BOM) if first else data), False
-                for part, made in [(data, None)] if whole is None else whole.parts(data):
-                    if made is not None:
-                        yield Rows(*made)
-                        continue
-                    found, errors = parse_lines(lines_of(part), parser)
-                    yield self._split_rows(plan, found, errors, byte_lines(part) if plan.record else [])
+            yield from self._rows_of_lines(plan, file, split)
             return
         values: list[Any] = []
         texts: list[str] = []
@@ -97,6 +83,23 @@ class JsonReader:
                 yield self._document_rows(plan, values, texts, marks)
                 values, texts, marks = [], [], set()
         yield self._document_rows(plan, values, texts, marks)
+
+    def _rows_of_lines(self, plan: RecordPlan, file: RecordFile, split: RecordSplit) -> Iterator[Rows]:
+        parser = decoder(exact=self.exact)
+        whole = None
+        if self.in_pieces and not (plan.record or plan.widened or self.cleaning or self.splits):
+            whole = WholeLines(self.columns, self.places, plan.members)
+        first = not split.start
+        # Python's objects take ten times the room of the bytes that they are made of.
+        piece = self.piece if whole is not None and whole.usable else min(self.piece, PIECE)
+        for data in line_pieces(file, split, b"\n", piece):
+            data, first = (data.removeprefix(BOM) if first else data), False
+            for part, made in [(data, None)] if whole is None else whole.parts(data):
+                if made is not None:
+                    yield Rows(*made)
+                    continue
+                found, errors = parse_lines(lines_of(part), parser)
+                yield self._split_rows(plan, found, errors, byte_lines(part) if plan.record else [])
 
     def count(self, file: RecordFile, split: RecordSplit) -> int:
         if self.shapes[split.file] == "ndjson":

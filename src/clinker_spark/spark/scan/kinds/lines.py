@@ -20,7 +20,7 @@ from clinker_spark.config.model.sources.record_kinds import RECORD_TYPE, RecordK
 from clinker_spark.plan.nodes.source import PlannedKinds
 from clinker_spark.spark.scan.csv.dialect import CsvDialect
 from clinker_spark.spark.scan.fixed.rows import FixedReader
-from clinker_spark.spark.scan.record_batches import Rows, structural
+from clinker_spark.spark.scan.record_batches import Error, Rows, structural
 from clinker_spark.spark.scan.record_plan import BOM, PIECE, RecordFile, RecordPlan, RecordSplit, line_pieces
 from clinker_spark.spark.scan.request import Conventions
 from clinker_spark.spark.scan.text.values import TextColumn
@@ -236,25 +236,25 @@ class KindReader:
                 parts.append((mine, made))
                 rows.errors |= {mine[row]: error for row, error in made.errors.items()}
         unknown = [i for i, known in enumerate(ids) if known is None]
-        tags = ", ".join(self._by_tag)
-        for i in unknown:
-            message = f"no kind of record has the tag '{self.tag(lines[i])}'; the tags are {tags}"
-            rows.errors[i] = structural(message, lines[i].decode(self.encoding, "replace"))
+        rows.errors |= {i: self._of_no_kind(lines[i]) for i in unknown}
         order = np.argsort(np.array([i for mine, _ in parts for i in mine] + unknown, dtype=np.int64))
         for name, _ in plan.fields:
             found = [made.values.get(name) for _, made in parts]
             rows.values[name] = _together(found, parts, unknown, order, self.arrow[name])
+        said = pa.array(ids, pa.string())
+        if RECORD_TYPE in rows.values:
+            rows.values[RECORD_TYPE] = said
         if plan.record:
             for name in plan.names:
                 texts = [made.texts.get(name) for _, made in parts]
                 rows.texts[name] = _together(texts, parts, unknown, order, pa.string())
             rows.lines = lines
-        said = pa.array(ids, pa.string())
-        if RECORD_TYPE in rows.values:
-            rows.values[RECORD_TYPE] = said
-        if plan.record:
             rows.texts[RECORD_TYPE] = said  # the id, also where the discriminator has this name and says the tag
         return rows
+
+    def _of_no_kind(self, line: bytes) -> Error:
+        message = f"no kind of record has the tag '{self.tag(line)}'; the tags are {', '.join(self._by_tag)}"
+        return structural(message, line.decode(self.encoding, "replace"))
 
     def _of_file(self, plan: RecordPlan, message: str) -> Rows:
         """One more record of a file that is wrong as a whole: an error, and nothing else."""
