@@ -209,7 +209,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     source_keys.OnUnmapped: ("spark/operators/source.py: *: *.on_unmapped",),
     source_keys.Watermark: (
         "spark/operators/time_windows.py: *: watermark",
-        "streaming/beats.py: *: mark",
+        "streaming/watch/beats.py: *: mark",
         "plan/streams.py: *: mark",
     ),
     stream.StreamSettings: (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.plan.streams import StreamQuery, queries
-from clinker_spark.streaming.beats import Idleness, flush_beat
+from clinker_spark.streaming.watch.beats import Idleness, flush_beat
 
 PIPELINE = """\
 pipeline: { name: p }

@@ -18,8 +18,8 @@ from clinker_spark.runtime.errors import IoError
 from clinker_spark.runtime.measure.spool import collect
 from clinker_spark.streaming.api import Join, Source, StateStore, run_streaming_pipeline
 from clinker_spark.streaming.checkpoint import Checkpoint
-from clinker_spark.streaming.progress import StreamReport
 from clinker_spark.streaming.run import StreamOptions, StreamRun
+from clinker_spark.streaming.watch.progress import StreamReport
 
 PIPELINE = """\
 pipeline: { name: paid, metrics: { spool_dir: numbers } }

@@ -13,7 +13,7 @@ from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.report.page.stream import page
 from clinker_spark.runtime.errors import IoError
-from clinker_spark.streaming.progress import KEPT, Batch, StreamReport, positions, spooled
+from clinker_spark.streaming.watch.progress import KEPT, Batch, StreamReport, positions, spooled
 
 
 def test_positions_are_those_of_a_batch() -> None:

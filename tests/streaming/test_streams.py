@@ -28,10 +28,10 @@ from clinker_spark.spark.session import sessions
 from clinker_spark.spark.streaming.query import RunningQuery
 from clinker_spark.streaming.api import start_stream
 from clinker_spark.streaming.checkpoint import Checkpoint
-from clinker_spark.streaming.hot_keys import Waiting
 from clinker_spark.streaming.letters import BatchLetters
-from clinker_spark.streaming.progress import StreamReport
 from clinker_spark.streaming.run import StreamOptions, StreamRun, run_stream
+from clinker_spark.streaming.watch.hot_keys import Waiting
+from clinker_spark.streaming.watch.progress import StreamReport
 
 PIPELINE = """\
 pipeline: {{ name: paid }}

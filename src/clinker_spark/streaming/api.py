@@ -32,9 +32,9 @@ from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.api import Pipeline
 from clinker_spark.spark.session.sessions import SparkSession
 from clinker_spark.spark.streaming.state import FLAT
-from clinker_spark.streaming.progress import StreamReport
 from clinker_spark.streaming.run import StreamOptions, StreamRun
 from clinker_spark.streaming.short_form import EVENT_TIME, form_warnings, pipeline_text
+from clinker_spark.streaming.watch.progress import StreamReport
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,7 @@ class RunPage:
     def _lines(self) -> Iterator[tuple[str, str]]:
         for node in self.report.nodes:
             if node.passed is not None:
-                yield node.name, f"{node.passed:,} {'written' if node.kind == 'output' else 'passed on'}"
+                yield node.name, f"{node.passed:,} {'passed on' if self.plan[node.name].streams else 'written'}"
 
     def _failed(self) -> dict[str, int]:
         return {node.name: node.failed for node in self.report.nodes if node.failed}

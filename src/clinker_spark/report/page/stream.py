@@ -16,8 +16,8 @@ from clinker_spark.report.page.html import Html, element, section, table
 from clinker_spark.report.summary import size
 from clinker_spark.runtime.commit.small_files import replace_file
 from clinker_spark.runtime.errors import IoError
-from clinker_spark.streaming.hot_keys import Waiting, key_text
-from clinker_spark.streaming.progress import Batch, StreamReport
+from clinker_spark.streaming.watch.hot_keys import Waiting, key_text
+from clinker_spark.streaming.watch.progress import Batch, StreamReport
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 760, 120, 64, 18, 8
 SHOWN = 500

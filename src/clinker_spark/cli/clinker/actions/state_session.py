@@ -18,7 +18,7 @@ from clinker_spark.streaming.shape import check_shape, shapes
 
 if TYPE_CHECKING:
     from clinker_spark.spark.session.sessions import SparkSession
-    from clinker_spark.streaming.hot_keys import Waiting
+    from clinker_spark.streaming.watch.hot_keys import Waiting
 
 
 def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> int:
@@ -40,7 +40,7 @@ def check_state(pipeline: str, checkpoint: str | None, base_dir: str | None) -> 
 
 def show_state(folder: str, top: int, *, as_json: bool) -> int:
     """What waits in a checkpoint."""
-    from clinker_spark.streaming.hot_keys import key_text  # pyspark: check does without it
+    from clinker_spark.streaming.watch.hot_keys import key_text  # pyspark: check does without it
 
     place = Checkpoint(Path(folder))
     about = place.load()
@@ -91,7 +91,7 @@ def _queries(place: Checkpoint, about: dict[str, Any], top: int) -> list[dict[st
 def _sides(spark: SparkSession, place: Checkpoint, shape: dict[str, Any], name: str, top: int) -> list[Waiting]:
     """What a query holds. The stream may go on meanwhile, and remove what is being read."""
     from clinker_spark.runtime.run.engine_failures import spark_explained  # pyspark: check does without it
-    from clinker_spark.streaming.hot_keys import waiting
+    from clinker_spark.streaming.watch.hot_keys import waiting
 
     with spark_explained():
         return list(waiting(spark, place, shape, name, top))

@@ -12,7 +12,7 @@ import click
 from clinker_spark.cli.clinker.actions.planning import plan_of, short_form, show_warnings
 from clinker_spark.plan.streams import queries
 from clinker_spark.runtime.run.options import Listener
-from clinker_spark.streaming.progress import StreamReport
+from clinker_spark.streaming.watch.progress import StreamReport
 
 
 def stream(pipeline: str, options: dict[str, Any]) -> int:

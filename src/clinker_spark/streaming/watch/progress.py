@@ -17,7 +17,7 @@ from clinker_spark.plan.streams import StreamQuery
 from clinker_spark.runtime.measure.spool import keep, run_record
 from clinker_spark.runtime.run.options import Options, spool_folder
 from clinker_spark.streaming.checkpoint import Positions
-from clinker_spark.streaming.hot_keys import Waiting
+from clinker_spark.streaming.watch.hot_keys import Waiting
 
 KEPT = 2000
 """So many batches are remembered at most: a stream that goes on for months must not grow."""
