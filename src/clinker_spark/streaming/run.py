@@ -251,12 +251,8 @@ class StreamRun:
         """Close all windows: everything that waits comes out, and the watermark stands behind it."""
         again = []
         for query in self.queries:
-            times = (
-                [side.newest() for side in held(self.inputs.spark, self.checkpoint.spark(query))]
-                if query.stateful
-                else []
-            )
-            known = [found for found in times if found is not None]
+            sides = held(self.inputs.spark, self.checkpoint.spark(query)) if query.stateful else []
+            known = [newest for side in sides if (newest := side.newest()) is not None]
             if not known:
                 continue
             for node in query.sources:
