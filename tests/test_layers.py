@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -61,11 +63,16 @@ def modules() -> list[tuple[str, Path]]:
     return found
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports(name: str, path: Path) -> Iterator[tuple[str, int]]:
     """(absolute name, line) of every import in a file: at the top, inside functions, by name with importlib.
 
     `from m import n` is `m.n`, whether n is a module or something in m."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     package = [PACKAGE, *name.split(".")] if name else [PACKAGE]
     if path.name != "__init__.py":
         package = package[:-1]
@@ -215,10 +222,30 @@ def test_what_works_keeps_little() -> None:
     found = {
         f"{name}.{made.name}": len(fields_of(made))
         for name, path in modules()
-        for made in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for made in ast.walk(tree_of(path))
         if isinstance(made, ast.ClassDef) and not is_value(made) and len(fields_of(made)) > FIELDS_OF_A_CLASS
     }
     assert not found, f"take apart by subject: {found}"
+
+
+CALLED_FROM_OUTSIDE = {
+    *("format_commands", "get_completions"),  # Click, prompt_toolkit
+    *("initialOffset", "latestOffset", "prepareForTriggerAvailableNow", "streamReader"),  # Spark
+    *("collect_command", "import_", "start_stream"),  # commands, and what Python programs call
+    *("python_operations", "run_window", "ordered_text"),  # the reference, and the second voice of tests
+}
+"""What the package has for others, and does not use itself. Functions that a table names by text are found by it."""
+
+
+def test_nothing_is_there_that_nobody_uses() -> None:
+    """A function, method or class whose name stands nowhere but where it is made."""
+    texts = [path.read_text(encoding="utf-8") for _, path in modules()]
+    words = Counter(word for text in texts for word in re.findall(r"\w+", text))
+    kinds = ast.FunctionDef | ast.ClassDef
+    made = Counter(node.name for _, path in modules() for node in ast.walk(tree_of(path)) if isinstance(node, kinds))
+    by_table = {row.bind.rpartition(":")[2] for row in NODE_TYPES.values()}
+    unused = {name for name, count in made.items() if words[name] <= count and not name.startswith("__")} - by_table
+    assert unused == CALLED_FROM_OUTSIDE, f"delete it, or say who uses it: {unused ^ CALLED_FROM_OUTSIDE}"
 
 
 LINES_OF_A_FUNCTION, WAYS_THROUGH_A_FUNCTION = 60, 15
@@ -286,7 +313,7 @@ def test_a_function_fits_on_a_screen() -> None:
         (f"{name}.{node.name}", node)
         for name, path in modules()
         if name.split(".")[0] in ("spark", "runtime")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef)
     ]
     sizes = {name: (node.end_lineno or 0) - node.lineno + 1 for name, node in functions}
@@ -305,7 +332,7 @@ def test_a_function_that_imports_says_why() -> None:
     for _, path in modules():
         name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
         lines = text.splitlines()
-        for function in ast.walk(ast.parse(text)):
+        for function in ast.walk(tree_of(path)):
             if isinstance(function, ast.FunctionDef):
                 found = [node for node in function.body if isinstance(node, ast.Import | ast.ImportFrom)]
                 if found and "#" not in "".join(lines[function.lineno - 1 : found[0].end_lineno]):
@@ -323,7 +350,7 @@ def test_text_of_sql_is_not_cut() -> None:
         f"{name}:{node.lineno}"
         for path in sorted(ROOT.rglob("*.py"))
         if (name := path.relative_to(ROOT).as_posix()).startswith(MAKES_SQL) and name != "sql/quoting.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if (isinstance(node, ast.Attribute) and node.attr in CUTS)
         or (isinstance(node, ast.Compare) and isinstance(node.left, ast.Constant) and node.left.value == "\n")
     ]
@@ -336,7 +363,7 @@ def test_names_are_quoted_in_one_place() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in sorted(ROOT.rglob("*.py"))
         if path.relative_to(ROOT).parts[0] in ("sql", "cxl", "query", "plan", "spark", "runtime", "streaming")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.JoinedStr)
         for before, value in itertools.pairwise(node.values)
         if isinstance(before, ast.Constant) and isinstance(value, ast.FormattedValue)

@@ -141,8 +141,8 @@ def _run_together(batch: list[tuple[Case, Program]], spark: Any) -> Failures:
 
 def _run_alone(case: Case, program: Program, spark: Any) -> str | None:
     from clinker_spark.spark.columns.programs import Window, apply, apply_aggregate
-    from clinker_spark.spark.columns.values import from_row
     from tests.support.batch import frame
+    from tests.support.rows import from_row
 
     schema = _schema(case)
     raw = next((case.raw[key] for key in ("rows", "partition", "input") if key in case.raw), {})  # rows may be []

@@ -24,8 +24,8 @@ from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context
 from clinker_spark.spark.columns.python_calls import arrow_type, python_column, to_arrow
-from clinker_spark.spark.columns.values import from_row
 from tests.support.batch import Result
+from tests.support.rows import from_row
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from clinker_spark.cxl.lower.statements import lower_program
 from clinker_spark.cxl.program import Program
 from clinker_spark.cxl.system import Context
 from clinker_spark.spark.columns.python_calls import python_column
-from clinker_spark.spark.columns.values import from_row, to_row
+from tests.support.rows import from_row, to_row
 
 
 @dataclass(frozen=True)

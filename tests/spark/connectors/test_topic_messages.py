@@ -16,7 +16,7 @@ from clinker_spark.core.errors import InputError
 from clinker_spark.spark.connectors.kafka import client
 from clinker_spark.spark.connectors.kafka.client import Cluster
 from clinker_spark.spark.connectors.kafka.fetch import Range, fetch
-from clinker_spark.spark.connectors.kafka.messages import Envelope, message_batch, message_plan
+from clinker_spark.spark.connectors.kafka.messages import Envelope, message_batches, message_plan
 from clinker_spark.spark.connectors.kafka.positions import Topic
 from clinker_spark.spark.connectors.kafka.source import ranges
 from clinker_spark.spark.scan.request import Conventions, ReadRequest
@@ -170,7 +170,7 @@ def _records(
     how_much = Conventions(on_unmapped="reject" if asked.pop("rejects", False) else "auto_widen")
     plan = message_plan(ReadRequest("s", (), declared, None, how_much, **asked), how)
     found = fetch(topic.cluster, topic.name, Range(0, 0, len(values)), 3)
-    return [row for messages in found for row in message_batch(plan, messages, 0).to_pylist()]
+    return [row for batch in message_batches(plan, found) for row in batch.to_pylist()]
 
 
 def test_messages_of_json(kafka: Kafka) -> None:

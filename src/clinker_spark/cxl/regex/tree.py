@@ -64,7 +64,6 @@ class Repeat:
 
 Node = Char | Assertion | Group | Sequence | Alternatives | Repeat
 
-EMPTY = Sequence(())
 START = Assertion((r"\A", r"\A"), "start")
 END = Assertion((r"\z", r"\Z"), "end")
 

@@ -53,11 +53,6 @@ def type_of(spark_type: st.DataType) -> Type:
     return ANY
 
 
-def schema_of(schema: st.StructType) -> dict[str, Type]:
-    """A DataFrame's schema as CXL types; hidden engine columns (`$...`) are left out."""
-    return {f.name: type_of(f.dataType) for f in schema.fields if not f.name.startswith("$")}
-
-
 def spelled(spark_type: st.DataType) -> str:
     return spark_type.simpleString().replace(" ", "").lower()
 

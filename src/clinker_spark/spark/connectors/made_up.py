@@ -17,7 +17,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from clinker_spark.spark.connectors.kafka.messages import TOGETHER, Envelope, message_batch, message_plan
+from clinker_spark.spark.connectors.kafka.messages import TOGETHER, Envelope, message_batches, message_plan
 from clinker_spark.spark.connectors.kafka.source import keep_position, kept_position
 from clinker_spark.spark.connectors.message_streams import open_messages, read_messages
 from clinker_spark.spark.scan.files import SourceFile
@@ -125,8 +125,7 @@ class RateReader(SourceReader):
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(part, Made)
-        for some in messages(self.rate, self.began, part):
-            yield message_batch(self.plan, some, 0)
+        return message_batches(self.plan, messages(self.rate, self.began, part))
 
 
 def cut(start: int, end: int, tasks: int) -> list[Made]:
@@ -149,7 +148,6 @@ def read_made_up(
     parts, began = cut(start, end, rate.tasks), rate.began()
 
     def read(i: int) -> Iterator[pa.RecordBatch]:
-        for some in messages(rate, began, parts[i]):
-            yield message_batch(plan, some, 0)
+        return message_batches(plan, messages(rate, began, parts[i]))
 
     return read_messages(spark, plan, len(parts), read), (SourceFile("rate", "rate"),)

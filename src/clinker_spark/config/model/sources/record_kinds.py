@@ -91,9 +91,6 @@ class RecordKinds(Model):
                     found[column.name] = column.model_copy(update=own)
         return tuple(found.values())
 
-    def of_tag(self, tag: str) -> RecordKind | None:
-        return next((kind for kind in self.records if kind.tag == tag), None)
-
     def left_out(self, envelope: Envelope | None) -> frozenset[str]:
         """The ids of the kinds that are no records of their own: sections of the envelope, and trailers."""
         tags = {s.extract.record_type for s in envelope.sections.values()} if envelope is not None else set()

@@ -7,7 +7,7 @@ topic, partition, offset and time of a message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -210,10 +210,11 @@ def message_plan(request: ReadRequest, envelope: Envelope) -> RecordPlan:
     )
 
 
-def message_batch(plan: RecordPlan, messages: Sequence[Any], file: int) -> pa.RecordBatch:
+def message_batches(plan: RecordPlan, fetched: Iterable[Sequence[Any]], file: int = 0) -> Iterator[pa.RecordBatch]:
     """The records of messages of one partition. The number of a record is the offset of its message."""
-    offsets = np.fromiter((message.offset() for message in messages), dtype=np.int64, count=len(messages))
-    return batch_of(plan, plan.reader.rows(plan, messages), file, offsets)
+    for messages in fetched:
+        offsets = np.fromiter((message.offset() for message in messages), dtype=np.int64, count=len(messages))
+        yield batch_of(plan, plan.reader.rows(plan, messages), file, offsets)
 
 
 def _text(value: bytes | None) -> str | None:

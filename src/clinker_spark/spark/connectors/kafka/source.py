@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from clinker_spark.spark.connectors.kafka.client import Cluster
 from clinker_spark.spark.connectors.kafka.fetch import Range, cut, fetch
-from clinker_spark.spark.connectors.kafka.messages import TOGETHER, Envelope, message_batch, message_plan
+from clinker_spark.spark.connectors.kafka.messages import TOGETHER, Envelope, message_batches, message_plan
 from clinker_spark.spark.connectors.kafka.positions import Position, Topic
 from clinker_spark.spark.connectors.message_streams import open_messages, read_messages
 from clinker_spark.spark.scan.files import SourceFile
@@ -87,8 +87,7 @@ class TopicReader(SourceReader):
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(part, MessagePartition)
-        for messages in fetch(self.feed.cluster, self.feed.topic, part.wanted, TOGETHER):
-            yield message_batch(self.plan, messages, 0)
+        return message_batches(self.plan, fetch(self.feed.cluster, self.feed.topic, part.wanted, TOGETHER))
 
 
 def first_position(feed: Feed) -> Position | None:
@@ -148,7 +147,7 @@ def read_topic(
     places = {number: i for i, number in enumerate(partitions)}
 
     def read(i: int) -> Iterator[pa.RecordBatch]:
-        for messages in fetch(feed.cluster, feed.topic, wanted[i], TOGETHER):
-            yield message_batch(plan, messages, places[wanted[i].partition])
+        fetched = fetch(feed.cluster, feed.topic, wanted[i], TOGETHER)
+        return message_batches(plan, fetched, places[wanted[i].partition])
 
     return read_messages(spark, plan, len(wanted), read), files
