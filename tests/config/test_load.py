@@ -99,7 +99,7 @@ def test_a_fixed_width_layout(full: PipelineFile) -> None:
 def test_the_other_nodes(full: PipelineFile) -> None:
     combine, report, low, clean = (full.node(name) for name in ("priced", "report", "report_low", "clean"))
     assert isinstance(combine, CombineNode)
-    assert (combine.driver, list(combine.input)) == ("orders", ["orders", "prices"])
+    assert (combine.probe_name, list(combine.input)) == ("orders", ["orders", "prices"])
     assert combine.config.propagate_ck.named == ("order_id",)
     assert isinstance(report, OutputNode) and isinstance(low, OutputNode) and isinstance(low.config, CsvOutput)
     assert low.config.path == "out/low.csv" and low.config.options.delimiter == "\t"

@@ -8,7 +8,7 @@ from clinker_spark.plan.budget import default_limit
 from clinker_spark.plan.columns import CK_PREFIX
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.memory import shown_size
-from clinker_spark.plan.passes.correlation import FEW, MOST_FAILURES
+from clinker_spark.plan.passes.correlation import BROADCASTABLE, MOST_FAILURES
 
 
 def key_lines(plan: Plan) -> list[str]:
@@ -51,7 +51,8 @@ def _dirty_lines(plan: Plan) -> list[str]:
         "with failures: find them, make everything again without them, find what is withheld",
         f"  kept while outputs are written again: {', '.join(kept) or 'nothing'} ({rule})",
         "  what was found lies in files beside the outputs",
-        f"  up to {FEW:,} dirty groups or records are broadcast, more are joined by a shuffle and sorted again",
+        f"  up to {BROADCASTABLE:,} dirty groups or records are broadcast, "
+        "more are joined by a shuffle and sorted again",
     ]
 
 

@@ -58,7 +58,7 @@ class Pipeline:
             files = found_files(used, plan, base, options.now)
             context = with_known_order(RunContext(used, plan, contexts(plan, options), files))
             builder = Builder(with_found_values(context))
-            stream = builder.settle(plan[ref.node], builder.stream(ref))
+            stream = builder.divert(plan[ref.node], builder.stream(ref))
         return stream.frame.select(*[quote(name) for name in plan[ref.node].schema])
 
     def session(self, usual: Mapping[str, str] = MappingProxyType({})) -> SparkSession:

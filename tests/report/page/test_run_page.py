@@ -141,7 +141,7 @@ def test_a_run_that_failed_says_why(tmp_path: Path) -> None:
 
 
 def test_counters_of_a_retraction_are_plain_numbers_for_programs() -> None:
-    report = RunReport(RunIdentity("a", "b", "c", "d"), rollback=Rollback(retraction=Counter(turns=2)))
+    report = RunReport(RunIdentity("a", "b", "c", "d"), rollback=Rollback(retraction=Counter(iterations=2)))
     uncounted = {"partitions_dispatched", "partitions_recomputed", "subdag_replay_rows"}
     uncounted |= {"synthetic_ck_columns_emitted_total"}
     found = json.loads(json.dumps(report.as_dict()))["retraction"]

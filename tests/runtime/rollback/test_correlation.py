@@ -208,7 +208,7 @@ def test_totals_that_fail_only_without_what_was_taken_back_are_noticed(
     report = bench.run(text)
     assert bench.text("first.csv") == bench.text("second.csv") == "all\n300\n"
     assert bench.text("lines.csv") == "order_id,dept,amount\nO3,ENG,100\nO4,ENG,200\n"
-    assert report.rollback.retraction["turns"] == 2
+    assert report.rollback.retraction["iterations"] == 2
     assert [(r["order_id"], r["_cxl_dlq_trigger"]) for r in bench.letters()] == [
         ("O1", "false"),
         ("O2", "true"),
@@ -354,7 +354,7 @@ error_handling: { strategy: continue, dlq: { path: dead.csv } }
 
 
 def test_a_failure_that_makes_the_next_one_ends_somewhere(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Groups, "most_turns", 2)
+    monkeypatch.setattr(Groups, "most_iterations", 2)
     bench.file("in.csv", "id,shop,amount\n1,a,1\n2,b,2\n3,c,3\n4,d,4\n")
     with pytest.raises(ClinkerError) as caught:
         bench.run(ENDLESS)

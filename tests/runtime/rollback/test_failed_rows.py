@@ -108,17 +108,17 @@ def test_texts_are_read_only_of_records_that_failed(
     ]
     assert failed[0]["_cxl_dlq_source_line"] == 'O2,"d\n2",bad,5' and failed[0]["dept"] == "d\n2"
     texts = [request for request in reads if request.record]
-    finding = [request for request in texts if request.csv.chosen is not None and request.csv.chosen.keep]
+    finding = [request for request in texts if request.csv.row_filter is not None and request.csv.row_filter.keep]
     assert sorted(request.source for request in finding) == ["a", "b"]
     # The pass that finds them reads what can fail, and not what is only summed or written.
     narrow = [request for request in reads if request.positions and not request.record and request.csv.only_flags]
     assert {request.source for request in narrow} == {"a", "b"}
-    assert all("dept" not in (request.wanted or ()) for request in narrow if request.csv.chosen is None)
+    assert all("dept" not in (request.wanted or ()) for request in narrow if request.csv.row_filter is None)
 
-    monkeypatch.setattr(failed_rows, "FEW", 0)
+    monkeypatch.setattr(failed_rows, "BROADCASTABLE", 0)
     reads.clear()
     bench.run(merged("concat"), force=True)
-    assert not any(request.csv.chosen is not None and request.csv.chosen.keep for request in reads)
+    assert not any(request.csv.row_filter is not None and request.csv.row_filter.keep for request in reads)
     assert results(bench) == found
 
 
@@ -126,4 +126,4 @@ def test_records_that_take_turns_are_all_read(bench: Any, large: None, reads: li
     files(bench)
     bench.run(merged("interleave"))
     assert len([row for row in bench.letters() if row["_cxl_dlq_trigger"] == "true"]) == 5
-    assert not any(request.csv.chosen is not None and request.csv.chosen.keep for request in reads)
+    assert not any(request.csv.row_filter is not None and request.csv.row_filter.keep for request in reads)

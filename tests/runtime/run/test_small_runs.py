@@ -96,12 +96,12 @@ error_handling: { strategy: continue, dlq: { path: dead.csv } }
 
 def test_many_copies_of_a_record_that_fails_are_no_reason_to_give_up(bench: Any) -> None:
     """Each that is retracted makes the next one the first of its kind, which is judged then."""
-    copies = Groups.most_turns + 2
+    copies = Groups.most_iterations + 2
     bench.file("orders.csv", "id,amount\n" + "".join(f"{i},9\n" for i in range(copies)) + "99,10\n")
     report = bench.run(COPIES)
     assert report.exit_code == 2 and bench.text("lines.csv") == "id,amount,share\n99,10,60\n"
     assert [letter["_cxl_dlq_trigger"] for letter in bench.letters()] == ["true"] * copies
-    assert report.rollback.retraction["turns"] == copies
+    assert report.rollback.retraction["iterations"] == copies
 
 
 WHOLE = """

@@ -115,6 +115,6 @@ class CombineNode(NodeModel):
             yield Finding("E306", f"there is no input '{drive}'", ("config", "drive"), help_text)
 
     @property
-    def driver(self) -> str:
+    def probe_name(self) -> str:
         """The probe side: the input whose records are looked up in the others."""
         return self.config.drive or next(iter(self.input))

@@ -48,7 +48,7 @@ class _CombineBinder:
         self.binder = binder
         self.node = node
         self.config = node.config
-        self.driver = node.driver
+        self.probe_name = node.probe_name
         self.bound: dict[str, Bound] = dict(zip(node.input, binder.inputs, strict=True))
         self.schemas: dict[str, Schema] = {name: bound.schema for name, bound in self.bound.items()}
 
@@ -70,13 +70,13 @@ class _CombineBinder:
             **self.binder.common(schema, tuple(schema)),
             qualifiers=tuple(self.node.input),
             schemas=self.schemas,
-            driver=self.driver,
+            probe_name=self.probe_name,
             steps=steps,
             match=self.config.match,
             on_miss=self.config.on_miss,
             program=program,
             config=self.config,
-            driver_estimate=self._estimate(self.driver),
+            probe_estimate=self._estimate(self.probe_name),
             lifted=self._lifted() if program is not None else {},
         )
         return self.binder.made(plan)
@@ -88,7 +88,7 @@ class _CombineBinder:
         found: Condition | None = self.binder.compile(
             "config", "where", schema=schema, condition=True, code="E303", codes={"E203": "E304"}
         )
-        return None if found is None else split(found.value, self.driver)
+        return None if found is None else split(found.value, self.probe_name)
 
     def _connected(self, conjuncts: list[Conjunct]) -> bool:
         compared = [c for c in conjuncts if not isinstance(c, Residual)]
@@ -102,12 +102,12 @@ class _CombineBinder:
             )
             self._at_where(code, message, f"write for example {self._sample()}")
             return False
-        reached = {self.driver}
+        reached = {self.probe_name}
         while grown := {name for c in compared if c.inputs & reached for name in c.inputs} - reached:
             reached |= grown
         apart = [name for name in self.node.input if name not in reached]
         if apart:
-            message = f"nothing connects input '{apart[0]}' with '{self.driver}'"
+            message = f"nothing connects input '{apart[0]}' with '{self.probe_name}'"
             self._at_where("E305", message, "compare a column of it with one of an input that is connected")
         return not apart
 
@@ -125,7 +125,7 @@ class _CombineBinder:
             elif (
                 isinstance(c, Residual) and not searched and isinstance(c.value, ir.Compare) and c.value.op in ORDERINGS
             ):
-                sides = [inputs_of(e, self.driver) for e in (c.value.left, c.value.right)]
+                sides = [inputs_of(e, self.probe_name) for e in (c.value.left, c.value.right)]
                 if all(len(side) == 1 for side in sides) and sides[0] != sides[1]:
                     message = f"cannot search a range of {shown_type(c.value.left)} values"
                     self._at(c.value, "E327", message, "ranges work on numbers, dates and times; or add an equality")
@@ -137,7 +137,7 @@ class _CombineBinder:
     def _steps(self, conjuncts: list[Conjunct]) -> tuple[CombineStep, ...] | None:
         compared = [c for c in conjuncts if not isinstance(c, Residual)]
         rest = [c for c in conjuncts if isinstance(c, Residual)]
-        joined = {self.driver}
+        joined = {self.probe_name}
         steps: list[CombineStep] = []
         while len(joined) < len(self.node.input):
             build = self._next(compared, joined)
@@ -173,9 +173,9 @@ class _CombineBinder:
         """Does the step suit what the combine is to find? What is wrong is noted."""
         if self.config.match == "latest":
             return self._is_latest(step)
-        if self.config.match == "collect" and any(c.left_input != self.driver for c in mine):
+        if self.config.match == "collect" and any(c.left_input != self.probe_name for c in mine):
             message = f"'match: collect' looks up '{step.build}' by another input that is itself collected"
-            help_text = f"compare '{step.build}' with '{self.driver}', or collect in two combines"
+            help_text = f"compare '{step.build}' with '{self.probe_name}', or collect in two combines"
             self._at_where("E305", message, help_text)
             return False
         return True
@@ -206,8 +206,8 @@ class _CombineBinder:
         fine = len(step.ranges) == 1 and step.ranges[0].op in (">=", ">") and step.residual is None
         if not fine:
             message = f"'match: latest' needs one comparison that says which records of '{step.build}' are not too late"
-            build, driver = (self._time_column(q) for q in (step.build, self.driver))
-            help_text = f"write {build} <= {driver}, and else only equalities"
+            build, probe = (self._time_column(q) for q in (step.build, self.probe_name))
+            help_text = f"write {build} <= {probe}, and else only equalities"
             self._at_where("E329", message, help_text)
         return fine
 
@@ -225,7 +225,7 @@ class _CombineBinder:
         schema: dict[str, Type] = {}
         for q, columns in self.schemas.items():
             for name, t in columns.items():
-                schema[f"{q}.{name}"] = t.as_nullable() if missing and q != self.driver else t
+                schema[f"{q}.{name}"] = t.as_nullable() if missing and q != self.probe_name else t
         schema |= {f"{q}.{name}": ANY.as_nullable() for q, names in self._lifted().items() for name in names}
         program: Program | None = self.binder.compile("config", "cxl", schema=schema, codes={"E203": "E308"})
         if program is not None and not program.output:
@@ -240,7 +240,7 @@ class _CombineBinder:
         syntax, problems = parse(Source(self.binder.name, text))
         found: dict[str, dict[str, None]] = {}
         for q, name in member_names(syntax.statements) if not problems else ():
-            if q in self.schemas and q != self.driver and self.binder.carries_undeclared(self.bound[q].ref.node):
+            if q in self.schemas and q != self.probe_name and self.binder.carries_undeclared(self.bound[q].ref.node):
                 declared = self.schemas[q]
                 inside = any(known.startswith(f"{name}.") for known in declared)
                 if name not in declared and not inside and did_you_mean(name, declared) is None:
@@ -248,8 +248,8 @@ class _CombineBinder:
         return {q: tuple(names) for q, names in found.items()}
 
     def _collected(self) -> Mapping[str, Type]:
-        arrays = {q: array_of(map_of(ANY)) for q in self.node.input if q != self.driver}
-        return {**self.schemas[self.driver], **arrays}
+        arrays = {q: array_of(map_of(ANY)) for q in self.node.input if q != self.probe_name}
+        return {**self.schemas[self.probe_name], **arrays}
 
     # ------------------------------------------------------------ findings
 
@@ -263,8 +263,8 @@ class _CombineBinder:
             message = "the condition has no equality: records are found by range alone"
             self.binder.problem("W305", message, "config", "where", help="add an equality if the inputs share a key")
         if len(self.node.input) > 2 and self.config.drive is None:
-            message = f"'{self.driver}' drives the join because it comes first"
-            self.binder.problem("W306", message, "input", help=f"write drive: {self.driver} to say so", key=True)
+            message = f"'{self.probe_name}' drives the join because it comes first"
+            self.binder.problem("W306", message, "input", help=f"write drive: {self.probe_name} to say so", key=True)
 
     def _at_where(self, code: str, message: str, help_text: str) -> None:
         self.binder.problem(code, message, "config", "where", help=help_text)
@@ -279,8 +279,8 @@ class _CombineBinder:
         return f"{first}.{shared[0] if shared else 'id'} == {second}.{shared[0] if shared else 'id'}"
 
     def _emit(self) -> str:
-        column = next(iter(self.schemas[self.driver]), "id")
-        return f"write for example emit {column} = {self.driver}.{column}"
+        column = next(iter(self.schemas[self.probe_name]), "id")
+        return f"write for example emit {column} = {self.probe_name}.{column}"
 
 
 def member_names(node: Any) -> Iterator[tuple[str, str]]:

@@ -65,9 +65,9 @@ class Residual:
 Conjunct = Equality | Range | Residual
 
 
-def split(condition: ir.TExpr, driver: str) -> list[Conjunct]:
-    """The parts of a condition that must all be true. What `$source` says is about the driver."""
-    return [_classify(part, driver) for part in parts(condition)]
+def split(condition: ir.TExpr, probe_name: str) -> list[Conjunct]:
+    """The parts of a condition that must all be true. What `$source` says is about the probe side."""
+    return [_classify(part, probe_name) for part in parts(condition)]
 
 
 def parts(e: ir.TExpr) -> Iterator[ir.TExpr]:
@@ -86,16 +86,16 @@ def parts(e: ir.TExpr) -> Iterator[ir.TExpr]:
         yield e
 
 
-def _classify(e: ir.TExpr, driver: str) -> Conjunct:
+def _classify(e: ir.TExpr, probe_name: str) -> Conjunct:
     if isinstance(e, ir.Compare) and e.op in MIRRORED:
-        left, right = inputs_of(e.left, driver), inputs_of(e.right, driver)
+        left, right = inputs_of(e.left, probe_name), inputs_of(e.right, probe_name)
         if len(left) == len(right) == 1 and left != right:
             [a], [b] = left, right
             if e.op == "==":
                 return Equality(a, e.left, e.op, b, e.right)
             if is_axis(e.left.type) and is_axis(e.right.type):
                 return Range(a, e.left, e.op, b, e.right)
-    return Residual(inputs_of(e, driver), e)
+    return Residual(inputs_of(e, probe_name), e)
 
 
 def is_axis(t: Type) -> bool:
@@ -103,14 +103,14 @@ def is_axis(t: Type) -> bool:
     return t.kind in AXES and not t.is_dynamic
 
 
-def inputs_of(e: ir.TExpr, driver: str) -> frozenset[str]:
+def inputs_of(e: ir.TExpr, probe_name: str) -> frozenset[str]:
     """The inputs that an expression reads."""
     found = set()
     for node in e.walk():
         if isinstance(node, ir.Field):
             found.add(node.name.partition(".")[0])
         elif isinstance(node, ir.SystemRef) and node.namespace in ("source", "record", "doc", "meta"):
-            found.add(driver)
+            found.add(probe_name)
     return frozenset(found)
 
 
@@ -134,7 +134,7 @@ def shown_type(e: ir.TExpr) -> Type:
 
 
 def range_pair(ranges: Sequence[Range]) -> tuple[Range, Range] | None:
-    """Two ranges that say when an interval of the driver meets one of the build: `left >= build.low` and
+    """Two ranges that say when an interval of the probe side meets one of the build: `left >= build.low` and
     `left <= build.high`, on one axis. Either interval may be a point."""
     lower = [r for r in ranges if r.op in (">=", ">")]
     upper = [r for r in ranges if r.op in ("<=", "<")]

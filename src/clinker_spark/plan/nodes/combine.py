@@ -39,7 +39,7 @@ IN_WORKERS = {
     "broadcast": f"in-memory hash, in workers ({_MAPPED})",
     "range": f"range, in workers (found by halving; {_MAPPED})",
 }
-"""The same where the records of the driver stay in workers."""
+"""The same where the records of the probe side stay in workers."""
 _HOLDERS = {
     "broadcast": INLINE_HASH,
     "grace_hash": GRACE_HASH,
@@ -53,7 +53,7 @@ _HOLDERS = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CombineStep:
-    """One input joined to what the driver has become so far. `build` is the input that is looked up."""
+    """One input joined to what the probe side has become so far. `build` is the input that is looked up."""
 
     build: str
     equalities: tuple[Equality, ...]
@@ -71,7 +71,7 @@ class CombineStep:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CombinePlan(PlanNode):
-    """Looks up the records of one input, the driver, in the others. Columns are named `input.column` inside."""
+    """Looks up the records of one input, the probe side, in the others. Columns are named `input.column` inside."""
 
     kind = "combine"
     mark = "◈"
@@ -83,14 +83,14 @@ class CombinePlan(PlanNode):
     qualifiers: tuple[str, ...]
     """The names of the inputs, in the order of `inputs`."""
     schemas: Mapping[str, Schema]
-    driver: str
+    probe_name: str
     steps: tuple[CombineStep, ...]
     match: str
     on_miss: str
     program: Program | None
     """What each pair becomes; None when matches are collected."""
     config: Any
-    driver_estimate: Estimate | None = None
+    probe_estimate: Estimate | None = None
     lifted: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By build: the undeclared columns of it that the program names."""
 
@@ -115,8 +115,8 @@ class CombinePlan(PlanNode):
 
     @property
     def probe(self) -> int:
-        """The position of the driver among the inputs."""
-        return self.qualifiers.index(self.driver)
+        """The position of the probe side among the inputs."""
+        return self.qualifiers.index(self.probe_name)
 
     @property
     def carried_from(self) -> tuple[StreamRef, ...]:
@@ -140,7 +140,7 @@ class CombinePlan(PlanNode):
         )
 
     def picks_after(self, step: CombineStep) -> bool:
-        """Are the matches of a driver's record sorted out after the join? Else a key has one match at most."""
+        """Are the matches of a record of the probe side sorted out after the join? Else a key has one match at most."""
         return step.strategy != "latest" and self.match != "all" and bool(step.ranges or step.residual is not None)
 
     @property
@@ -175,7 +175,7 @@ class CombinePlan(PlanNode):
     @property
     def convergences(self) -> tuple[tuple[tuple[int, ...], int], ...]:
         """Spark finishes the left side of a sort-merge join before it begins the right one. To change them is possible
-        where misses are dropped: else the driver has to be the left one."""
+        where misses are dropped: else the probe side has to be the left one."""
         if self.on_miss != "skip" or self.match == "collect":
             return ()
         found: list[tuple[tuple[int, ...], int]] = []
@@ -188,7 +188,7 @@ class CombinePlan(PlanNode):
         return tuple(found)
 
     def held(self, before: Sequence[int]) -> int:
-        """Records of a driver that stays where it is go through one by one."""
+        """Records of a probe side that stays where it is go through one by one."""
         return sum(size for i, size in enumerate(before) if self.moved(i))
 
     @property
@@ -250,12 +250,12 @@ class CombinePlan(PlanNode):
         return before[self.probe]
 
     def required(self, i: int, need: Required, *, in_order: bool) -> Required:
-        """Only the driver's records have an identity afterwards."""
+        """Only the records of the probe side have an identity afterwards."""
         qualifier = self.qualifiers[i]
         prefix = qualifier + "."
         fields = {name for e in self.expressions() for name in fields_of(e)}
         columns = frozenset(name.removeprefix(prefix) for name in fields if name.startswith(prefix))
-        if qualifier != self.driver:
+        if qualifier != self.probe_name:
             if self.match == "collect" and qualifier in need.columns:
                 columns = frozenset(self.schemas[qualifier])
             return Required(columns, arrival=True)
@@ -305,7 +305,7 @@ class CombinePlan(PlanNode):
         many = f" ({len(self.qualifiers)} inputs, joined in steps)" if len(self.steps) > 1 else ""
         yield f"Combine '{self.name}'{many}:"
         refs = dict(zip(self.qualifiers, self.inputs, strict=True))
-        yield f"  Driving input: {self.driver} <- {refs[self.driver]} ({_rows(self.driver_estimate)})"
+        yield f"  Driving input: {self.probe_name} <- {refs[self.probe_name]} ({_rows(self.probe_estimate)})"
         for number, step in enumerate(self.steps, 1):
             indent = "  "
             if len(self.steps) > 1:
@@ -337,7 +337,7 @@ class CombinePlan(PlanNode):
 
     def details(self) -> dict[str, Any]:
         return {
-            "driver": self.driver,
+            "driver": self.probe_name,
             "match": self.match,
             "on_miss": self.on_miss,
             "keeps_places": self.order_preserving,
@@ -348,7 +348,7 @@ class CombinePlan(PlanNode):
     def _input(self, name: str) -> dict[str, Any]:
         """What an input is for, and how many records it probably has."""
         step = next((step for step in self.steps if step.build == name), None)
-        found = self.driver_estimate if step is None else step.estimate
+        found = self.probe_estimate if step is None else step.estimate
         return {
             "role": "probe" if step is None else "build",
             "estimated_rows": None if found is None else found.rows,

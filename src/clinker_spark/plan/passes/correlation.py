@@ -16,7 +16,7 @@ from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.source import SourcePlan
 
-FEW = 200_000
+BROADCASTABLE = 200_000
 """Up to so many retracted records, or groups with a failure, are broadcast."""
 MOST_FAILURES = 2_000_000
 """Up to so many failed records, their places and keys are handed to the readers."""

@@ -13,11 +13,11 @@ from clinker_spark.runtime.reject import thresholds
 from clinker_spark.runtime.reject.file_letters import deliver_files, note_files
 from clinker_spark.runtime.reject.letter_writer import write_letters
 from clinker_spark.runtime.reject.saved_letters import Letters, Saved, save
-from clinker_spark.runtime.reject.source_letters import SourceLetters, kept_by_readers, settled_at
+from clinker_spark.runtime.reject.source_letters import SourceLetters, diverting_nodes, kept_by_readers
 from clinker_spark.runtime.reject.unreadable_keys import check_keys
 from clinker_spark.runtime.rollback.groups import Groups
 from clinker_spark.runtime.rollback.large_groups import has_large_groups
-from clinker_spark.runtime.rollback.row_groups import RowGroups, can_settle_rows
+from clinker_spark.runtime.rollback.row_groups import RowGroups, can_roll_back_rows
 from clinker_spark.runtime.rollback.small_groups import SmallGroups, TooMuch, are_small
 from clinker_spark.runtime.run.outputs import Outputs
 from clinker_spark.runtime.run.progress import FINDING
@@ -37,7 +37,7 @@ class DeadLetters:
         self.outputs = outputs
         self.delivered: Letters | None = None
 
-    def settle(self) -> None:
+    def find_and_write(self) -> None:
         """Find and write them, after the outputs were written."""
         if self.state.holds_groups:
             self._withhold()
@@ -101,32 +101,32 @@ class DeadLetters:
             return
         with self.state.timed("dead letters"):
             self.state.tell("dead_letters_started", {})
-            groups, stored = self._settled(kept_bad, oversize=oversize)
+            groups, stored = self._rolled_back(kept_bad, oversize=oversize)
             check_keys(self.state, stored)
             self._deliver(stored)
             self.state.report.rollback.rollback_cursors = groups.cursors(stored)
             self.state.report.rollback.retraction = dict(groups.counters)
 
-    def _settled(self, kept_bad: SourceLetters | None, *, oversize: bool) -> tuple[RowGroups | Groups, Saved]:
+    def _rolled_back(self, kept_bad: SourceLetters | None, *, oversize: bool) -> tuple[RowGroups | Groups, Saved]:
         """In the way that suits what there is: all of them withhold the same."""
         if are_small(self.state, kept_bad):
             small = SmallGroups(self.state, self.outputs, kept_bad, oversize=oversize)
             with contextlib.suppress(TooMuch):
-                return small, small.settle()
-        if not oversize and can_settle_rows(self.state, kept_bad):
+                return small, small.roll_back()
+        if not oversize and can_roll_back_rows(self.state, kept_bad):
             rows = RowGroups(self.state, self.outputs)
-            return rows, rows.settle()
+            return rows, rows.roll_back()
         groups = Groups(self.state, self.outputs, kept_bad, oversize=oversize)
-        return groups, groups.settle()
+        return groups, groups.roll_back()
 
     def _suspects(self, found: SourceLetters | None) -> frozenset[str] | None:
         """The nodes at which a second pass finds failures; None when nobody knows."""
         if found is None or self.state.unsure:
             return None
-        settled = settled_at(self.state, found)
-        if settled is None:
+        diverting = diverting_nodes(self.state, found)
+        if diverting is None:
             return None
-        return frozenset(settled.union(self.state.builder.metrics.failed()))
+        return frozenset(diverting.union(self.state.builder.metrics.failed()))
 
     def _note(self, counts: list[LetterCount]) -> None:
         for count in counts:

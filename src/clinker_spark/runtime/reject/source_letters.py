@@ -131,13 +131,13 @@ def _maps(columns: Mapping[str, pa.Array], rows: int) -> pa.MapArray:
     return pa.MapArray.from_arrays(pa.array(np.arange(rows + 1) * width, pa.int32()), keys, items)
 
 
-def settled_at(state: RunState, found: SourceLetters) -> set[str] | None:
+def diverting_nodes(state: RunState, found: SourceLetters) -> set[str] | None:
     """The nodes at which a pass sets aside the records that readers of the first one kept; None: nobody knows."""
     names: set[str] = set()
     for count in found.kept:
         assert count.source is not None
         node: PlanNode = state.plan.sources[count.source]
-        while node.name not in state.builder.rejects.settled and node.streams:
+        while node.name not in state.builder.rejects.diverting and node.streams:
             readers = state.plan.readers(node.name)
             if len(readers) != 1:
                 return None

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from clinker_spark.core.fast_paths import taken
 from clinker_spark.plan.graph import Plan
-from clinker_spark.plan.passes.correlation import FEW
+from clinker_spark.plan.passes.correlation import BROADCASTABLE
 from clinker_spark.plan.passes.required_columns import required_of
 from clinker_spark.runtime.reject.saved_letters import save
 from clinker_spark.spark.rejects.correlated import failed_places
-from clinker_spark.spark.scan.row_filter import Chosen, save_chosen
+from clinker_spark.spark.scan.row_filter import RowFilter, save_row_filter
 from clinker_spark.spark.session.sessions import is_local
 
 if TYPE_CHECKING:
@@ -30,7 +30,12 @@ def can_read_alone(state: RunState, ends: Sequence[str], kept: int) -> bool:
     that readers kept."""
     if not taken("failures_alone"):
         return False
-    if state.inputs.small or state.inputs.unsorted or not is_local(state.spark) or state.failed() + kept > FEW:
+    if (
+        state.inputs.small
+        or state.inputs.unsorted
+        or not is_local(state.spark)
+        or state.failed() + kept > BROADCASTABLE
+    ):
         return False
     return _arrive_alone(state.plan, ends)
 
@@ -50,17 +55,17 @@ def only_for_failures(plan: Plan, ends: Sequence[str]) -> Plan:
     return replace(plan, facts=replace(facts, columns=replace(facts.columns, required=required)))
 
 
-def choose_failed(builder: Builder, places: Container[str], folder: Path) -> dict[str, Chosen] | None:
+def filter_failed(builder: Builder, places: Container[str], folder: Path) -> dict[str, RowFilter] | None:
     """Run that pass; by source, the records that failed at some places of the plan. None when they are not few."""
     found = save(
         failed_places([place for place in builder.rejects.failures if place.name in places]), folder / "places"
     )
-    if found.rows() > FEW:
+    if found.rows() > BROADCASTABLE:
         return None
-    chosen: dict[str, Chosen] = {}
+    row_filters: dict[str, RowFilter] = {}
     for node in builder.plan.sources:
         if node.name in builder.scans:
             own = folder / str(node.index)
-            save_chosen(own, found.places_of(node.index))
-            chosen[node.name] = Chosen(str(own), (), keep=True)
-    return chosen
+            save_row_filter(own, found.places_of(node.index))
+            row_filters[node.name] = RowFilter(str(own), (), keep=True)
+    return row_filters

@@ -5,7 +5,7 @@
    it was made of, as if each had failed itself. What no record is behind (a query made it, or it is a total of nothing)
    retracts nothing: it is a dead letter if it still fails at the end.
 2. Outputs are written again, over the input without these records, and without the groups that have a failure. New
-   failures (of totals that are judged only now) go back to 1. Every turn retracts records, so this ends.
+   failures (of totals that are judged only now) go back to 1. Every iteration retracts records, so this ends.
 3. What was withheld is found and becomes dead letters beside the failures.
 
 What is found lies in files of the attempt. While it is little, what follows from it is decided here, without Spark;
@@ -29,12 +29,12 @@ from clinker_spark.config.model.documents.pipeline import ErrorHandling
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import StreamRef
 from clinker_spark.plan.passes.all import with_facts
-from clinker_spark.plan.passes.correlation import FEW
+from clinker_spark.plan.passes.correlation import BROADCASTABLE
 from clinker_spark.runtime.errors import DataError
 from clinker_spark.runtime.reject.saved_letters import Saved, few, last_clean_row, save, save_table
 from clinker_spark.runtime.reject.source_letters import SourceLetters
 from clinker_spark.runtime.rollback import few_letters
-from clinker_spark.runtime.rollback.failed_rows import can_read_alone, choose_failed, only_for_failures
+from clinker_spark.runtime.rollback.failed_rows import can_read_alone, filter_failed, only_for_failures
 from clinker_spark.runtime.rollback.retracted import Retracted
 from clinker_spark.runtime.rollback.strata import UNTRACED, failed_totals, strata
 from clinker_spark.runtime.rollback.suspects import Suspects
@@ -44,7 +44,7 @@ from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.rejects import correlated as ops
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups, KeyTexts, carried_groups, dirty_groups, own_groups
 from clinker_spark.spark.rejects.letters import letters
-from clinker_spark.spark.scan.row_filter import Chosen
+from clinker_spark.spark.scan.row_filter import RowFilter
 
 if TYPE_CHECKING:
     from clinker_spark.runtime.run.outputs import Outputs
@@ -65,7 +65,7 @@ class Groups:
 
     most_totals = LISTED_TOTALS
     """Of so many totals that failed, the names are wanted."""
-    most_turns = 50
+    most_iterations = 50
     """After so many a run gives up: each reads the inputs twice."""
 
     def __init__(self, state: RunState, outputs: Outputs, kept_bad: SourceLetters | None, *, oversize: bool) -> None:
@@ -77,7 +77,7 @@ class Groups:
         """May groups be too large, and has nobody looked yet?"""
         self.triggers: list[Saved] = []
         self.untraced: Saved | None = None
-        """Failures of the last turn that nothing can be retracted for: what a query made, and totals of nothing."""
+        """Failures of the last iteration that retract nothing: what a query made, and totals of nothing."""
         self.taken: list[Saved] = []
         """Source records that were retracted with a total, or with a group that is too large."""
         self.documents: dict[tuple[int, int], Saved] = {}
@@ -100,7 +100,7 @@ class Groups:
         return self.state.handling
 
     @property
-    def few(self) -> bool:
+    def broadcastable(self) -> bool:
         """Was little retracted up to now? Else records no longer stay where they were read, and outputs sort them."""
         return not self.plan.moved
 
@@ -108,17 +108,17 @@ class Groups:
     def folder(self) -> Path:
         return self.retracted.folder
 
-    def settle(self) -> Saved:
+    def roll_back(self) -> Saved:
         """Withhold what must be; gives all dead letters."""
         failing = 0
-        for turn in range(self.most_turns):
-            self.counters["turns"] = turn + 1
+        for iteration in range(self.most_iterations):
+            self.counters["iterations"] = iteration + 1
             with self.state.passing(FINDING):
-                traceable = self._find(turn)
+                traceable = self._find(iteration)
             # What no record of a source is behind fails again each time, and is left out as it is.
             rest = 0 if self.untraced is None else self.untraced.rows()
             last = not traceable and not self.oversize
-            if not last or turn == 0 or not self.outputs.complete:
+            if not last or iteration == 0 or not self.outputs.complete:
                 failing = self._write_again(whole=last or rest > 0)
             if last:
                 if failing != rest and not self.state.unsure:
@@ -141,22 +141,22 @@ class Groups:
 
     # ------------------------------------------------------------ builders
 
-    def _without(self, *, dirty: bool = True, later: bool = False) -> tuple[Retraction, dict[str, Chosen]]:
+    def _without(self, *, dirty: bool = True, later: bool = False) -> tuple[Retraction, dict[str, RowFilter]]:
         """What a pass does without: what was retracted, and, if `dirty`, groups with a failure at outputs."""
-        retraction, chosen = self.retracted.left_out(later=later)
+        retraction, row_filters = self.retracted.left_out(later=later)
         self.state.outcome.again = "removed"
         withheld = left_out = None
         if self.triggers and dirty:
             withheld = self._groups(as_failed=self.triggers, as_read=self.taken)
         if self.triggers and self.handling.retraction_scope == "group":
             left_out = self._groups(as_carried=self.triggers, as_read=self.taken)
-        retraction = replace(retraction, withheld=withheld, left_out=left_out, broadcastable=self.few)
-        return retraction, chosen
+        retraction = replace(retraction, withheld=withheld, left_out=left_out, broadcastable=self.broadcastable)
+        return retraction, row_filters
 
     def _write_again(self, *, whole: bool) -> int:
         """The outputs without all that; shown numbers of totals stay what they were at first."""
-        retraction, chosen = self._without()
-        return self.outputs.write_again(replace(retraction, numbers=self.retracted.numbers), chosen, whole=whole)
+        retraction, row_filters = self._without()
+        return self.outputs.write_again(replace(retraction, numbers=self.retracted.numbers), row_filters, whole=whole)
 
     def _letters_builder(
         self,
@@ -165,7 +165,7 @@ class Groups:
         dirty: bool = False,
         later: bool = False,
         texts: bool = True,
-        chosen: Mapping[str, Chosen] | None = None,
+        row_filters: Mapping[str, RowFilter] | None = None,
     ) -> Builder:
         """A pass that keeps what is set aside on the way to some outputs, or up to some nodes, or, `later`, of
         everything that reaches outputs, when more was retracted. Without `texts` it only shows which records these are.
@@ -173,7 +173,7 @@ class Groups:
         retraction, left_out = self._without(dirty=dirty, later=later)
         asked = Pass(
             Find(texts=texts, all_held=later, repeats=later),
-            chosen=left_out if chosen is None else chosen,
+            row_filters=left_out if row_filters is None else row_filters,
             retraction=retraction,
         )
         builder = self.state.new_builder(asked, None if texts else only_for_failures(self.plan, ends))
@@ -204,38 +204,38 @@ class Groups:
         frames = [dirty_groups(self.plan, found.frame) for found in as_failed]
         frames += [carried_groups(found.frame) for found in as_carried]
         frames += [own_groups(found.frame) for found in as_read]
-        return DirtyGroups(self.plan, frame=_union(frames), few=self.few)
+        return DirtyGroups(self.plan, frame=_union(frames), broadcastable=self.broadcastable)
 
     def _save(self, frame: Any, name: str) -> Saved:
         return save(frame, self.folder / name)
 
-    # ------------------------------------------------------------ one turn
+    # ------------------------------------------------------------ one iteration
 
-    def _find(self, turn: int) -> bool:
+    def _find(self, iteration: int) -> bool:
         """The failures that are judged first, and everything that is retracted because of them. Was there any?"""
-        builder = self._letters_builder(self._suspects(turn).ends(outputs_too=self.oversize))
-        if turn == 0:
+        builder = self._letters_builder(self._suspects(iteration).ends(outputs_too=self.oversize))
+        if iteration == 0:
             self._keep_numbers(builder)
-        found = self._failures(builder, turn)
-        first = None if found is None else self._first(found, turn)
+        found = self._failures(builder, iteration)
+        first = None if found is None else self._first(found, iteration)
         if first is None and self.untraced is not None and self.untraced.rows():
             # Nothing is made again because of these: what stands behind totals is judged as well.
-            found = self._failures(builder, turn, everywhere=True)
-            first = None if found is None else self._first(found, turn)
+            found = self._failures(builder, iteration, everywhere=True)
+            first = None if found is None else self._first(found, iteration)
         if self.oversize and (first is None or first[0] > 0):
             # Groups are counted over what is left when no record fails by itself any more.
             self.oversize = False
-            if self._take_large_groups(builder, turn):
+            if self._take_large_groups(builder, iteration):
                 return True
         if first is None:
             return False
         failed = first[1]
-        taken = self._behind(failed, turn, lambda totals, name: self._contributions(builder, failed, totals, name))
+        taken = self._behind(failed, iteration, lambda totals, name: self._contributions(builder, failed, totals, name))
         self._retract([failed], taken)
-        self._take_documents([failed, *taken], turn)
+        self._take_documents([failed, *taken], iteration)
         return True
 
-    def _take_documents(self, failed: Sequence[Saved], turn: int) -> None:
+    def _take_documents(self, failed: Sequence[Saved], iteration: int) -> None:
         """Retract the other records of files with a failure, where their source is to set these aside as wholes."""
         by_document = {node.index: node.name for node in self.plan.sources if node.by_document}
         if not by_document:
@@ -245,37 +245,39 @@ class Groups:
         if not wanted:
             return
         builder = self._letters_builder(sorted({by_document[index] for index, _ in wanted}))
-        others = self._save(ops.document_letters(builder, wanted), f"documents-{turn}-{len(self.documents)}")
+        others = self._save(ops.document_letters(builder, wanted), f"documents-{iteration}-{len(self.documents)}")
         self.documents |= dict.fromkeys(wanted, others)
         self._retract([], [], [others])
 
-    def _suspects(self, turn: int) -> Suspects:
-        return Suspects(self.state, self.kept_bad, first=turn == 0)
+    def _suspects(self, iteration: int) -> Suspects:
+        return Suspects(self.state, self.kept_bad, first=iteration == 0)
 
-    def _failures(self, builder: Builder, turn: int, *, everywhere: bool = False) -> Saved | None:
+    def _failures(self, builder: Builder, iteration: int, *, everywhere: bool = False) -> Saved | None:
         """The failures at suspected places. None: no record can fail there. Only `everywhere` they
         are looked for behind totals that may have to be made again."""
-        suspected = self._suspects(turn).suspected(builder, everywhere=everywhere)
-        looked = f"{turn}-everywhere" if everywhere else str(turn)
+        suspected = self._suspects(iteration).suspected(builder, everywhere=everywhere)
+        looked = f"{iteration}-everywhere" if everywhere else str(iteration)
         places = {place.name: place.node.name for place in builder.rejects.failures if suspected(place)}
         ends = list(dict.fromkeys(places.values()))
-        kept = 0 if turn or self.kept_bad is None else sum(count.count for count in self.kept_bad.kept)
-        chosen = None
-        if places and self.few and can_read_alone(self.state, ends, kept):
-            chosen = choose_failed(self._letters_builder(ends, texts=False), places, self.folder / f"failed-{looked}")
-        reading = builder if chosen is None else self._letters_builder(ends, chosen=chosen)
+        kept = 0 if iteration or self.kept_bad is None else sum(count.count for count in self.kept_bad.kept)
+        row_filters = None
+        if places and self.broadcastable and can_read_alone(self.state, ends, kept):
+            row_filters = filter_failed(
+                self._letters_builder(ends, texts=False), places, self.folder / f"failed-{looked}"
+            )
+        reading = builder if row_filters is None else self._letters_builder(ends, row_filters=row_filters)
         found = letters(reading, lambda place: place.name in places)
         saved = None if found is None else self._save(found, f"failures-{looked}")
-        if chosen is not None:
+        if row_filters is not None:
             reading.memo.let_go()
         return saved
 
-    def _first(self, saved: Saved, turn: int) -> tuple[int, Saved] | None:
+    def _first(self, saved: Saved, iteration: int) -> tuple[int, Saved] | None:
         """The failures of the lowest stratum, with it; None when nothing can be retracted for any of them."""
         there = {int(n) for batch in saved.batches(*_JUDGED) for n in np.unique(strata(self.plan, batch))}
 
         def only(stratum: int, name: str) -> Saved:
-            place = self.folder / f"failures-{turn}-{name}"
+            place = self.folder / f"failures-{iteration}-{name}"
             return saved.only(lambda batch: pa.array(strata(self.plan, batch) == stratum), place)
 
         if len(there) < 2:  # what is empty has the columns of letters, if nothing else
@@ -287,11 +289,11 @@ class Groups:
         return lowest, only(lowest, "first")
 
     def _behind(
-        self, failed: Saved, turn: int, made_of: Callable[[dict[str, set[str]], str], Saved | None]
+        self, failed: Saved, iteration: int, made_of: Callable[[dict[str, set[str]], str], Saved | None]
     ) -> list[Saved]:
         """The records that failed totals were `made_of`, which is given these totals and a name for what it finds."""
         totals, count = failed_totals(failed, self.most_totals)
-        behind = made_of(totals, f"taken-{turn}") if totals else None
+        behind = made_of(totals, f"taken-{iteration}") if totals else None
         if behind is None:
             return []
         self.counters["synthetic_ck_fanout_lookups_total"] += count
@@ -307,23 +309,23 @@ class Groups:
             return None
         return self._save(ops.correlated_letters(groups, ops.retracted_message(self.plan)), name)
 
-    def _take_large_groups(self, builder: Builder, turn: int) -> bool:
+    def _take_large_groups(self, builder: Builder, iteration: int) -> bool:
         """Groups with more records than `max_group_buffer` are dead letters as a whole. Are there any?"""
         rows = ops.oversize_letters(builder, self.handling.max_group_buffer)
         if rows is None:
             return False
-        saved = self._save(rows, f"oversize-{turn}")
+        saved = self._save(rows, f"oversize-{iteration}")
         if not saved.rows():
             return False
-        self._retract_overflow(saved, turn)
+        self._retract_overflow(saved, iteration)
         return True
 
-    def _retract_overflow(self, letters: Saved, turn: int) -> None:
-        first = letters.only(lambda batch: batch["trigger"], self.folder / f"oversize-{turn}-first")
-        rest = letters.only(lambda batch: pc.invert(batch["trigger"]), self.folder / f"oversize-{turn}-rest")
+    def _retract_overflow(self, letters: Saved, iteration: int) -> None:
+        first = letters.only(lambda batch: batch["trigger"], self.folder / f"oversize-{iteration}-first")
+        rest = letters.only(lambda batch: pc.invert(batch["trigger"]), self.folder / f"oversize-{iteration}-rest")
         self._retract([first], [rest])
         self.overflown.append(rest)
-        self._take_documents([first], turn)
+        self._take_documents([first], iteration)
 
     def _keep_numbers(self, builder: Builder) -> None:
         if not self.plan.shows_keys:
@@ -340,7 +342,7 @@ class Groups:
         counts = self.retracted.counts
         self.counters["output_rows_retracted_total"] = counts.total()
         dirty = sum(found.rows() for found in (*self.triggers, *self.taken))
-        if self.few and (dirty > FEW or max(counts.values(), default=0) > FEW):
+        if self.broadcastable and (dirty > BROADCASTABLE or max(counts.values(), default=0) > BROADCASTABLE):
             self.state.plan = with_facts(replace(self.plan, moved=True))
 
     # ------------------------------------------------------------ at the end
@@ -368,7 +370,7 @@ class Groups:
 
     def _endless(self) -> DataError:
         return DataError(
-            [self.plan.outputs[0].diagnostic("E411", f"records keep failing after {self.most_turns} turns")]
+            [self.plan.outputs[0].diagnostic("E411", f"records keep failing after {self.most_iterations} iterations")]
         )
 
     def _lost(self) -> DataError:

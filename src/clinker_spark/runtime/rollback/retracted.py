@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from clinker_spark.plan.nodes.source import SourcePlan
-from clinker_spark.plan.passes.correlation import FEW
+from clinker_spark.plan.passes.correlation import BROADCASTABLE
 from clinker_spark.runtime.reject.saved_letters import Saved, few, save
 from clinker_spark.spark.build.passes import Numbers, Retraction
-from clinker_spark.spark.scan.row_filter import Chosen, save_chosen
+from clinker_spark.spark.scan.row_filter import RowFilter, save_row_filter
 from clinker_spark.spark.session.sessions import is_local
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class Retracted:
         """By source."""
         self.numbers: dict[str, Numbers] = {}
         """By relaxed aggregate: the numbers that its groups had when nothing was retracted."""
-        self.turn = 0
+        self.iteration = 0
         self._told = -1
-        """The turn up to which readers know them."""
+        """The iteration up to which readers know them."""
         self._known: set[tuple[int, int, int]] | None = set()
         """The places while they are few."""
         self._saved: Saved | None = None
@@ -48,7 +48,7 @@ class Retracted:
 
     def add(self, letters: Sequence[Saved]) -> None:
         """The records of some letters; those that were made of several are not read."""
-        self.turn += 1
+        self.iteration += 1
         if self._known is not None and few(letters, len(self._known)):
             for found in letters:
                 columns = (found.table(*_PLACE)[name].to_pylist() for name in _PLACE)
@@ -62,26 +62,26 @@ class Retracted:
             schema = "source INT, file INT, row BIGINT"
             frames.append(self.state.spark.createDataFrame(sorted(self._known), schema))
         rows: Any = reduce(lambda a, b: a.unionByName(b), frames)
-        everything = save(rows.where("source IS NOT NULL").distinct(), self.folder / f"removed-{self.turn}")
+        everything = save(rows.where("source IS NOT NULL").distinct(), self.folder / f"removed-{self.iteration}")
         self._known, self._saved = None, everything
         self.counts = Counter({source: count for (source,), count in everything.tally("source").items()})
 
-    def left_out(self, *, later: bool = False) -> tuple[Retraction, dict[str, Chosen]]:
+    def left_out(self, *, later: bool = False) -> tuple[Retraction, dict[str, RowFilter]]:
         """What a pass does without, by a filter or by its readers; `later`: also without what is retracted before it
         runs, as far as readers can do it."""
         removed: dict[str, Any] = {}
-        chosen: dict[str, Chosen] = {}
+        row_filters: dict[str, RowFilter] = {}
         for node in self.state.plan.sources:
             count = self.counts[node.index]
             if self._by_reader(node) and (count or later):
-                chosen[node.name] = Chosen(str(self._folder(node)), (), keep=False)
+                row_filters[node.name] = RowFilter(str(self._folder(node)), (), keep=False)
             elif count and self._known is not None and count <= _LISTED:
                 removed[node.name] = sorted((f, row) for source, f, row in self._known if source == node.index)
             elif count:
                 removed[node.name] = self._frame().where(f"source = {node.index}")
         self.tell_readers()
         counts = {node.name: count for node in self.state.plan.sources if (count := self.counts[node.index])}
-        return Retraction(removed, counts), chosen
+        return Retraction(removed, counts), row_filters
 
     def by_readers(self) -> bool:
         """Is everything left out by readers? Then a pass that was built before leaves out what was retracted since."""
@@ -89,14 +89,14 @@ class Retracted:
 
     def tell_readers(self) -> None:
         """Jobs that run from now on read what was retracted up to now no more."""
-        if self._told != self.turn:
-            self._told = self.turn
+        if self._told != self.iteration:
+            self._told = self.iteration
             for node in self.state.plan.sources:
                 if self._by_reader(node):
-                    save_chosen(self._folder(node), self._places(node.index))
+                    save_row_filter(self._folder(node), self._places(node.index))
 
     def _by_reader(self, node: SourcePlan) -> bool:
-        return node.reader == "csv" and self.counts[node.index] <= FEW and is_local(self.state.spark)
+        return node.reader == "csv" and self.counts[node.index] <= BROADCASTABLE and is_local(self.state.spark)
 
     def _folder(self, node: SourcePlan) -> Path:
         return self.folder / f"left-out-{node.index}"

@@ -25,7 +25,7 @@ from clinker_spark.spark.columns.python_calls import arrow_type
 from clinker_spark.spark.operators.output import prepare_output
 from clinker_spark.spark.rejects import correlated as ops
 from clinker_spark.spark.rejects.letters import letters
-from clinker_spark.spark.scan.row_filter import Chosen, save_chosen
+from clinker_spark.spark.scan.row_filter import RowFilter, save_row_filter
 from clinker_spark.spark.session.sessions import is_local
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ MOST_LINES = 4_000_000
 """Up to so many lines are cut out of an output."""
 
 
-def can_settle_rows(state: RunState, kept_bad: SourceLetters | None) -> bool:
+def can_roll_back_rows(state: RunState, kept_bad: SourceLetters | None) -> bool:
     """Is this the simple case? The readers must have seen all bad records, and be able to choose records."""
     if not taken("row_groups") or not is_local(state.spark):
         return False
@@ -60,15 +60,17 @@ class RowGroups:
         self.folder = state.attempt.folder(outputs.targets[state.plan.outputs[0].name].path, "correlation")
         self.counters: Counter[str] = Counter()
 
-    def settle(self) -> Saved:
-        """Withhold what must be; gives all dead letters. See `Groups.settle`; no group is too large here."""
+    def roll_back(self) -> Saved:
+        """Withhold what must be; gives all dead letters. See `Groups.roll_back`; no group is too large here."""
         failed = self._failures()
-        save_chosen(self.folder / "chosen", failed)
+        save_row_filter(self.folder / "row-filter", failed)
         places = failed.select(["file", "row"]).group_by(["file", "row"]).aggregate([])
-        self.counters.update(turns=1, output_rows_retracted_total=places.num_rows)
+        self.counters.update(iterations=1, output_rows_retracted_total=places.num_rows)
         found = self._letters()
         self.state.outcome.again = "cut" if self._cut(found) else "groups"
-        if self.state.outcome.again == "groups" and self.outputs.write_again(Retraction(), self._chosen(keep=False)):
+        if self.state.outcome.again == "groups" and self.outputs.write_again(
+            Retraction(), self._row_filter(keep=False)
+        ):
             raise DataError([self.plan.outputs[0].diagnostic("E411", "records fail that did not fail before")])
         return found
 
@@ -92,7 +94,7 @@ class RowGroups:
 
     def _letters(self) -> Saved:
         """The records of the groups, those that failed and those that reach an output."""
-        builder = self._letters_builder(texts=True, chosen=True)
+        builder = self._letters_builder(texts=True, filtered=True)
         triggers, held = letters(builder), ops.held_records(builder)
         assert triggers is not None and held is not None
         if len(self.plan.outputs) > 1 or any(node.multiplies for node in self.plan.nodes):
@@ -103,16 +105,16 @@ class RowGroups:
         finally:
             builder.memo.let_go()
 
-    def _letters_builder(self, *, texts: bool, chosen: bool = False) -> Builder:
-        task = Find(texts=texts, all_held=chosen)
-        builder = self.state.new_builder(Pass(task, chosen=self._chosen(keep=True) if chosen else {}))
+    def _letters_builder(self, *, texts: bool, filtered: bool = False) -> Builder:
+        task = Find(texts=texts, all_held=filtered)
+        builder = self.state.new_builder(Pass(task, row_filters=self._row_filter(keep=True) if filtered else {}))
         for node in self.plan.outputs:
             prepare_output(builder, node)
         return builder
 
-    def _chosen(self, *, keep: bool) -> dict[str, Chosen]:
+    def _row_filter(self, *, keep: bool) -> dict[str, RowFilter]:
         names = tuple(name.removeprefix(CK_PREFIX) for name in self.source.key_columns)
-        return {self.source.name: Chosen(str(self.folder / "chosen"), names, keep)}
+        return {self.source.name: RowFilter(str(self.folder / "row-filter"), names, keep)}
 
     def _key_types(self) -> list[pa.DataType]:
         types = {column.name: column.data_type for column in self.source.columns}

@@ -1,8 +1,8 @@
-"""Correlation groups of small inputs: each turn is one job, and what follows from it is decided here.
+"""Correlation groups of small inputs: each iteration is one job, and what follows from it is decided here.
 
 The rules are those of `Groups`. A pass brings everything that they need as one table: failures, the records that
-totals are made of, and the records that reach each output. The next turn runs the same plan without what was retracted
-meanwhile. Outputs are written once more when nothing fails any longer.
+totals are made of, and the records that reach each output. The next iteration runs the same plan without what
+was retracted meanwhile. Outputs are written once more when nothing fails any longer.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class SmallGroups(Groups):
     """The groups of one run."""
 
     most_totals = MOST_ROWS
-    most_turns = 1_000
-    """A turn is one small job. `distinct` brings up the copies of a failed record one by one."""
+    most_iterations = 1_000
+    """An iteration is one small job. `distinct` brings up the copies of a failed record one by one."""
     table: Any = None
     """The pass, as a DataFrame that runs again and again."""
     looking: Builder | None = None
@@ -62,30 +62,30 @@ class SmallGroups(Groups):
     large: set[GroupName]
     """Groups that were too large."""
 
-    def settle(self) -> Saved:
+    def roll_back(self) -> Saved:
         """Withhold what must be; gives all dead letters. Raises `TooMuch` before outputs are written again."""
         self.large = set()
         try:
-            return self._settle()
+            return self._roll_back()
         finally:
             self._forget()
 
-    def _settle(self) -> Saved:
-        for turn in range(self.most_turns):
-            self.counters["turns"] = turn + 1
+    def _roll_back(self) -> Saved:
+        for iteration in range(self.most_iterations):
+            self.counters["iterations"] = iteration + 1
             with self.state.passing(FINDING):
                 self.found = self._look()
-            if turn == 0:
+            if iteration == 0:
                 self._keep_numbers_of(self.found)
-            stratum, failed = self._first_failures(turn)
+            stratum, failed = self._first_failures(iteration)
             # Groups are counted over what is left when no record fails by itself any more.
-            if self.oversize and stratum != 0 and self._retract_large_groups(turn):
+            if self.oversize and stratum != 0 and self._retract_large_groups(iteration):
                 continue
             if failed is None:
-                # The last turn is that in which outputs are written.
-                self.counters["turns"] = max(turn, 1)
+                # The last iteration is that in which outputs are written.
+                self.counters["iterations"] = max(iteration, 1)
                 break
-            self._retract([failed], self._behind(failed, turn, self._made_of))
+            self._retract([failed], self._behind(failed, iteration, self._made_of))
         else:
             raise self._endless()
         rest = self.found.failures.num_rows  # nothing can be retracted for these: they fail again
@@ -115,22 +115,22 @@ class SmallGroups(Groups):
         if self.looking is not None:
             self.looking.memo.let_go()
 
-    def _first_failures(self, turn: int) -> tuple[int | None, Saved | None]:
+    def _first_failures(self, iteration: int) -> tuple[int | None, Saved | None]:
         """The failures that are judged first, and their stratum."""
         judged = strata(self.plan, self.found.failures)
         traced = judged[judged != UNTRACED]
         if not len(traced):
             return None, None
         rows = self.found.failures.filter(pa.array(judged == traced.min()))
-        return int(traced.min()), save_table(rows, self.folder / f"failures-{turn}", self.state.spark)
+        return int(traced.min()), save_table(rows, self.folder / f"failures-{iteration}", self.state.spark)
 
-    def _retract_large_groups(self, turn: int) -> bool:
+    def _retract_large_groups(self, iteration: int) -> bool:
         """Groups with more records than `max_group_buffer` are dead letters as a whole. Are there any?"""
         large, rows = self.found.large_groups(self.handling.max_group_buffer, self.large)
         if large:
             self.large |= set(large)
-            saved = save_table(rows, self.folder / f"oversize-{turn}", self.state.spark)
-            self._retract_overflow(saved, turn)
+            saved = save_table(rows, self.folder / f"oversize-{iteration}", self.state.spark)
+            self._retract_overflow(saved, iteration)
         return bool(large)
 
     def _keep_numbers_of(self, found: Evidence) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clinker_spark.runtime.reject.source_letters import SourceLetters, settled_at
-from clinker_spark.spark.rejects.collected import SetAside
+from clinker_spark.runtime.reject.source_letters import SourceLetters, diverting_nodes
+from clinker_spark.spark.rejects.collected import Diverted
 
 if TYPE_CHECKING:
     from clinker_spark.plan.graph import Plan
@@ -35,15 +35,15 @@ class Suspects:
             return outputs
         found = set(counted.failed())
         if self.first and self.kept_bad is not None:
-            settled = settled_at(state, self.kept_bad)
-            if settled is None:
+            diverting = diverting_nodes(state, self.kept_bad)
+            if diverting is None:
                 return outputs
-            found |= settled
+            found |= diverting
         found |= {name for name in outputs if name not in counted.counts}
         named = {name.partition(".")[0] for name in found}  # no name of a node has a dot
         return [node.name for node in state.plan.nodes if node.name in named]
 
-    def suspected(self, builder: Builder, *, everywhere: bool) -> Callable[[SetAside], bool]:
+    def suspected(self, builder: Builder, *, everywhere: bool) -> Callable[[Diverted], bool]:
         """Is a place looked at? Not where the last pass counted no failure, and, unless `everywhere`, not behind totals
         that are made again because of failures before them."""
         plan, counted = self.state.plan, self.state.builder.metrics
@@ -56,7 +56,7 @@ class Suspects:
         certain = [_strata(plan, place)[1] for place in builder.rejects.failures if known.get(place.name)]
         last = None if everywhere else min(certain, default=None)
 
-        def is_suspected(place: SetAside) -> bool:
+        def is_suspected(place: Diverted) -> bool:
             if place.name in known and not known[place.name] and not kept & set(place.stream.carried):
                 return False
             return last is None or _strata(plan, place)[0] <= last
@@ -70,7 +70,7 @@ class Suspects:
         return {sources[count.source].name for count in self.kept_bad.kept if count.source is not None}
 
 
-def _strata(plan: Plan, place: SetAside) -> tuple[int, int]:
+def _strata(plan: Plan, place: Diverted) -> tuple[int, int]:
     """The lowest and the highest stratum of the failures that are set aside at a place."""
     correlation = plan.facts.correlation
     found = [0] if not place.stream.carried else []

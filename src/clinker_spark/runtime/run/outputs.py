@@ -35,7 +35,7 @@ from clinker_spark.spark.operators.output import (
     write_parts_in_workers,
     write_parts_together,
 )
-from clinker_spark.spark.scan.row_filter import Chosen
+from clinker_spark.spark.scan.row_filter import RowFilter
 
 
 class Outputs:
@@ -238,15 +238,15 @@ class Outputs:
         self.finish(node.name)
         return True
 
-    def write_again(self, retraction: Retraction, chosen: Mapping[str, Chosen], *, whole: bool = False) -> int:
-        """All outputs once more, without what was retracted or is not `chosen`; gives the number of records that
-        failed. When some did, those that are not written yet wait for the next time, unless all must be written, as the
-        `whole`: what fails will fail again."""
+    def write_again(self, retraction: Retraction, row_filters: Mapping[str, RowFilter], *, whole: bool = False) -> int:
+        """All outputs once more, without what was retracted, and of what passes `row_filters`; gives the number of
+        records that failed. When some did, those that are not written yet wait for the next time, unless all must be
+        written, as the `whole`: what fails will fail again."""
         self.again = True
         self.state.attempt.forget()
         self.state.forget_outputs()
         materialized = Write(materialized=self.state.plan.facts.order.materialized)
-        builder = self.state.write_again(Pass(materialized, chosen=chosen, retraction=retraction))
+        builder = self.state.write_again(Pass(materialized, row_filters=row_filters, retraction=retraction))
         self._parts.clear()
         self._prepared.clear()
         try:

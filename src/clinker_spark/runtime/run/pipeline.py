@@ -189,7 +189,7 @@ class _Run:
                     self._log_records(stage.transform)
             case Letters():
                 self.accounts.before_letters()
-                self.letters.settle()
+                self.letters.find_and_write()
             case Publish():
                 self._note_run()
                 check_inputs(self.state)

@@ -154,7 +154,7 @@ class Rollback:
         """The `correlation.retract.*` counters, all of them; None for those of which Spark has no count."""
         return {
             "groups_recomputed": self.retraction.get("groups_recomputed", 0),
-            "iterations": self.retraction.get("turns", 0),
+            "iterations": self.retraction.get("iterations", 0),
             "output_rows_retracted_total": self.retraction.get("output_rows_retracted_total", 0),
             "synthetic_ck_fanout_lookups_total": self.retraction.get("synthetic_ck_fanout_lookups_total", 0),
             "synthetic_ck_fanout_rows_expanded_total": self.retraction.get(

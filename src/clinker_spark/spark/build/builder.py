@@ -31,7 +31,7 @@ from clinker_spark.spark.build.source_columns import read_columns
 from clinker_spark.spark.build.stream import DOCUMENT_BITS, FAILED, Stream, not_failed
 from clinker_spark.spark.build.table import operator_of
 from clinker_spark.spark.plan_cuts import cut
-from clinker_spark.spark.rejects.collected import Rejects, SetAside
+from clinker_spark.spark.rejects.collected import Rejects, Diverted
 from clinker_spark.spark.scan.request import Scan
 
 CHAIN = 16
@@ -82,7 +82,7 @@ class Builder:
     @property
     def progress(self) -> Path | None:
         """Where readers write how far they are; nowhere when they do not give all records."""
-        return None if self.run.folder is None or self.asked.chosen else Path(self.run.folder)
+        return None if self.run.folder is None or self.asked.row_filters else Path(self.run.folder)
 
     @property
     def traces(self) -> bool:
@@ -99,7 +99,7 @@ class Builder:
         """Can fragments do what this pass is about? One that leaves records out, looks for rejects or shows records is
         Spark's: then columns are needed that no fragment has."""
         asked, run = self.asked, self.run
-        if not asked.writes or asked.limit is not None or asked.chosen:
+        if not asked.writes or asked.limit is not None or asked.row_filters:
             return False
         gone = asked.retraction
         untouched = gone.withheld is None and gone.left_out is None and not gone.removed
@@ -151,7 +151,7 @@ class Builder:
         if shared and self.finds:  # failures and what goes on are both made of it
             made = self._computed_once(made)
         if not (len(made) == 1 and len(readers) == 1 and readers[0].narrow):
-            made = {port: self.settle(node, stream) for port, stream in made.items()}
+            made = {port: self.divert(node, stream) for port, stream in made.items()}
         if shared and not self.finds:  # what is counted is counted once
             made = self._computed_once(made)
         self._enter(node, made)
@@ -203,9 +203,9 @@ class Builder:
         # Each mark looks at the errors of all nodes before it: put together by Spark, they would double with each one.
         return marked.over(cut(marked.frame)) if len(stream.carried) % MARKS == 0 else marked
 
-    def settle(self, node: PlanNode, stream: Stream, place: str | None = None) -> Stream:
+    def divert(self, node: PlanNode, stream: Stream, place: str | None = None) -> Stream:
         """Set the failed records aside: what goes on has none. `place` is for nodes that do so more than once."""
-        self.rejects.settled.add(node.name)
+        self.rejects.diverting.add(node.name)
         if not stream.fallible:
             return stream
         frame = stream.frame
@@ -213,15 +213,15 @@ class Builder:
         rows, gone = count(f"{name}: rows"), count(f"{name}: failed")
         if self.finds:
             if self.asked.suspects(name):
-                self.rejects.failures.append(SetAside(frame.where(FAILED), node, stream, name))
+                self.rejects.failures.append(Diverted(frame.where(FAILED), node, stream, name))
         else:
             frame = self.metrics.count(name, frame, rows=F.count(F.lit(1)), failed=F.count(quote(ERROR_COLUMN)))
             where = "" if place is None else f" ({place})"
             what = f"takes {{left}} records, and {{right}} are there where failures are set aside{where}"
             self.ledger.law(node.name, what, stream.flow, rows)
             self.ledger.entry(node.name).failed[name] = gone
-        settled = replace(stream, flow=rows - gone, carried=(), pushes=False)
-        return settled.over(frame.where(not_failed(self.asked.strict))).without(ERROR_COLUMN, STAGE_COLUMN)
+        fine = replace(stream, flow=rows - gone, carried=(), pushes=False)
+        return fine.over(frame.where(not_failed(self.asked.strict))).without(ERROR_COLUMN, STAGE_COLUMN)
 
     def absorb(self, node: PlanNode, stream: Stream, place: str) -> Stream:
         """An input whose records do not leave the node as they came: they end here, so it is known how many."""

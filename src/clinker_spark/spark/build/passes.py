@@ -15,7 +15,7 @@ from clinker_spark.cxl.system import Context
 from clinker_spark.plan.graph import Plan
 from clinker_spark.spark.rejects.dirty_groups import DirtyGroups
 from clinker_spark.spark.scan.request import ReadRequest, Scan, SourceFile
-from clinker_spark.spark.scan.row_filter import Chosen
+from clinker_spark.spark.scan.row_filter import RowFilter
 
 Points = tuple[tuple[str | None, ...], ...]
 """Keys, as texts, that cut the records of a source into ranges of about the same size."""
@@ -121,7 +121,7 @@ class Pass:
     task: Show | Write | Find = Show()
     limit: int | None = None
     """At most so many records of each source."""
-    chosen: Mapping[str, Chosen] = field(default_factory=dict)
+    row_filters: Mapping[str, RowFilter] = field(default_factory=dict)
     """By source: the records that readers give, or leave out. Their counts are those of all records, and stay so."""
     retraction: Retraction = Retraction()
 

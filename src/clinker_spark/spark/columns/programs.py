@@ -137,11 +137,11 @@ def apply_aggregate(
     original = [*df.columns, ERROR_COLUMN]
     failed: list[DataFrame] = []
 
-    def set_aside(rows: DataFrame) -> DataFrame:
+    def divert(rows: DataFrame) -> DataFrame:
         failed.append(rows.where(F.col(quote(ERROR_COLUMN)).isNotNull()).select(*map(quote, original)))
         return rows.where(F.col(quote(ERROR_COLUMN)).isNull())
 
-    groups = group(program, df, context or default_context(program.typed.source.name), set_aside)
+    groups = group(program, df, context or default_context(program.typed.source.name), divert)
     names = [name for name in groups.columns if name != ARRIVAL_COLUMN]
     return groups.orderBy(quote(ARRIVAL_COLUMN)).select(*map(quote, names)), failed[0] if failed else None
 
@@ -150,7 +150,7 @@ def group(
     program: Program,
     df: DataFrame,
     context: Context,
-    set_aside: Callable[[DataFrame], DataFrame],
+    divert: Callable[[DataFrame], DataFrame],
     also_by: Sequence[str] = (),
     identity: Identity | None = None,
     first_of: Sequence[str] = (),
@@ -159,7 +159,7 @@ def group(
 ) -> DataFrame:
     """The groups with the arrival of their first row as `$arrival`, in no order.
 
-    `set_aside` gets the rows with an `$error` column when rows can fail before grouping, and gives back those
+    `divert` gets the rows with an `$error` column when rows can fail before grouping, and gives back those
     that did not. `also_by` are hidden columns that keep groups apart; the groups carry them. `first_of` are hidden
     columns of which groups carry the value of one of their rows. `refine` gets the rows that will be grouped, with
     their keys, and may add `also_by`.
@@ -167,7 +167,7 @@ def group(
     lowered = lower_aggregate(program.typed, context, field_texts(program, df), system_columns(df))
     df = run_steps(df, lowered.before, context, counter)
     if lowered.row_error is not None:
-        df = set_aside(df.withColumn(ERROR_COLUMN, F.expr(lowered.row_error)))
+        df = divert(df.withColumn(ERROR_COLUMN, F.expr(lowered.row_error)))
     if refine is not None:
         df = refine(df, [F.expr(text) for _, text in lowered.keys])
     keys = [F.expr(text).alias(name) for name, text in lowered.keys]

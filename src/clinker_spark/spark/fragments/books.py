@@ -74,7 +74,7 @@ def _marked(builder: Builder, node: PlanNode, stream: Counted) -> Counted:
 
 
 def _settled(builder: Builder, node: PlanNode, stream: Counted, place: str | None = None) -> Counted:
-    builder.rejects.settled.add(node.name)
+    builder.rejects.diverting.add(node.name)
     name = node.name if place is None else f"{node.name}.{place}"
     rows, gone = count(f"{name}: rows"), count(f"{name}: failed")
     what = "takes {left} records, and {right} are there where failures are set aside"

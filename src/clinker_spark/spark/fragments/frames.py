@@ -91,7 +91,7 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> Lines | None:
     write_down(
         builder,
         fragment,
-        {source.name: source_flow(builder, source, removed=False, chosen=False) for source in sources},
+        {source.name: source_flow(builder, source, removed=False, filtered=False) for source in sources},
     )
     renderings = {output.name: _rendering(builder.plan, output, widened) for output in outputs}
     if folder is not None:

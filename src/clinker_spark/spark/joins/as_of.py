@@ -1,7 +1,7 @@
 """As-of joins: the latest record of the build that is not too late.
 
-Both sides go into one stream, sorted by key and time; each record of the driver then takes the last record of the build
-that it has seen. That costs one shuffle and one sort, whatever the distances are.
+Both sides go into one stream, sorted by key and time; each record of the probe side then takes the last record
+of the build that it has seen. That costs one shuffle and one sort, whatever the distances are.
 """
 
 from __future__ import annotations

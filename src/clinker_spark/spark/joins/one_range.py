@@ -78,7 +78,7 @@ def _with_earliest(build: DataFrame, place: str, bins: str) -> DataFrame:
 def _cuts(node: CombinePlan, build: DataFrame, own: str, *, copies: bool) -> tuple[list[float], int]:
     """Where the axis is cut, by a look at the build, and how many records it has."""
     rows = build.count()
-    estimate = node.driver_estimate
+    estimate = node.probe_estimate
     lookups = estimate.rows if estimate is not None else 10 * rows
     # Copies of the build against candidates that are compared in vain.
     wanted = math.isqrt(2 * max(lookups, 1)) if copies else rows // 16

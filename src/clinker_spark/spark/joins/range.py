@@ -135,7 +135,7 @@ def _measure(node: CombinePlan, sides: Sides, left: Axis, build: Axis) -> Cut | 
     found = _lengths(sides.build, build, sides.build_keys)
     if found.keys and found.rows / found.keys <= FEW_PER_KEY:
         return None
-    estimate = node.driver_estimate
+    estimate = node.probe_estimate
     lookups = estimate.rows if estimate is not None else 10 * found.rows
     low, high = found.low, found.high
     left_classes = build_classes = [LengthClass(POINT, POINT)]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 HIT = f"{JOIN_PREFIX}hit"
-"""True for a pair, null for a driver's record that has none."""
+"""True for a pair, null for a record of the probe side that has none."""
 _ONLY = f"{JOIN_PREFIX}only"
 SKETCHED = ("grace_hash", "sort_merge", "adaptive")
 """Where many records, or many of one key, would make a difference to the next plan."""
@@ -82,8 +82,8 @@ class Sides:
         return [f"{BUILD}{i}" for i in range(len(self.step.equalities))]
 
     @property
-    def by_driver(self) -> bool:
-        """Must the matches of a driver's record be sorted out after the join?"""
+    def by_probe(self) -> bool:
+        """Must the matches of a record of the probe side be sorted out after the join?"""
         return bool(self.step.ranges) or self.step.residual is not None
 
     @property
@@ -113,7 +113,7 @@ class Sides:
         return reduce(Column.__and__, parts, F.lit(True))
 
     def sort_out(self, joined: DataFrame, *, repeated: bool) -> DataFrame:
-        """The pairs that count. `repeated`: records of the driver were looked up in several places, so that a miss
+        """The pairs that count. `repeated`: records of the probe side were looked up in several places, so that a miss
         may stand beside a pair."""
         if self.later is not None:
             joined, repeated = self._checked(joined), True
@@ -158,7 +158,7 @@ class Sides:
         return frame.select(*columns)
 
     def _gathered(self, joined: DataFrame) -> DataFrame:
-        """One record for each of the driver, with its matches as an array."""
+        """One record for each of the probe side, with its matches as an array."""
         own = (f"{self.step.build}.", JOIN_PREFIX)
         keys = self.matched_keys(joined)
         left = {*joined.columns} - {*keys, ARRIVAL_COLUMN, ERROR_COLUMN}
@@ -197,8 +197,8 @@ def array_column(step: CombineStep) -> str:
 def with_left_keys(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream) -> Stream:
     """The left side with the keys of a step; records whose keys cannot be computed are set aside."""
     frame = apply(left_keys(node, step), left.frame, context=builder.context(node))
-    settled = builder.settle(node, builder.mark(node, left.over(frame)), f"keys for {step.build}")
-    return settled.over(_comparable(settled.frame, step, left=True))
+    fine = builder.divert(node, builder.mark(node, left.over(frame)), f"keys for {step.build}")
+    return fine.over(_comparable(fine.frame, step, left=True))
 
 
 def left_keys(node: CombinePlan, step: CombineStep) -> Program:
@@ -223,7 +223,7 @@ def with_build_keys(builder: Builder, node: CombinePlan, step: CombineStep, buil
     if step.only is not None:
         frame = frame.where(F.col(quote(_ONLY))).drop(_ONLY)
         build = replace(build, flow=builder.ledger.unknown(f"{node.name}.chosen of {step.build}"))
-    frame = builder.settle(node, builder.mark(node, build.over(frame)), f"keys of {step.build}").frame
+    frame = builder.divert(node, builder.mark(node, build.over(frame)), f"keys of {step.build}").frame
     place = quote(ARRIVAL_COLUMN)
     if not isinstance(frame.schema[ARRIVAL_COLUMN].dataType, ArrayType):
         place = f"array({place})"

@@ -69,7 +69,7 @@ def _grouped(builder: Builder, node: AggregatePlan, stream: Stream) -> DataFrame
 
     def divert(rows: DataFrame) -> DataFrame:
         marked = builder.mark(node, replace(stream.over(rows), flow=tap.flow))
-        diverted.append(builder.settle(node, marked, "rows"))
+        diverted.append(builder.divert(node, marked, "rows"))
         return diverted[-1].frame
 
     def refine(rows: DataFrame, keys: Sequence[Column]) -> DataFrame:

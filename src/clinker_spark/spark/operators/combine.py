@@ -1,4 +1,4 @@
-"""Combines: the driver's records look up their matches, step by step; then the program runs on each pair.
+"""Combines: the records of the probe side look up their matches, step by step; then the program runs on each pair.
 
 Inside, columns are named `input.column`. Both sides of a step get their keys as columns first, so that every way to
 join compares the same values and gives the same records.
@@ -63,13 +63,13 @@ HINTS = {
 def build_combine(builder: Builder, node: CombinePlan) -> Stream:
     """The driver's records with their matches, as the program makes them."""
     streams = dict(zip(node.qualifiers, builder.inputs(node), strict=True))
-    driver = streams[node.driver]
-    left = driver.over(builder.with_file_values(node, qualified(driver.frame, node.driver)))
+    probe = streams[node.probe_name]
+    left = probe.over(builder.with_file_values(node, qualified(probe.frame, node.probe_name)))
     for step in node.steps:
         left = _join(builder, node, step, left, streams[step.build])
     left = left.over(_with_correlation(builder, node, left.frame))
     result, flow = (_collected(node, left.frame), left.flow) if node.program is None else _shaped(builder, node, left)
-    stream = Stream(result, driver.in_place and node.order_preserving, driver.route, flow, left.carried)
+    stream = Stream(result, probe.in_place and node.order_preserving, probe.route, flow, left.carried)
     return builder.mark(node, stream)
 
 
@@ -150,7 +150,7 @@ def _plain(sides: Sides, strategy: str, *, ahead: bool) -> DataFrame:
     """A join by equal keys, or of every record with every other. What else must hold is part of its condition. A build
     that is made first goes `ahead`: a task sorts its left side before it begins the right one."""
     build = sides.build
-    once = sides.match != "all" and not sides.by_driver
+    once = sides.match != "all" and not sides.by_probe
     if once:
         build = _one_of_each_key(build, sides)
     build = build.withColumn(HIT, F.lit(True))
@@ -210,7 +210,7 @@ def _no_matches(step: CombineStep) -> Column:
 
 
 def _with_order(frame: DataFrame, node: CombinePlan, step: CombineStep) -> DataFrame:
-    """Without what only the join needed. The order of the pairs is that of the driver, then that of the build."""
+    """Without what only the join needed. The order of the pairs is that of the probe side, then that of the build."""
     names = [name for name in frame.columns if not name.startswith(JOIN_PREFIX) and name != ARRIVAL_COLUMN]
     columns = [quote(name) for name in names]
     if ARRIVAL_COLUMN in frame.columns:
@@ -238,9 +238,9 @@ def _shaped(builder: Builder, node: CombinePlan, left: Stream) -> tuple[DataFram
 def _collected(node: CombinePlan, frame: DataFrame) -> DataFrame:
     """The driver's columns, and an array of maps for each build, which replaces a column of its name."""
     columns = {
-        name: F.col(quote(f"{node.driver}.{name}")).alias(name)
-        for name in node.schemas[node.driver]
-        if f"{node.driver}.{name}" in frame.columns
+        name: F.col(quote(f"{node.probe_name}.{name}")).alias(name)
+        for name in node.schemas[node.probe_name]
+        if f"{node.probe_name}.{name}" in frame.columns
     }
     for step in node.steps:
         empty = F.expr(f"CAST(array() AS ARRAY<MAP<STRING, {physical(ANY)}>>)")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def build_cull(builder: Builder, node: CullPlan) -> Stream | Ports:
     """The records of the groups that stay, and those of the others."""
     [stream] = builder.inputs(node)
-    decided = builder.settle(node, builder.mark(node, _decided(builder, node, stream)))
+    decided = builder.divert(node, builder.mark(node, _decided(builder, node, stream)))
     names = [name for name in decided.frame.columns if name != RULE_COLUMN]
     stays = f"{quote(RULE_COLUMN)} = {len(node.rules)}"
     flows = {i: count(f"{node.name}.rules: rule_{i}") for i in range(len(node.rules))}
@@ -63,8 +63,8 @@ def _decided(builder: Builder, node: CullPlan, stream: Stream) -> Stream:
     flow = stream.flow
     if lowered.row_error is not None:
         failed = stream.over(frame.withColumn(ERROR_COLUMN, F.expr(lowered.row_error)))
-        settled = builder.settle(node, builder.mark(node, failed), "rows")
-        frame, flow = settled.frame, settled.flow
+        fine = builder.divert(node, builder.mark(node, failed), "rows")
+        frame, flow = fine.frame, fine.flow
     # What a condition reads of the group itself every record has.
     partials = {name: text for name, text in lowered.partials if name not in node.partition_by}
     frame = with_aggregates(builder, node, frame, group_keys(node.partition_by, node.schema), partials)

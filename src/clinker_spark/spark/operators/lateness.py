@@ -33,7 +33,7 @@ def without_late(builder: Builder, node: AggregatePlan, stream: Stream) -> DataF
     columns = stream.frame.columns
     frame = _with_watermark(builder, node, stream.frame)
     failed = select_sql(frame, [*map(quote, columns), quote(WATERMARK_COLUMN), named(_error(node), ERROR_COLUMN)])
-    return builder.settle(node, builder.mark(node, replace(stream.over(failed), pushes=False)), "late").frame
+    return builder.divert(node, builder.mark(node, replace(stream.over(failed), pushes=False)), "late").frame
 
 
 def still_open(frame: DataFrame, node: AggregatePlan) -> DataFrame:

@@ -202,7 +202,7 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     in which a record can get over that.
     """
     if builder.finds:
-        fine = builder.settle(node, stream)
+        fine = builder.divert(node, stream)
         if HELD_COLUMN in fine.frame.columns:
             builder.rejects.held.append(Held(fine.frame.where(F.col(quote(HELD_COLUMN))), node, fine.frame))
         return stream.frame

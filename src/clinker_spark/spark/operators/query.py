@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def build_query(builder: Builder, node: QueryPlan) -> Stream:
     """The rows of the query, each a new record: it has no place in a file of its own."""
-    streams = [_settled(builder, node, i, stream) for i, stream in enumerate(builder.inputs(node))]
+    streams = [_without_failed(builder, node, i, stream) for i, stream in enumerate(builder.inputs(node))]
     query = node.ordered if builder.plan.facts.columns.required[node.name].arrival else node.query
     tag = f"{id(builder)}_{builder.plan.nodes.index(node)}"
     made: set[str] = set()
@@ -54,7 +54,7 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
     return builder.mark(node, Stream(frame, in_place=False, flow=builder.ledger.unknown(f"{node.name}.made")))
 
 
-def _settled(builder: Builder, node: QueryPlan, position: int, stream: Stream) -> Stream:
+def _without_failed(builder: Builder, node: QueryPlan, position: int, stream: Stream) -> Stream:
     """An input without the records that fail in the query, which are set aside at this node."""
     errors = node.errors.get(position)
     if errors is None:
@@ -66,7 +66,7 @@ def _settled(builder: Builder, node: QueryPlan, position: int, stream: Stream) -
         if i:  # the first query that a record fails in has the say
             found = F.coalesce(F.col(quote(ERROR_COLUMN)), found)
         frame = frame.alias(alias).withColumn(ERROR_COLUMN, found)
-    return builder.settle(node, builder.mark(node, stream.over(frame)), f"input {position + 1}")
+    return builder.divert(node, builder.mark(node, stream.over(frame)), f"input {position + 1}")
 
 
 def _visible(frame: DataFrame, ordered: bool, arrays: bool) -> DataFrame:

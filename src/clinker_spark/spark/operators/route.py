@@ -29,7 +29,7 @@ def build_route(builder: Builder, node: RoutePlan) -> Ports:
     marked = builder.mark(node, stream.over(frame))
     if builder.finds:
         marked = marked.over(builder.shared(marked.frame))
-    decided = builder.settle(node, marked)
+    decided = builder.divert(node, marked)
     if not builder.finds:
         decided = decided.over(builder.shared(decided.frame))
     names = [name for name in decided.frame.columns if not name.startswith(PORT_COLUMN)]

@@ -65,8 +65,8 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     removed = builder.asked.retraction.removed.get(node.name)
     if removed is not None:
         scan = replace(scan, frame=_without(scan.frame, removed, builder.asked.retraction))
-    chosen = request.csv.chosen
-    if chosen is not None and chosen.keep:
+    row_filter = request.csv.row_filter
+    if row_filter is not None and row_filter.keep:
         # Failures and what is withheld are two readers of few records.
         scan = replace(scan, frame=builder.memo.store(node.name, scan.frame))
     builder.memo.scans[node.name] = scan
@@ -83,7 +83,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     stream = Stream(
         frame.select(*columns),
         in_place=unsorted is None and (removed is None or builder.asked.retraction.broadcastable),
-        flow=source_flow(builder, node, removed=removed is not None, chosen=chosen is not None),
+        flow=source_flow(builder, node, removed=removed is not None, filtered=row_filter is not None),
         pushes=not scan.in_python and not scan.fallible,
     )
     return builder.mark(node, with_left_out(builder, node, stream))
@@ -153,7 +153,7 @@ def _csv_extras(builder: Builder, node: SourcePlan) -> CsvExtras:
         only_flags=builder.writes or (builder.finds and not asked.texts),
         aside=_progress(builder, node) if asked.sets_aside else None,
         watched=key if watches_groups(builder, node) and not _counts_groups(builder, node) else (),
-        chosen=asked.chosen.get(node.name),
+        row_filter=asked.row_filters.get(node.name),
         keys=key if builder.stamps else (),
     )
 
@@ -183,17 +183,17 @@ def _counted(builder: Builder, node: SourcePlan, scan: Scan) -> DataFrame:
     return frame
 
 
-def source_flow(builder: Builder, node: SourcePlan, *, removed: bool, chosen: bool) -> Flow:
+def source_flow(builder: Builder, node: SourcePlan, *, removed: bool, filtered: bool) -> Flow:
     """How many records there are: what readers give, without those that were retracted. Readers may leave out
-    themselves what is `chosen` so, and what they keep aside."""
+    themselves what a row filter says, and what they keep aside."""
     ledger, name = builder.ledger, node.name
     read, given, left_out = (count(f"{name}: {what}") for what in ("read", "given", "left out"))
-    rest = left_out if chosen else NONE
+    rest = left_out if filtered else NONE
     if builder.scans[name].split_files is not None:
         aside = count(f"{name}: kept aside")
         rest = rest + aside
         ledger.entry(name).failed[f"{name}: kept aside"] = aside
-    if removed or chosen:
+    if removed or filtered:
         ledger.entry(name).dropped[WITHHELD_FROM, 0] = left_out
     ledger.law(name, "has {left} records, and {right} were given or kept aside by its readers", read, given + rest)
     flow = given - left_out if removed else given
@@ -209,7 +209,7 @@ def watches_groups(builder: Builder, node: SourcePlan) -> bool:
     possible = (
         sum(file.size for file in builder.run.files[node.name]) // 2
     )  # a record has a byte and a line end at least
-    first = not (asked.finds or asked.keys or asked.chosen or asked.limit is not None)
+    first = not (asked.finds or asked.keys or asked.row_filters or asked.limit is not None)
     first = first and node.name not in builder.memo.watched
     return bool(node.config.correlation_key) and first and most >= LEAST_SAMPLED and possible > most
 

@@ -50,7 +50,7 @@ def with_lookups(builder: Builder, node: TransformPlan, frame: DataFrame, other:
 def _partitions(builder: Builder, node: TransformPlan, lookup: WindowLookup, other: Stream) -> DataFrame:
     """One row for each partition: its keys and the values of the functions, which are the same for all its records."""
     assert node.window is not None
-    frame = builder.absorb(node, builder.settle(node, other, "looked up"), "looked up").frame
+    frame = builder.absorb(node, builder.divert(node, other, "looked up"), "looked up").frame
     visible = [name for name in frame.columns if not name.startswith("$") or name == ARRIVAL_COLUMN]
     frame = frame.select(*[F.col(quote(name)) for name in visible])
     context = builder.context(node)

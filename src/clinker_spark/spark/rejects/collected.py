@@ -11,7 +11,7 @@ from clinker_spark.spark.build.stream import Stream
 
 
 @dataclass(frozen=True)
-class SetAside:
+class Diverted:
     """The failures that are set aside at one place of the plan."""
 
     frame: DataFrame
@@ -32,11 +32,11 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class Rejects:
-    """The rejects of one pass. All but `settled` is collected only by passes that find rejects."""
+    """The rejects of one pass. All but `diverting` is collected only by passes that find rejects."""
 
-    settled: set[str] = field(default_factory=set)
+    diverting: set[str] = field(default_factory=set)
     """The nodes at which failures, if there are any, are set aside."""
-    failures: list[SetAside] = field(default_factory=list)
+    failures: list[Diverted] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
     """What is withheld at outputs."""
     left_out: list[tuple[DataFrame, PlanNode]] = field(default_factory=list)

@@ -35,7 +35,7 @@ from clinker_spark.spark.rejects.dirty_groups import key_sql, key_text, writes_r
 
 if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
-    from clinker_spark.spark.rejects.collected import SetAside
+    from clinker_spark.spark.rejects.collected import Diverted
 
 
 CORRELATED = "correlated"
@@ -227,7 +227,7 @@ def _without_spared(builder: Builder, rows: DataFrame) -> DataFrame:
     return rows
 
 
-def failed_places(places: Iterable[SetAside], keys: Sequence[str] = ()) -> DataFrame:
+def failed_places(places: Iterable[Diverted], keys: Sequence[str] = ()) -> DataFrame:
     """Where the failed records of some places of the plan stand (`source`, `file`, `row`), and the values of their keys
     (`k0`, `k1`...)."""
     origin = F.col(quote(ORIGIN_COLUMN))

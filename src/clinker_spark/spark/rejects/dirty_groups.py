@@ -36,7 +36,7 @@ class DirtyGroups:
     listed: Mapping[int, Sequence[KeyTexts]] | None = None
     """By the position of their source."""
     frame: DataFrame | None = None
-    few: bool = True
+    broadcastable: bool = True
     """Can every task hold the DataFrame?"""
 
     def marked(
@@ -88,7 +88,9 @@ class DirtyGroups:
         dirty = dirty.select(*[keys[key].alias(name) for key, name in zip(columns, names, strict=True)])
         dirty = dirty.distinct().withColumn(mark, F.lit(True))
         same = [key_text(rows, key).eqNullSafe(F.col(quote(name))) for key, name in zip(columns, names, strict=True)]
-        joined = rows.join(dirty.hint("broadcast") if self.few else dirty, reduce(Column.__and__, same), "left")
+        joined = rows.join(
+            dirty.hint("broadcast") if self.broadcastable else dirty, reduce(Column.__and__, same), "left"
+        )
         return joined.drop(*names), F.col(quote(mark)).isNotNull()
 
 

@@ -30,7 +30,7 @@ from clinker_spark.spark.build.builder import Builder
 from clinker_spark.spark.columns.select import named, select_sql
 from clinker_spark.spark.operators.combine import MISS
 from clinker_spark.spark.plan_cuts import united
-from clinker_spark.spark.rejects.collected import SetAside
+from clinker_spark.spark.rejects.collected import Diverted
 from clinker_spark.spark.rejects.correlated import CORRELATED, text_map
 from clinker_spark.spark.render.joined_values import COLLISION
 
@@ -57,14 +57,14 @@ class LetterCount:
     count: int
 
 
-def letters(builder: Builder, suspected: Callable[[SetAside], bool] = lambda place: True) -> DataFrame | None:
+def letters(builder: Builder, suspected: Callable[[Diverted], bool] = lambda place: True) -> DataFrame | None:
     """All failures at suspected places; None when no record can fail there. Columns: source, file, row, stage, route,
     category, field, value, message, letter, tie, keys, groups, trigger, built."""
     frames = [_letters(builder.plan, found) for found in builder.rejects.failures if suspected(found)]
     return united(frames) if frames else None
 
 
-def _letters(plan: Plan, found: SetAside) -> DataFrame:
+def _letters(plan: Plan, found: Diverted) -> DataFrame:
     frame, stream = found.frame, found.stream
     origin, error, stage = (quote(name) for name in (ORIGIN_COLUMN, ERROR_COLUMN, STAGE_COLUMN))
     tie = "array()"

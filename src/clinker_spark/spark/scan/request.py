@@ -29,7 +29,7 @@ from clinker_spark.plan.facts import Bound, CellRun
 from clinker_spark.plan.nodes.source import PlannedKinds
 from clinker_spark.spark.fragments.task import FragmentTask
 from clinker_spark.spark.scan.files import SourceFile as SourceFile
-from clinker_spark.spark.scan.row_filter import Chosen
+from clinker_spark.spark.scan.row_filter import RowFilter
 from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
 from clinker_spark.spark.scan.text.rows_of_values import ValueRows
 
@@ -86,7 +86,7 @@ class CsvExtras:
     """Where the records with errors are kept, which are not given then (`kept_rejects`)."""
     watched: tuple[str, ...] = ()
     """The key of groups whose sizes are guessed by readers that keep records (`group_sizes`)."""
-    chosen: Chosen | None = None
+    row_filter: RowFilter | None = None
     """Only some records, or all but some."""
     keys: tuple[str, ...] = ()
     """The correlation key: read of broken records, too, where it can be."""

@@ -22,7 +22,7 @@ SEPARATOR, NULL = "\x1f", "\0"
 
 
 @dataclass(frozen=True)
-class Chosen:
+class RowFilter:
     """`keys` are the columns whose values make a group; `keep` says whether the chosen records stay or go."""
 
     folder: str
@@ -58,7 +58,7 @@ def group_texts(keys: Sequence[pa.Array]) -> pa.Array:
     return pc.if_else(there, joined, pa.scalar(None, pa.string()))
 
 
-def save_chosen(folder: Path, table: pa.Table) -> None:
+def save_row_filter(folder: Path, table: pa.Table) -> None:
     """Choose the records of a table with `file`, `row` and, if whole groups are chosen, a column for each key."""
     folder.mkdir(parents=True, exist_ok=True)
     places = table.select(["file", "row"]).sort_by([("file", "ascending"), ("row", "ascending")])

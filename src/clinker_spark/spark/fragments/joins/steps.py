@@ -47,7 +47,7 @@ def join_step(
     pairs = count(f"{node.name}.pairs", "pairs")[0] if node.max_output_rows is not None else None
     return JoinStep(
         *streams,
-        node.driver,
+        node.probe_name,
         tuple(_lookup(node, step, tables[node.name, step.build], count) for step in node.steps),
         node.match == "first",
         node.on_miss,

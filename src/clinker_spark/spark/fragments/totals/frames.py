@@ -73,7 +73,8 @@ def groups_of_fragment(builder: Builder, node: AggregatePlan) -> Groups | None:
         frames.append(scan.frame)
     parts = counted(builder, fragment, places, reduce(DataFrame.unionAll, frames))
     flows = {
-        name: source_flow(builder, builder.plan.source(name), removed=False, chosen=False) for name in fragment.sources
+        name: source_flow(builder, builder.plan.source(name), removed=False, filtered=False)
+        for name in fragment.sources
     }
     write_down(builder, fragment, flows)
     builder.memo.in_workers.add(node.name)

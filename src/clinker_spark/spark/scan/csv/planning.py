@@ -43,7 +43,7 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
     if request.limit is not None:
         plan = _limited(plan, request.limit)
     known = request.readers.known_counts if request.readers.known_counts is not None else {}
-    return _numbered(plan, known) if request.positions or request.csv.chosen is not None else plan
+    return _numbered(plan, known) if request.positions or request.csv.row_filter is not None else plan
 
 
 def _limited(plan: CsvPlan, limit: int) -> CsvPlan:

@@ -22,7 +22,7 @@ from clinker_spark.spark.scan.csv.stretches import cells_between
 from clinker_spark.spark.scan.group_sizes import GroupSizes
 from clinker_spark.spark.scan.kept_rejects import LetterKeeper
 from clinker_spark.spark.scan.record_batches import WIDENED, Error, asked_fields, error_column
-from clinker_spark.spark.scan.row_filter import Chosen
+from clinker_spark.spark.scan.row_filter import RowFilter
 from clinker_spark.spark.scan.text.cells import joined_cells
 from clinker_spark.spark.scan.text.cleaning import Cleaning
 from clinker_spark.spark.scan.text.streams import MARK, REPLACEMENT
@@ -59,8 +59,8 @@ def read_split(plan: CsvPlan, split: CsvSplit, block_size: int = BLOCK) -> Itera
             row += block.rows
             if block.ragged and extras.keys:
                 block = _with_keys(plan, file, block)
-            if extras.chosen is not None:
-                block, numbers = _chosen(plan, extras.chosen, split.file, block, numbers)
+            if extras.row_filter is not None:
+                block, numbers = _filtered(plan, extras.row_filter, split.file, block, numbers)
             if sizes is not None:
                 _look_at_groups(plan, file, block, sizes)
             if block.rows:
@@ -71,7 +71,7 @@ def _needed(plan: CsvPlan, file: CsvFile) -> list[int]:
     """The places of the declared columns that somebody looks at."""
     every = plan.record or plan.extras.aside is not None
     in_cells = {name for run in plan.extras.cells for name in run.columns}
-    in_cells |= set(plan.extras.chosen.keys) if plan.extras.chosen is not None else set()
+    in_cells |= set(plan.extras.row_filter.keys) if plan.extras.row_filter is not None else set()
     return [
         place
         for column, place in zip(plan.columns, file.places, strict=True)
@@ -107,17 +107,17 @@ def _look_at_groups(plan: CsvPlan, file: CsvFile, block: Block, sizes: GroupSize
     sizes.add(keys)
 
 
-def _chosen(
-    plan: CsvPlan, chosen: Chosen, file_index: int, block: Block, numbers: np.ndarray
+def _filtered(
+    plan: CsvPlan, row_filter: RowFilter, file_index: int, block: Block, numbers: np.ndarray
 ) -> tuple[Block, np.ndarray]:
     """The chosen records of a block, and their numbers. Only their keys were looked at, the rest is still text."""
     file = plan.files[file_index]
     readable = _without_marks(plan, file, block, {}) if block.marked else block
     keys: dict[str, pa.Array] = {}
     for column, place in zip(plan.columns, file.places, strict=True):
-        if column.name in chosen.keys and place is not None:
+        if column.name in row_filter.keys and place is not None:
             keys[column.name] = column.convert(readable.columns[place]).values
-    rows = np.flatnonzero(chosen.stay(file_index, numbers, keys))
+    rows = np.flatnonzero(row_filter.stay(file_index, numbers, keys))
     if len(rows) == block.rows:
         return block, numbers
     columns = {place: text.take(pa.array(rows)) for place, text in block.columns.items()}
