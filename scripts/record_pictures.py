@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ("21-retraction", "24-orders-held-together")
-COLOURS = {"goes on": "#2e7d32", "failed": "#c62828", "held back": "#ef6c00"}
+COLOURS = {"goes on": "#2e7d32", "failed": "#c62828", "withheld": "#ef6c00"}
 _ROW, _WIDTH, _TOP, _CELL = 26, 860, 64, 11
 
 
@@ -32,7 +32,7 @@ def picture(example: Path) -> str:
     y = _TOP
     for number, record in enumerate(records, 1):
         letter = own.get(number)
-        state = "goes on" if letter is None else "failed" if letter["_cxl_dlq_trigger"] == "true" else "held back"
+        state = "goes on" if letter is None else "failed" if letter["_cxl_dlq_trigger"] == "true" else "withheld"
         lines += _record(y, number, header, record, state, _reason(letter))
         y += _ROW
     if groups:

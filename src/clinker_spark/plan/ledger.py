@@ -90,7 +90,7 @@ class Entry:
     dropped: dict[tuple[str, int], Flow] = field(default_factory=dict)
     """By reason, and the place of the reason in the node."""
     failed: dict[str, Flow] = field(default_factory=dict)
-    """What was set aside here, by place."""
+    """What was diverted here, by place."""
 
 
 @dataclass
@@ -119,7 +119,7 @@ class Ledger:
 
     @property
     def failed(self) -> Flow:
-        """All records that were set aside."""
+        """All records that were diverted."""
         return total(flow for entry in self.entries.values() for flow in entry.failed.values())
 
 

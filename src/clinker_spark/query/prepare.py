@@ -42,7 +42,7 @@ class Queries(Sources):
         self.per_row: frozenset[int] = frozenset()
         self.program_text = ""
         self.inputs: dict[int, int] = {}
-        """The sources (by number) whose failing records can be set aside, and the positions of these inputs."""
+        """The sources (by number) whose failing records can be diverted, and the positions of these inputs."""
         self.reasons: Reasons = {}
         self._lowered: dict[Any, tuple[cxl.Expr, SparkDataset | Column]] = {}
 

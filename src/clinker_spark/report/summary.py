@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def print_summary(report: RunReport, console: Console, seconds: float) -> None:
-    """What was read, written and set aside, `seconds` after the command was started.
+    """What was read, written and diverted, `seconds` after the command was started.
 
     Names and paths are shown as they are: brackets in them are no markup, and no part of them is left out or broken in
     a way that somebody who copies them would notice too late."""

@@ -65,7 +65,7 @@ class StreamSource(Protocol):
         - the wanted columns of the request in declared order, in their physical types (`spark.scan.request`);
         - `$error`, if a record can fail (then `fallible` is true): null, or a struct of kind (a category such as
           type_coercion_failure), field, value and message. Such a record has null in the columns it could not fill. It
-          is counted, set aside, and brought again by `again`;
+          is counted, diverted, and brought again by `again`;
         - `$beat` last: null for records. A reader that extends `spark.streaming.reader.SourceReader` has it, and its
           offsets say which source they are of, which is how a batch finds its records again.
 

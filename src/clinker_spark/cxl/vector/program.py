@@ -1,4 +1,4 @@
-"""A program over a batch of records, in steps of Polars: what fails is set aside, what is filtered is counted."""
+"""A program over a batch of records, in steps of Polars: what fails is diverted, what is filtered is counted."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Statements:
         self.steps += [Columns(tuple(exprs)) for exprs in self.lowering.taken_levels()]
 
     def _divert(self) -> None:
-        """Set aside what has failed so far."""
+        """Divert what has failed so far."""
         if not self.failures:
             return
         flag = f"{BOUND_PREFIX}f{self._flags}"

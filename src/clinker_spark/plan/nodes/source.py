@@ -71,7 +71,7 @@ class SourcePlan(PlanNode):
 
     @property
     def by_document(self) -> bool:
-        """Does one failure set aside all records of its file?"""
+        """Does one failure divert all records of its file?"""
         return bool(self.config.dlq_granularity == "document")
 
     @property

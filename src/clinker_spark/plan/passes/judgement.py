@@ -19,7 +19,7 @@ def find_judgement(plan: Plan, facts: Facts) -> Facts:
     made: dict[str, int] = {}
     for node in plan.nodes:
         strata[node.name] = max((made[ref.node] for ref in node.inputs), default=0)
-        # Totals of files that are set aside as wholes are made again, as those that cut across groups are.
+        # Totals of files that are diverted as wholes are made again, as those that cut across groups are.
         again = node.name in facts.correlation.relaxed or _adds_up_documents(plan, node)
         made[node.name] = strata[node.name] + again
     blamed = tuple(_blame(plan, facts, node) for node in plan.nodes)

@@ -46,7 +46,7 @@ class QueryPlan(PlanNode):
     query: Printed
     ordered: Printed
     errors: Mapping[int, tuple[tuple[str, str], ...]]
-    """By input: SQL for the reasons why a record of it fails in the query, which sets it aside. Each query that reads
+    """By input: SQL for the reasons why a record of it fails in the query, which diverts it. Each query that reads
     the input has its own reason, over the record under an alias of its own."""
     functions: Mapping[str, Any]
     """The functions that the session must know, by name."""

@@ -2,7 +2,7 @@
 
 A query stops at a value that it cannot compute. In a pipeline a record must not end a run: where a clause of a query
 node looks at the records of one input, row by row, what can fail is written so that it gives null instead, and beside
-it SQL says why a record fails. Those records are set aside before the query sees them.
+it SQL says why a record fails. Those records are diverted before the query sees them.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Guarding:
         self.source = ""
         """The text of the program, to show pieces of it."""
         self.inputs: Mapping[int, int] = {}
-        """The sources whose rows can be set aside, by number, and what they are called among `reasons`."""
+        """The sources whose rows can be diverted, by number, and what they are called among `reasons`."""
         self.reasons: Reasons = {}
         self._stops: set[int] = set()
         self._inside = 0

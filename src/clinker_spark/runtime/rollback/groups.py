@@ -81,7 +81,7 @@ class Groups:
         self.taken: list[Saved] = []
         """Source records that were retracted with a total, or with a group that is too large."""
         self.documents: dict[tuple[int, int], Saved] = {}
-        """By source and file: the other records of files with a failure, of sources that set these aside as wholes.
+        """By source and file: the other records of files with a failure, of sources that divert these as wholes.
         Files that were found together have one."""
         self.overflown: list[Saved] = []
         """Those of them that belong to a group that is too large: dead letters in any case."""
@@ -167,7 +167,7 @@ class Groups:
         texts: bool = True,
         row_filters: Mapping[str, RowFilter] | None = None,
     ) -> Builder:
-        """A pass that keeps what is set aside on the way to some outputs, or up to some nodes, or, `later`, of
+        """A pass that keeps what is diverted on the way to some outputs, or up to some nodes, or, `later`, of
         everything that reaches outputs, when more was retracted. Without `texts` it only shows which records these are.
         """
         retraction, left_out = self._without(dirty=dirty, later=later)
@@ -236,7 +236,7 @@ class Groups:
         return True
 
     def _take_documents(self, failed: Sequence[Saved], iteration: int) -> None:
-        """Retract the other records of files with a failure, where their source is to set these aside as wholes."""
+        """Retract the other records of files with a failure, where their source is to divert these as wholes."""
         by_document = {node.index: node.name for node in self.plan.sources if node.by_document}
         if not by_document:
             return

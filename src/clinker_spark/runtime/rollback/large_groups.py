@@ -1,4 +1,4 @@
-"""Groups that are too large to be held back: is there one? Mostly that is known without a look at the records."""
+"""Groups that are too large to be withheld: is there one? Mostly that is known without a look at the records."""
 
 from __future__ import annotations
 

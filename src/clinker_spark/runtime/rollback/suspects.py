@@ -71,11 +71,11 @@ class Suspects:
 
 
 def _strata(plan: Plan, place: Diverted) -> tuple[int, int]:
-    """The lowest and the highest stratum of the failures that are set aside at a place."""
+    """The lowest and the highest stratum of the failures that are diverted at a place."""
     correlation = plan.facts.correlation
     found = [0] if not place.stream.carried else []
     for name in place.stream.carried:
-        # The records that a total cannot be made of are set aside before it; what goes on from there are totals.
+        # The records that a total cannot be made of are diverted before it; what goes on from there are totals.
         total = plan[name].totals and place.name != f"{name}.rows"
         found.append((correlation.made_strata if total else correlation.strata)[name])
     return min(found), max(found)

@@ -1,4 +1,4 @@
-"""The plan as DataFrames: each node is built once for each way it is read, and failures are set aside on the way.
+"""The plan as DataFrames: each node is built once for each way it is read, and failures are diverted on the way.
 
 A pass that writes outputs counts failed records and drops them. One that finds rejects runs only when records failed:
 it carries where each record was read and what stood there, and keeps nothing but the failures.
@@ -204,7 +204,7 @@ class Builder:
         return marked.over(cut(marked.frame)) if len(stream.carried) % MARKS == 0 else marked
 
     def divert(self, node: PlanNode, stream: Stream, place: str | None = None) -> Stream:
-        """Set the failed records aside: what goes on has none. `place` is for nodes that do so more than once."""
+        """Divert the failed records: what goes on has none. `place` is for nodes that do so more than once."""
         self.rejects.diverting.add(node.name)
         if not stream.fallible:
             return stream

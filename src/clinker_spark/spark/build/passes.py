@@ -78,7 +78,7 @@ class Find:
     """Rejects are found: records that fail, and what is withheld because of them."""
 
     suspects: frozenset[str] | None = None
-    """The places of the plan at which records are known to be set aside; None is all."""
+    """The places of the plan at which records are known to be diverted; None is all."""
     texts: bool = True
     """Do records carry what stood in their files, and errors what went wrong?"""
     all_held: bool = False

@@ -18,7 +18,7 @@ DOCUMENT_BITS = 32
 
 @dataclass(frozen=True)
 class Stream:
-    """The records between two nodes. Those with an `$error` have failed and only wait to be set aside."""
+    """The records between two nodes. Those with an `$error` have failed and only wait to be diverted."""
 
     frame: DataFrame
     in_place: bool

@@ -158,7 +158,7 @@ class Runner:
         return frame, 0
 
     def _steps(self, frame: pl.DataFrame, failed: int) -> list[tuple[int, pa.Array]]:
-        """`failed` records go along without their values until somebody sets them aside."""
+        """`failed` records go along without their values until somebody diverts them."""
         streams: dict[int, tuple[pl.DataFrame, int]] = {0: (frame, failed)}
         found: list[tuple[int, pa.Array]] = []
         for i, step in enumerate(self.task.steps):

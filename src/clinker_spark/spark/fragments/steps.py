@@ -134,7 +134,7 @@ class FragmentSteps:
         return next((ref for ref in node.inputs if (ref.node, ref.port) in self.streams), None)
 
     def _settle(self, node: PlanNode) -> Settle | None:
-        """Failures are set aside where several nodes, or none that records just go through, come next."""
+        """Failures are diverted where several nodes, or none that records just go through, come next."""
         if not settles(self.builder, node):
             return None
         return Settle(*self.places.add(node.name, "rows", "failed"))

@@ -21,7 +21,7 @@ the tasks that put them together (`PLACE`); and at the end of a split its counts
 
 @dataclass(frozen=True)
 class Settle:
-    """Failed records are set aside: where all records are counted, and where those."""
+    """Failed records are diverted: where all records are counted, and where those."""
 
     rows: int
     failed: int

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def build_side(builder: Builder, node: CombinePlan, step: CombineStep, build: Stream) -> DataFrame:
-    """The records of an input as a step looks them up; those whose keys cannot be computed are set aside."""
+    """The records of an input as a step looks them up; those whose keys cannot be computed are diverted."""
     lifted = _with_lifted(builder, node, step, build.frame)
     taken = builder.absorb(node, build.over(qualified(lifted, step.build)), step.build)
     return with_build_keys(builder, node, step, taken)

@@ -195,7 +195,7 @@ def array_column(step: CombineStep) -> str:
 
 
 def with_left_keys(builder: Builder, node: CombinePlan, step: CombineStep, left: Stream) -> Stream:
-    """The left side with the keys of a step; records whose keys cannot be computed are set aside."""
+    """The left side with the keys of a step; records whose keys cannot be computed are diverted."""
     frame = apply(left_keys(node, step), left.frame, context=builder.context(node))
     fine = builder.divert(node, builder.mark(node, left.over(frame)), f"keys for {step.build}")
     return fine.over(_comparable(fine.frame, step, left=True))

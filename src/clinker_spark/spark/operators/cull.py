@@ -53,7 +53,7 @@ def build_cull(builder: Builder, node: CullPlan) -> Stream | Ports:
 
 
 def _decided(builder: Builder, node: CullPlan, stream: Stream) -> Stream:
-    """The records with `$rule`, in the order of groups. Those that cannot be judged are set aside, and their groups are
+    """The records with `$rule`, in the order of groups. Those that cannot be judged are diverted, and their groups are
     judged without them; where the condition on a group fails, all of its records do."""
     context = builder.context(node)
     frame = builder.with_file_values(node, stream.frame)

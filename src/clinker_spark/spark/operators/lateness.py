@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def without_late(builder: Builder, node: AggregatePlan, stream: Stream) -> DataFrame:
-    """The records that come in time, with the watermark at each; the others are set aside."""
+    """The records that come in time, with the watermark at each; the others are diverted."""
     columns = stream.frame.columns
     frame = _with_watermark(builder, node, stream.frame)
     failed = select_sql(frame, [*map(quote, columns), quote(WATERMARK_COLUMN), named(_error(node), ERROR_COLUMN)])

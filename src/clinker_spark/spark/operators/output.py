@@ -81,7 +81,7 @@ class Prepared:
 
 
 def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
-    """The records of an output as lines in order, failures set aside and counted."""
+    """The records of an output as lines in order, failures diverted and counted."""
     fragment = fragment_of(builder, node)
     if fragment is not None:
         made = _of_fragment(builder, fragment)
@@ -179,7 +179,7 @@ def plain_rendering(node: OutputPlan) -> Rendering | None:
 
 
 def records_of(builder: Builder, node: OutputPlan) -> DataFrame:
-    """The records of an output with its columns, for what is no file; failures set aside and counted."""
+    """The records of an output with its columns, for what is no file; failures diverted and counted."""
     [stream] = builder.inputs(node)
     shape = shape_of(node)
     stream = _refused(builder, node, stream, shape.error)

@@ -1,6 +1,6 @@
 """Query nodes: the lowered text over views of the input streams.
 
-Records that fail in a clause that looks at them one by one are set aside before. Any other value that the query cannot
+Records that fail in a clause that looks at them one by one are diverted before. Any other value that the query cannot
 go on with ends the run.
 """
 
@@ -55,7 +55,7 @@ def build_query(builder: Builder, node: QueryPlan) -> Stream:
 
 
 def _without_failed(builder: Builder, node: QueryPlan, position: int, stream: Stream) -> Stream:
-    """An input without the records that fail in the query, which are set aside at this node."""
+    """An input without the records that fail in the query, which are diverted at this node."""
     errors = node.errors.get(position)
     if errors is None:
         return builder.absorb(node, stream, f"input {position + 1}")

@@ -21,7 +21,7 @@ UNREAD = "branch that nothing reads"
 
 
 def build_route(builder: Builder, node: RoutePlan) -> Ports:
-    """A stream for each port. Records whose condition fails are set aside before they part."""
+    """A stream for each port. Records whose condition fails are diverted before they part."""
     [stream] = builder.inputs(node)
     if node.inclusive:  # what leaves it says nothing about how many came
         stream = builder.absorb(node, stream, "its input")

@@ -12,7 +12,7 @@ from clinker_spark.spark.build.stream import Stream
 
 @dataclass(frozen=True)
 class Diverted:
-    """The failures that are set aside at one place of the plan."""
+    """The failures that are diverted at one place of the plan."""
 
     frame: DataFrame
     node: PlanNode
@@ -35,7 +35,7 @@ class Rejects:
     """The rejects of one pass. All but `diverting` is collected only by passes that find rejects."""
 
     diverting: set[str] = field(default_factory=set)
-    """The nodes at which failures, if there are any, are set aside."""
+    """The nodes at which failures, if there are any, are diverted."""
     failures: list[Diverted] = field(default_factory=list)
     held: list[Held] = field(default_factory=list)
     """What is withheld at outputs."""

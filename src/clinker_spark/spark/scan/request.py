@@ -2,7 +2,7 @@
 
 A reader's DataFrame has, in this order, the wanted columns in their physical types and then, where they apply:
 
-- `$error` (not where the reader sets such records aside): null, or why the record cannot be used (kind, field, value,
+- `$error` (not where the reader diverts such records): null, or why the record cannot be used (kind, field, value,
   message). Such a record has null in every column it could not fill. `kind` is a dead-letter category:
   type_coercion_failure, missing_required_field or structural_validation.
 - `$cells.0`, `$cells.1`...: finished cells of a CSV output, where `cells` asks for them (only the CSV reader does).
@@ -136,7 +136,7 @@ class Scan:
     row_offsets: tuple[int, ...] = ()
     """With positions: how many records the files before each file have."""
     split_files: tuple[int, ...] | None = None
-    """The file of each split, when readers set the records with errors aside."""
+    """The file of each split, when readers divert the records with errors."""
     split_keys: tuple[Any, ...] = ()
     """By what `ReadRequest.known_counts` knows the splits."""
     splits: int | None = None

@@ -103,7 +103,7 @@ def _without_template(
 
 
 def _or_stop(made: sql.Expr, condition: sql.Expr, message: str, value: sql.Expr, rows: Guarding) -> sql.Expr:
-    """A value that ends the query, or sets the record aside, on a condition."""
+    """A value that ends the query, or diverts the record, on a condition."""
     if rows.guard is not None:
         return rows.guard.checked(made, condition, message, value)
     shown = call("coalesce", sql.Cast(value, build.STRING), sql.Literal("null"))

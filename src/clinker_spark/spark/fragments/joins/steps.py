@@ -29,7 +29,7 @@ def settles_keys(node: CombinePlan, step: CombineStep) -> bool:
 
 
 def keys_place(step: CombineStep) -> str:
-    """Where records are set aside whose keys cannot be computed."""
+    """Where records are diverted whose keys cannot be computed."""
     return f"keys for {step.build}"
 
 
