@@ -73,7 +73,7 @@ class Difference:
 @dataclass(frozen=True)
 class End:
     """One side of a node: so many records, some of which may have failed at the nodes in `carried` and only wait to be
-    set aside."""
+    diverted."""
 
     flow: Flow
     carried: tuple[str, ...] = ()

@@ -40,7 +40,7 @@ def do(connection: socket.socket, spark: Any, settings: SessionMemory) -> NoRetu
                 send(connection, {"other_settings": True})
     except BaseException:
         if os.environ.get("CLINKER_DEBUG"):
-            import traceback
+            import traceback  # only for a defect
 
             traceback.print_exc()
     finally:

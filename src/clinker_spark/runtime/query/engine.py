@@ -123,7 +123,7 @@ class QueryEngine(Queries):
             found = failure(error, self.origins)
             if found is not None:
                 raise self._located(found) from None
-            from clinker_spark.runtime.run.engine_failures import engine_failure
+            from clinker_spark.runtime.run.engine_failures import engine_failure  # only when something failed
 
             engine = engine_failure(error)
             if engine is None:

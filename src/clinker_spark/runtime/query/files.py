@@ -55,7 +55,7 @@ def _write_rows(file: IO[bytes], rows: list[Any], path: str, kind: str, options:
 
 def _texts(rows: Iterable[Any], kind: str) -> Iterator[bytes]:
     if kind == "yaml":
-        import yaml
+        import yaml  # slow to load
 
         empty = True
         for row in rows:
@@ -162,7 +162,7 @@ def _parquet(made: Path, parts: list[Path], place: Path) -> Path:
         return parts[0]
     final = made / "final"
     if place.is_file():
-        from clinker_spark.runtime.run.files.parquet_files import one_parquet
+        from clinker_spark.runtime.run.files.parquet_files import one_parquet  # Arrow is slow to load
 
         one_parquet(parts, final, "snappy")
         return final

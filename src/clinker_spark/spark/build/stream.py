@@ -28,7 +28,7 @@ class Stream:
     flow: Flow = NONE
     """How many records there are, failed ones included, as the ledger of the pass knows it."""
     carried: tuple[str, ...] = ()
-    """The nodes at which records may have failed that were not set aside yet."""
+    """The nodes at which records may have failed that were not diverted yet."""
     pushes: bool = False
     """Can Spark move a filter on these records into the files it reads? Then nothing must stand in between."""
 

@@ -30,7 +30,7 @@ def run_query(file: str | None, text: str | None, options: dict[str, Any]) -> in
             open_engine,  # a program over literals needs no pyspark
         )
         from clinker_spark.cli.clinker.actions.session_settings import plain_session
-        from clinker_spark.cli.warm.start import handed_over
+        from clinker_spark.cli.warm.start import handed_over  # only where a session may be warm
 
         here = os.getcwd()
         code = None if options["explain"] else handed_over(here, lambda: plain_session(here, options))

@@ -34,7 +34,7 @@ def stream(pipeline: str, options: dict[str, Any]) -> int:
     spark = open_session(plan, pipeline, {**options, "remote": None}, FLAT)
     report = run_stream(plan, spark, given, _teller(options))
     if options["report"]:
-        from clinker_spark.report.page.stream import write_stream_page
+        from clinker_spark.report.page.stream import write_stream_page  # only with --report
 
         write_stream_page(Path(options["report"]), plan, report)
     show_warnings(report.warnings)

@@ -27,7 +27,7 @@ def command(files: tuple[str, ...], pipeline: str | None, node_only: bool, base_
     if bool(files) == (pipeline is not None):
         raise click.UsageError("name files to guess from, or a pipeline with --check")
     if pipeline is not None:
-        from clinker_spark.cli.clinker.feeds.drift import show_coverage
+        from clinker_spark.cli.clinker.feeds.drift import show_coverage  # only with --check
 
         return show_coverage(pipeline, base_dir)
     from clinker_spark.runtime.profile.proposals import node_lines, pipeline_text, propose  # Arrow: --help needs none
