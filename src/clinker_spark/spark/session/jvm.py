@@ -234,6 +234,20 @@ def is_gone(patience: float = 0.0) -> bool:
     return process.poll() is not None
 
 
+def runs_tasks() -> bool:
+    """Do the tasks run in the JVM that we started? On a cluster they run in others."""
+    master = getattr(SparkContext._active_spark_context, "master", None) or ""
+    return _process() is not None and re.match(r"local(\[|$)", master) is not None
+
+
+def words_of(error: Exception) -> str | None:
+    """What an error says. None: Py4J asks the JVM for the words of what that threw, and it is gone by now."""
+    try:
+        return str(error)
+    except Exception:
+        return None
+
+
 @contextmanager
 def while_it_lives() -> Iterator[None]:
     """Around what matters only while the JVM is there, as progress and cleaning up do. If it is not, or its context was
