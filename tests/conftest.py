@@ -19,18 +19,24 @@ if TYPE_CHECKING:
 LONGEST = (
     "test_engines_agree",
     "test_partitions_change_no_byte",
+    "test_run_and_stream_have_the_same_totals",
     "test_every_overload_agrees",
     "test_joins_can_be_chained",
+    "test_queries_agree_with_duckdb",
+    "test_run_and_stream_agree",
     "test_a_stream_goes_on_where_it_was",
+    "test_from_topics_to_a_table_and_a_topic",
+    "test_run_stream_and_model_agree",
     "test_an_output_that_fails_is_written_once",
     "test_spark",
-    "test_the_stream_gives_what_the_run_gives",
-    "test_what_fails_is_a_letter_wherever_it_fails",
+    "test_cases_on_spark",
     "test_the_next_run_after_a_lost_jvm_starts_a_new_one",
-    "test_from_topics_to_a_table_and_a_topic",
-    "test_queries_agree_with_duckdb",
+    "test_the_stream_gives_what_the_run_gives",
 )
-"""What takes longer than twenty seconds, the longest first."""
+"""What takes more than ten seconds of work, the longest first."""
+STREAMS = "tests/streaming/"
+"""Then these, in the process that has begun with streams: the first one loads thousands of classes, and starts three
+processes of Python that stay."""
 
 
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -Xms1g -Xmn600m"
@@ -43,7 +49,12 @@ so most of the heap is for what is young."""
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest comes first, so that at the end nobody waits for one process."""
     places = {name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.name.split("[")[0], len(places)))
+
+    def place(item: pytest.Item) -> int:
+        others = len(places) + (not item.nodeid.startswith(STREAMS))
+        return places.get(item.name.split("[")[0], others)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,12 +11,14 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
-from py4j.protocol import Py4JError, Py4JNetworkError
-from pyspark import accumulators
+from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkContext, accumulators
 from pyspark.errors import PySparkException
 
 from clinker_spark.core.errors import ClinkerError
@@ -178,6 +180,12 @@ def test_ctrl_c_while_planning(folder: Path) -> None:
     assert (process.returncode, err) == (130, "clinker: interrupted\n")
 
 
+def words_are_gone() -> Exception:
+    """What a JVM threw before it ended: Py4J would ask it what that says."""
+    nobody = JavaGateway(gateway_parameters=GatewayParameters(port=1))
+    return Py4JJavaError("An error occurred while calling o37.text.\n", JavaObject("o38", nobody._gateway_client))
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -185,8 +193,9 @@ def test_ctrl_c_while_planning(folder: Path) -> None:
         Py4JNetworkError("Answer from Java side is empty"),
         ConnectionRefusedError(111, "Connection refused"),
         EOFError(),
+        words_are_gone(),
     ],
-    ids=["no answer", "network", "refused", "end"],
+    ids=["no answer", "network", "refused", "end", "words"],
 )
 def test_a_jvm_that_dies_is_told_whatever_the_call_that_meets_it(
     error: Exception, monkeypatch: pytest.MonkeyPatch
@@ -204,6 +213,42 @@ def test_a_jvm_that_dies_is_told_whatever_the_call_that_meets_it(
         "E410",
         "the JVM of Spark was killed (SIGKILL); nothing was published",
     )
+
+
+def test_a_jvm_that_ends_because_memory_ran_out_in_a_task_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark tells of the task first, and ends the JVM then: the next run must not take the one that is ending."""
+    forgotten = []
+    process = subprocess.Popen(["sh", "-c", "sleep 0.3; exit 52"])
+    monkeypatch.setattr(jvm, "_process", lambda: process)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", SimpleNamespace(master="local[2]"))
+    monkeypatch.setattr(jvm, "forget", lambda: forgotten.append(process.poll()))
+    text = "Job aborted due to stage failure: Task 0 failed: java.lang.OutOfMemoryError: Java heap space\n\tat x"
+    found = engine_failure(PySparkException(text))
+    assert found is not None and found.message == "Spark ran out of memory (Java heap space)"
+    assert forgotten == [52]
+
+
+@pytest.mark.parametrize(
+    ("master", "error"),
+    [
+        ("local[2]", "org.apache.spark.memory.SparkOutOfMemoryError: [UNABLE_TO_ACQUIRE_MEMORY] 9 bytes"),
+        ("spark://127.0.0.1:7077", "java.lang.OutOfMemoryError: Java heap space"),
+    ],
+    ids=["refused", "of an executor"],
+)
+def test_other_shortages_do_not_end_the_jvm(master: str, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for that: this would take a minute."""
+    process = subprocess.Popen(["sleep", "30"])
+    monkeypatch.setattr(jvm, "_process", lambda: process)
+    monkeypatch.setattr(SparkContext, "_active_spark_context", SimpleNamespace(master=master))
+    try:
+        text = f"Job aborted due to stage failure: {error}\n\tat x"
+        found = engine_failure(PySparkException(text))
+        assert found is not None and found.message.startswith("Spark ran out of memory")
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
 
 
 IN_WORDS: dict[str, tuple[Exception, str, str, str]] = {

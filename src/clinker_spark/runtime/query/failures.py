@@ -10,6 +10,7 @@ from clinker_spark.core.span import Span
 from clinker_spark.plan.graph import Plan
 from clinker_spark.query.failures import Failed
 from clinker_spark.query.files.formats import BROKEN
+from clinker_spark.spark.session.jvm import words_of
 
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE|\n|$)")
 _KNOWN = (
@@ -32,7 +33,9 @@ def failure(error: Exception, origins: Mapping[str, Span]) -> Failed | None:
     """A failure of the query; None when the error is none of its values' fault."""
     if not type(error).__module__.startswith(("pyspark", "py4j")):
         return None
-    text = str(error)
+    text = words_of(error)
+    if text is None:  # the engine is gone
+        return None
     found = _known(text)
     if found is None:
         first = text.strip().split("\n", 1)[0][:300]
@@ -44,7 +47,7 @@ def failure(error: Exception, origins: Mapping[str, Span]) -> Failed | None:
 def node_failure(error: Exception, plan: Plan) -> Diagnostic | None:
     """The failure of a query node; None when it is none. Nothing else in a pipeline fails because of a value."""
     nodes = [(node, node.sql_origins) for node in plan.nodes if node.sql_origins is not None]
-    found = _known(str(error)) if nodes else None
+    found = _known(words_of(error) or "") if nodes else None
     if found is None or found.code not in ("E705", "E712"):
         return None
     for node, origins in nodes:

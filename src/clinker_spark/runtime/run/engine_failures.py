@@ -31,6 +31,11 @@ _ANSWER = re.compile(
     r"because the return value of .*SparkContext\.\w+\(\).* is null|Shutdown in progress",
     re.IGNORECASE,
 )
+_DOOMED = re.compile(r"(?:stage failure|Lost task)[\s\S]*\bjava\.lang\.OutOfMemoryError\b")
+"""Memory ran out in a task. A local Spark tells the driver first, and ends its JVM then; what Spark itself refuses to a
+sort or a table (SparkOutOfMemoryError) does not end it."""
+_ENDING = 60.0
+"""Seconds that a JVM may take to end: on a machine that is busy, its last work takes a while."""
 _LOST = re.compile(r"FileNotFoundException|No such file or directory|FileNotFoundError")
 
 
@@ -67,12 +72,14 @@ def engine_failure(error: Exception) -> Diagnostic | None:
     """What happened to the engine itself: memory ran out, or its JVM is gone. None: something else is the matter.
 
     A JVM that is gone is forgotten, so that the next run starts a new one."""
-    lost = isinstance(error, ConnectionError | EOFError) or (_from_spark(error) and _lost_answer(error))
-    if jvm.is_gone(patience=10.0 if lost else 0.0):
-        found = jvm.farewell()
+    text = jvm.words_of(error)
+    doomed = _from_spark(error) and _DOOMED.search(text or "") is not None and jvm.runs_tasks()
+    lost = isinstance(error, ConnectionError | EOFError) or (_from_spark(error) and _lost_answer(error, text))
+    if jvm.is_gone(patience=_ENDING if lost or doomed else 0.0):
+        found = jvm.out_of_memory(_memory_words(text or "")) if doomed else jvm.farewell()
         jvm.forget()
         return found
-    text = str(error)
+    text = text or ""
     if _from_spark(error) and _WORKER.search(text):
         help_text = "most often memory ran out: give the machine more, or use fewer tasks at once (--master local[1])"
         return Diagnostic("E410", "a Python process of Spark ended unexpectedly", help=help_text)
@@ -90,14 +97,14 @@ def engine_failure(error: Exception) -> Diagnostic | None:
 
 def is_spill_failure(error: Exception) -> bool:
     """Did Spark find no room for what it shuffles or spills? Its error does not name the file, but who wrote it."""
-    text = str(error)
+    text = jvm.words_of(error) or ""
     return _from_spark(error) and _NO_SPACE.search(text) is not None and _SPILLS.search(text) is not None
 
 
-def _lost_answer(error: Exception) -> bool:
+def _lost_answer(error: Exception, text: str | None) -> bool:
     """Was there no answer? What Java threw is a Py4JJavaError; the other errors of Py4J say that nothing came back,
     and which of them depends on whether the connection broke before, in or after the question."""
-    return type(error).__name__ in ("Py4JNetworkError", "Py4JError") or _ANSWER.search(str(error)) is not None
+    return type(error).__name__ in ("Py4JNetworkError", "Py4JError") or text is None or _ANSWER.search(text) is not None
 
 
 def _memory_words(text: str) -> str:
@@ -113,7 +120,7 @@ def spark_explained() -> Iterator[None]:
     except Exception as error:
         if os.environ.get("CLINKER_DEBUG") or not _from_spark(error):
             raise
-        raise IoError([engine_failure(error) or _diagnostic(str(error))]) from error
+        raise IoError([engine_failure(error) or _diagnostic(jvm.words_of(error) or "")]) from error
 
 
 def _explanation(error: Exception, plan: Plan) -> Exception:
@@ -132,7 +139,7 @@ def _explanation(error: Exception, plan: Plan) -> Exception:
     of_query = node_failure(error, plan)
     if of_query is not None:
         return DataError([of_query])
-    return IoError([_diagnostic(str(error))])
+    return IoError([_diagnostic(jvm.words_of(error) or "")])
 
 
 def _from_spark(error: Exception) -> bool:

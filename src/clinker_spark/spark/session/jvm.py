@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, Any
 
 import psutil
@@ -68,7 +69,7 @@ def starting(quiet: bool) -> Iterator[None]:
     _allow_files()
     _check_folder()
     try:
-        with _names_in_utf8():
+        with _names_in_utf8(), _modules_that_are_compiled():
             if not quiet:
                 yield
                 return
@@ -145,6 +146,20 @@ def _names_in_utf8() -> Iterator[None]:
             del os.environ["LC_ALL"]
         else:
             os.environ["LC_ALL"] = before
+
+
+@contextmanager
+def _modules_that_are_compiled() -> Iterator[None]:
+    """Java hands on to its Python processes where they find modules: first `worker_path`, which puts that in order."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).with_name("worker_path")), *filter(None, [before])])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 @contextmanager
@@ -232,6 +247,20 @@ def is_gone(patience: float = 0.0) -> bool:
         with suppress(Exception):  # still there
             process.wait(patience)
     return process.poll() is not None
+
+
+def runs_tasks() -> bool:
+    """Do the tasks run in the JVM that we started? On a cluster they run in others."""
+    master = getattr(SparkContext._active_spark_context, "master", None) or ""
+    return _process() is not None and re.match(r"local(\[|$)", master) is not None
+
+
+def words_of(error: Exception) -> str | None:
+    """What an error says. None: Py4J asks the JVM for the words of what that threw, and it is gone by now."""
+    try:
+        return str(error)
+    except Exception:
+        return None
 
 
 @contextmanager
