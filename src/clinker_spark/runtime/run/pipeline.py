@@ -248,12 +248,14 @@ class _Run:
         """Columns that outputs name and no file has; validations that only warn, in numbers."""
         widened = {name: scan.widened for name, scan in self.state.builder.scans.items()}
         for output in self.state.plan.outputs:
-            for name in output.undeclared:
+            named = [("mapping", "is written empty", name) for name in output.undeclared]
+            named += [("sort_order", "sorts nothing", name) for name in output.sorted_undeclared]
+            for key, what, name in named:
                 known = names_of(self.state.plan, output.inputs[0].node, widened)
                 if name not in known:
-                    message = f"'{name}' is written empty: no schema declares it, and no file has it"
+                    message = f"'{name}' {what}: no schema declares it, and no file has it"
                     help_text = did_you_mean(name, known) or f"undeclared columns: {', '.join(known) or 'none'}"
-                    found = output.diagnostic("W365", message, "config", "mapping", help=help_text)
+                    found = output.diagnostic("W365", message, "config", key, help=help_text)
                     self.state.report.warnings.append(found)
         for node in self.state.plan.nodes:
             for i, check in enumerate(node.checks):

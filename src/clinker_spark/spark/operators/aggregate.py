@@ -13,6 +13,7 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
+    CK_PREFIX,
     DOCUMENT_COLUMN,
     GROUP_PREFIX,
     ID_COLUMN,
@@ -87,10 +88,11 @@ def build_aggregate(builder: Builder, node: AggregatePlan) -> Stream:
         set_aside,
         also,
         identity,
-        [column for column in keys.own if column in stream.frame.columns],
+        [column for column in keys.own if column in stream.frame.columns and column not in node.group_by],
         None if window is None else refine,
         tap,
     )
+    groups = groups.drop(*[quote(n) for n in node.group_by if n.startswith(CK_PREFIX) and n not in keys.columns])
     if window is not None:
         groups = in_window_order(groups, node)
     if node.name in builder.plan.facts.correlation.relaxed and builder.plan.shows_keys:
