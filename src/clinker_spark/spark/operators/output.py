@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import STRING, Kind
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
@@ -90,7 +91,7 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     [stream] = builder.inputs(node)
     stream = _with_undeclared(builder, node, with_held(builder, node, stream))
     columns = output_columns(builder, node, stream)
-    rendering = None if node.config.type == "parquet" else render(node.config, columns, node.declared)
+    rendering = None if node.config.type == "parquet" else _rendering(node, columns)
     names = b"" if rendering is None else rendering.prefix
     if rendering is not None:  # the first record of a document begins with its header
         rendering = _writable(rendering) if node.framing is None else framed_rendering(node, rendering)
@@ -104,6 +105,15 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         line = rendering.line if key is None else f"concat({key}, {sql_string(KEY_SEPARATOR)}, {rendering.line})"
         written = [F.expr(line).alias(LINE_COLUMN)]
     return Prepared(node, _finish(builder, node, stream, written, names), rendering, key is not None)
+
+
+def _rendering(node: OutputPlan, columns: tuple[OutColumn, ...]) -> Rendering:
+    """How records become lines. Raises InputError, with its place, where the format cannot hold what files have."""
+    try:
+        return render(node.config, columns, node.declared)
+    except InputError as error:
+        found = [node.diagnostic(d.code, d.message, "config", "type", help=d.help) for d in error.diagnostics]
+        raise InputError(found) from None
 
 
 def _with_undeclared(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
@@ -175,7 +185,7 @@ def plain_rendering(node: OutputPlan) -> Rendering | None:
     if node.config.type == "parquet":
         return None
     columns = tuple(OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns)
-    return _writable(render(node.config, columns, node.declared))
+    return _writable(_rendering(node, columns))
 
 
 def records_of(builder: Builder, node: OutputPlan) -> DataFrame:
