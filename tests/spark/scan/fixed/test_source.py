@@ -112,8 +112,8 @@ def test_fields(tmp_path: Path, text: str, column: dict[str, Any], expected: Any
 
 def test_lines_of_the_wrong_length(tmp_path: Path) -> None:
     found = rows(request(write(tmp_path, "   1a     \n   2b\n   3c     more\n   4d     \r\n\n   5e     "), record=True))
-    # Of a broken line, the columns that are all there are known: its key may be among them. Bytes that no column has are
-    # never read, also behind the last one.
+    # Of a broken line, the columns that are all there are known: its key may be among them. Bytes that no column has
+    # are never read, also behind the last one.
     assert bare(found) == [(1, "a"), (2, None), (3, "c"), (4, "d"), (5, "e")]
     broken = ("structural_validation", None, "   2b", "the line has 5 bytes, the schema has 10")
     assert [row["$error"] and error(row) for row in found] == [None, broken, None, None, None]
