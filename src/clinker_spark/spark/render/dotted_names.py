@@ -32,8 +32,8 @@ def path_of(name: str) -> tuple[str, ...]:
 
 
 def nested(columns: tuple[OutColumn, ...], is_attribute: Callable[[str], bool] = lambda name: False) -> Branch:
-    """The columns as a tree; those that share a parent come together at the place of the first. A column whose name holds
-    attributes alone is the text beside them."""
+    """The columns as a tree; those that share a parent come together at the place of the first. A column whose name
+    holds attributes alone is the text beside them."""
     root = Branch()
     for column in columns:
         *parents, last = path_of(column.name)
