@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,11 @@ class EnvelopePlan(TransformPlan):
             return Required(frozenset(self.wired), document=by_file)
         need = super().required(i, need, in_order=in_order)
         return need | Required(document=by_file)
+
+    def property_lines(self, need: Required) -> Iterator[str]:
+        if self.wired:
+            each = "each file" if self.made_sections.strategy == "preserve" else "all records"
+            yield f"  header: of '{self.made_sections.wired}', one record for {each}"
 
     def details(self) -> dict[str, Any]:
         return {"header": self.made_sections.wired} if self.wired else {}
