@@ -54,8 +54,8 @@ CANNOT_WIDEN = (
 )
 
 NO_PLACE = (
-    "a fixed-width file has no place for undeclared columns: {} are not written; give them places in the schema, or write "
-    "include_unmapped: false to say so"
+    "a fixed-width file has no place for undeclared columns: {} are not written; give them places in the schema, "
+    "or write include_unmapped: false to say so"
 )
 
 
