@@ -142,6 +142,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
         "plan/bind/output.py: *: node.config",
         "plan/graph.py: shows_keys: output.config",
         "spark/operators/output.py: *: *config",
+        "spark/operators/sort_keys.py: *: *config",
         "spark/rejects/withheld.py: *: node.config",
         "spark/render/*.py: *: config",
         "runtime/run/outputs.py: *: *config",

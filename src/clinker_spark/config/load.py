@@ -24,7 +24,7 @@ from clinker_spark.config.model.output import OutputNode
 from clinker_spark.config.model.source import SourceNode
 from clinker_spark.config.model.transform import TransformNode
 from clinker_spark.config.node_types import NODE_TYPES, node_type
-from clinker_spark.config.schemas import DeclaredSchema, declared_schema
+from clinker_spark.config.schemas import DeclaredSchema, declared_schema, with_places
 from clinker_spark.config.topology import Graph, Ref, build_graph, vertices
 from clinker_spark.config.tree.scalar_text import ScalarText
 from clinker_spark.config.tree.yaml import Document, Items, KeyPath, Mapping, parse_yaml
@@ -298,6 +298,9 @@ class _Loader:
             self._unknown_type(kind, (*path, "type"))
             return None
         node: Any = validate(known.model, self.document, path, self.found)
+        if isinstance(node, SourceNode):
+            config = with_places(node.config, self.document, (*path, "config"), self.folder, self.found)
+            node = None if config is None else node.model_copy(update={"config": config})
         if isinstance(node, SourceNode | OutputNode) and node.config.schema_ is not None:
             self.schema(node.config.schema_, node.config, (*path, "config", "schema"))
         return node  # type: ignore[no-any-return]

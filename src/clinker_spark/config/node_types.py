@@ -64,7 +64,7 @@ NODE_TYPES: dict[str, NodeType] = {
         _row("combine", CombineNode, f"{_SPARK}.combine:build_combine"),
         _row("reshape", ReshapeNode, f"{_SPARK}.reshape:build_reshape"),
         _row("cull", CullNode, f"{_SPARK}.cull:build_cull"),
-        _row("envelope", EnvelopeNode, f"{_SPARK}.transform:build_transform"),
+        _row("envelope", EnvelopeNode, f"{_SPARK}.envelope:build_envelope"),
         NodeType(
             "stream_join",
             StreamJoinNode,

@@ -11,7 +11,7 @@ from clinker_spark.config.errors import ConfigError
 from clinker_spark.config.files import Unreadable, read_text
 from clinker_spark.config.findings.translate import finding_at, validate, value_span
 from clinker_spark.config.model.base import Finding
-from clinker_spark.config.model.schema import Column, Columns, column_list
+from clinker_spark.config.model.schema import Column, Columns, FieldPlace, FieldPlaces, column_list, places_map
 from clinker_spark.config.model.sources.record_kinds import RecordKinds, is_kinds
 from clinker_spark.config.tree.yaml import Document, KeyPath, Mapping, parse_yaml
 from clinker_spark.core.diagnostics import Diagnostic
@@ -81,18 +81,8 @@ def _read_file(
     spec: str, document: Document, path: KeyPath, folder: Path, found: list[Diagnostic], *, kinds: bool
 ) -> DeclaredSchema | None:
     place = value_span(document, path)
-    try:
-        text = read_text(folder / spec)
-    except Unreadable as error:
-        message = f"cannot read the schema '{spec}': {error.reason}"
-        # What was meant stands in the same folder; it is named as it would be written here.
-        help_text = (error.help or "the path starts from the folder of this file").replace(f"'{folder}/", "'")
-        found.append(Diagnostic("E157", message, document.source, place, help_text))
-        return None
-    try:
-        schema = parse_yaml(Source(str(folder / spec), text))
-    except ConfigError as error:
-        found += error.diagnostics
+    schema = _parsed(spec, document, path, folder, found)
+    if schema is None:
         return None
     where, data = _list(schema)
     if data is None or isinstance(data, str):
@@ -108,6 +98,57 @@ def _read_file(
         return None if several is None else DeclaredSchema(several.columns, schema, where, several)
     columns = _columns(data, schema, where, found)
     return None if columns is None else DeclaredSchema(columns, schema, where)
+
+
+def _parsed(spec: str, document: Document, path: KeyPath, folder: Path, found: list[Diagnostic]) -> Document | None:
+    """A file that a pipeline names; None if it cannot be read, which is noted then."""
+    try:
+        text = read_text(folder / spec)
+    except Unreadable as error:
+        message = f"cannot read the schema '{spec}': {error.reason}"
+        # What was meant stands in the same folder; it is named as it would be written here.
+        help_text = (error.help or "the path starts from the folder of this file").replace(f"'{folder}/", "'")
+        found.append(Diagnostic("E157", message, document.source, value_span(document, path), help_text))
+        return None
+    try:
+        return parse_yaml(Source(str(folder / spec), text))
+    except ConfigError as error:
+        found += error.diagnostics
+        return None
+
+
+def with_places(owner: Any, document: Document, path: KeyPath, folder: Path, found: list[Diagnostic]) -> Any:
+    """The settings of a source with the places of its columns, if a file has them (`format_schema` is its path)."""
+    spec = getattr(owner, "format_schema", None)
+    if not isinstance(spec, str):
+        return owner
+    file = _parsed(spec, document, (*path, "format_schema"), folder, found)
+    if file is None:
+        return None
+    data = places_map(file.data())
+    if not isinstance(data, dict) or "fields" not in data:
+        message = f"the schema '{spec}' has no fields"
+        help_text = "write there: fields: [{ name: id, start: 0, width: 4 }]"
+        where = value_span(document, (*path, "format_schema"))
+        found.append(Diagnostic("E157", message, document.source, where, help_text))
+        return None
+    places = _places(data["fields"], file, found)
+    if places is None:
+        return None
+    owner = owner.model_copy(update={"format_schema": places})
+    if isinstance(owner.schema_, tuple):  # it was not looked at before its places were known
+        found += (finding_at(finding, document, path) for finding in owner.check_schema(owner.schema_))
+    return owner
+
+
+def _places(fields: Any, file: Document, found: list[Diagnostic]) -> FieldPlaces | None:
+    at: KeyPath = ("fields",) if isinstance(file.root, Mapping) else ()
+    if not isinstance(fields, list):
+        help_text = "write a list: fields: [{ name: id, start: 0, width: 4 }]"
+        found.append(Diagnostic("E157", "the fields are no list", file.source, file.head_span(at), help_text))
+        return None
+    made = [validate(FieldPlace, file, (*at, i), found, item) for i, item in enumerate(fields)]
+    return None if None in made else FieldPlaces(fields=tuple(place for place in made if place is not None))
 
 
 def _list(schema: Document) -> tuple[KeyPath, Any]:

@@ -97,6 +97,34 @@ def test_patches_of_columns_that_are_not_there(change: str, to: str, code: str, 
     assert [found.code for found in error.value.diagnostics] == [code]
 
 
+def test_places_may_stand_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "body.comp.yaml").write_text(BODY)
+    (tmp_path / "shared.schema.yaml").write_text("{ id: int, gone: int, many: int }")
+    (tmp_path / "layout.yaml").write_text("- { name: f0, type: integer, width: 4 }")
+    places = PIPELINE[PIPELINE.index("        fields:\n") : PIPELINE.index("      schema:\n")]
+    by_path = PIPELINE.replace(f"format_schema:\n{places}", "format_schema: places.yaml\n")
+    known = []
+    for text, file in ((PIPELINE, ""), (by_path, places), (by_path, places.replace("        fields:\n", ""))):
+        (tmp_path / "p.yaml").write_text(text)
+        (tmp_path / "places.yaml").write_text(file)
+        known.append(prepare(tmp_path / "p.yaml").file.schema_of("fixed"))
+    first, *others = [schema.columns for schema in known if schema is not None]
+    assert [column.start for column in first] == [0, 3] and others == [first, first]
+    for file, code, name in (
+        ("", "E157", "p.yaml"),
+        ("fields: 3", "E157", "places.yaml"),
+        (places.replace("width: 2", "widht: 2"), "E005", "places.yaml"),
+        (places.replace("start: 3", "start: 2"), "E226", "p.yaml"),
+        (None, "E157", "p.yaml"),
+    ):
+        (tmp_path / "places.yaml").write_text(file) if file is not None else (tmp_path / "places.yaml").unlink()
+        with pytest.raises(ClinkerError) as error:
+            prepare(tmp_path / "p.yaml")
+        [found] = error.value.diagnostics
+        assert found.code == code and found.span and found.help, file
+        assert found.source is not None and found.source.name.endswith(name), file
+
+
 def test_a_port_without_a_schema_must_be_fed(tmp_path: Path) -> None:
     (tmp_path / "body.comp.yaml").write_text(
         BODY.replace("required: false, schema: { f0: string, f1: string }", "required: false")
@@ -127,7 +155,7 @@ error_handling: { strategy: continue, dlq: { path: dead.csv } }
     assert bench.text("o.csv") == "d,total\na,0\nb,1\n"
 
 
-def test_windows_and_sorts_may_name_the_key_of_totals(bench: Workbench) -> None:
+def test_nodes_may_name_the_key_of_totals(bench: Workbench) -> None:
     """After a combine several records are made of one total, and its number tells them apart from those of others."""
     bench.file("s.csv", "id,d,n\n1,a,1\n2,a,2\n3,b,4\n4,c,9\n5,c,x\n")
     bench.file("l.csv", "d,e\na,1\na,2\nb,3\nc,4\n")
@@ -162,9 +190,24 @@ nodes:
     name: o
     input: w
     config: { type: csv, path: o.csv, sort_order: [{ field: "$ck.aggregate.tot", order: desc }, { field: e }] }
+  - type: aggregate
+    name: again
+    input: both
+    config: { group_by: ["$ck.aggregate.tot", n], cxl: "emit total = sum(e)" }
+  - type: output
+    name: o2
+    input: again
+    config:
+      type: csv
+      path: o2.csv
+      mapping: [n, { tot: "$ck.aggregate.tot" }, total, { own: "$ck.aggregate.again" }]
+  - { type: aggregate, name: each, input: s, config: { group_by: ["$ck.id"], cxl: "emit n = sum(n)" } }
+  - { type: output, name: o3, input: each, config: { type: csv, path: o3.csv, include_correlation_keys: true } }
 error_handling: { strategy: continue, dlq: { path: dead.csv } }
 """)
     assert bench.text("o.csv") == "n,e,all,bad\n9,4,4,0\n3,1,3,0\n3,2,3,0\n"
+    assert bench.text("o2.csv") == "n,tot,total,own\n3,0,3,0\n9,2,4,2\n"
+    assert bench.text("o3.csv") == "n,$ck.id\n1,1\n2,2\n9,4\n"
     assert [(row["id"], row["_cxl_dlq_trigger"]) for row in bench.letters() if row["id"]] == [
         ("3", "false"),
         ("5", "true"),

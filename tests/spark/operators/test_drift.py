@@ -108,7 +108,15 @@ nodes:
 def test_outputs_write_the_union_in_the_order_in_which_columns_are_first_seen(bench: Workbench) -> None:
     bench.file("in/1.json", '{"id": 1, "q": 5}\n{"id": 2, "p": "x"}\n')
     bench.file("in/2.json", '{"r": {"s": 1.5}, "id": 3, "q": null}\n')
-    bench.run(FORMATS)
+    bench.file("p.yaml", FORMATS)
+    told: list[str] = []
+
+    def listen(event: str, details: dict[str, object]) -> None:
+        if event == "log":
+            told.append(f"{details['name']}: {details['message']}")
+
+    run(prepare(bench.folder / "p.yaml"), bench.spark, Options(), listen)
+    assert len(told) == 1 and told[0].startswith("d: ") and " q, p, r.s are not written" in told[0]
     assert bench.text("out/a.csv") == "id,q,p,r.s\n1,5,,\n2,,x,\n3,,,1.5\n"
     assert bench.text("out/b.xml").startswith("<Root><Record><id>1</id><q>5</q></Record>")
     assert pq.read_table(bench.folder / "out/c.parquet").column_names == ["id", "q", "p", "r.s"]

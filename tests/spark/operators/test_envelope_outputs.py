@@ -39,6 +39,52 @@ NODES = """
       footer: { end: { n: count(), known: count(amount), total: sum(amount), mean: avg(amount), least: min(id) } }
   - { type: envelope, name: each, body: shares, config: { footer: { end: { total: sum(id) } } } }
 """
+NODES_BESIDE = """nodes:
+  - { type: source, name: others, config: { type: csv, path: others.csv, schema: { batch: int } } }
+  - type: aggregate
+    name: totals
+    input: rows
+    config: { group_by: [], documents: together, cxl: "emit n = count(*)" }
+  - { type: output, name: beside, input: totals, config: { type: csv, path: beside.csv } }
+"""
+WIRED = """
+pipeline: { name: wired }
+nodes:
+  - type: source
+    name: feed
+    config:
+      type: csv
+      glob: in/*.csv
+      options: { has_header: false }
+      schema:
+        discriminator: { field: kind }
+        records:
+          - id: head
+            tag: H
+            columns: [{ name: kind, type: string }, { name: batch, type: int }, { name: who, type: string }]
+          - { id: item, tag: D, columns: [{ name: kind, type: string }, { name: id, type: int } ] }
+  - { type: route, name: kinds, input: feed, config: { conditions: { head: record_type == "head" }, default: item } }
+  - type: transform
+    name: heads
+    input: kinds.head
+    config: { cxl: "emit batch = batch + 100\nemit who = who.upper()" }
+  - { type: transform, name: items, input: kinds.item, config: { cxl: "emit id = id" } }
+  - type: envelope
+    name: framed
+    body: items
+    header: heads
+    config: { strategy: preserve, header: { more: { run: '"r" + batch_name' } }, footer: { end: { n: count() } } }
+  - type: output
+    name: lines
+    input: framed
+    config:
+      type: csv
+      path: lines.csv
+      include_unmapped: false
+      reconstruct_envelope: true
+      options: { envelope: { header_from_doc: header, footer_from_doc: end } }
+error_handling: { strategy: continue, dlq: { path: dead.csv } }
+""".replace("batch_name", "$pipeline.name")
 OUTPUTS = """
   - type: output
     name: lines
@@ -129,6 +175,33 @@ def test_no_records_are_no_documents(bench: Any) -> None:
     assert bench.text("elements.xml") == "<Root></Root>\n"
 
 
+def test_headers_are_records_of_another_node(bench: Any) -> None:
+    bench.file("in/a.csv", "H,7,acme\nD,1\nD,x\nD,2\n")
+    bench.file("in/b.csv", 'D,3\nH,8,"you, me"\n')
+    bench.run(WIRED)
+    lines = ["107,ACME", "id", "1", "2", "2", '108,"YOU, ME"', "id", "3", "1"]
+    assert bench.text("lines.csv").splitlines() == lines
+    assert [(letter["_cxl_dlq_source_file"], letter["_cxl_dlq_source_row"]) for letter in bench.letters()] == [
+        ("in/a.csv", "3")
+    ]
+    together = WIRED.replace("strategy: preserve", "strategy: concat")
+    for text, second, code, name in (
+        (WIRED, "D,3\n", "E351", "in/b.csv"),
+        (WIRED, "H,8,you\n", "E351", "in/b.csv"),
+        (WIRED, "H,8,you\nD,3\nH,8,you\n", "E352", "in/b.csv"),
+        (together, "H,8,you\nD,3\n", "E350", "heads"),
+    ):
+        bench.file("in/b.csv", second)
+        with pytest.raises(ClinkerError) as caught:
+            bench.run(text)
+        [found] = caught.value.diagnostics
+        assert found.code == code and name in found.message and found.span is not None and found.help
+        assert bench.text("lines.csv").splitlines() == lines
+    bench.file("in/b.csv", "H,7,acme\nD,3\n")
+    bench.run(together)
+    assert bench.text("lines.csv").splitlines() == ["107,ACME", "id", "1", "2", "3", "3"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
@@ -150,7 +223,12 @@ def test_no_records_are_no_documents(bench: Any) -> None:
             "options: { format: ndjson, envelope: { header_from_doc: all",
             "E347",
         ),
-        ("body: shares", "body: shares\n    header: rows", "E009"),
+        ("body: shares", "body: shares\n    trailer: rows", "E009"),
+        ("body: shares", "body: shares\n    header: nobody", "E004"),
+        ("header: { all: {", "header: { header: {", "E347"),
+        ("name: each, body: shares,", "name: each, body: shares, header: others,", "E351"),
+        ("name: each, body: shares,", "name: each, body: shares, header: totals,", "E351"),
+        ("name: each, body: shares,", "name: each, body: shares, header: rows,", "E347"),
         ("input: one, config", "input: late, config", "E347"),
         ("reconstruct_envelope: true", "reconstruct_envelope: false", "W027"),
     ],
@@ -159,6 +237,10 @@ def test_what_documents_cannot_be(tmp_path: Any, old: str, new: str, code: str) 
     text = SOURCE + NODES + OUTPUTS
     assert old in text
     text = text.replace(old, new, 1)
+    if "header: header" in text:
+        text = text.replace("body: shares", "body: shares\n    header: rows", 1)
+    if "header: " in new:
+        text = text.replace("nodes:\n", NODES_BESIDE, 1)
     if "late" in new:
         text += "  - { type: transform, name: late, input: one, config: { cxl: emit a = 1 } }\n"
         tail = text.index("error_handling")

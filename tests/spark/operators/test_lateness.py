@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import random
 from collections import Counter
 from typing import Any
@@ -118,7 +119,12 @@ def model(streams: dict[str, list[dict[str, Any]]], name: str) -> tuple[Counter[
     return Counter((key[0], len(ids), ";".join(map(str, sorted(ids)))) for key, ids in windows.items()), late
 
 
-@pytest.mark.parametrize(("reads", "pieces"), [("a", 1), ("both", 1), ("both", 7)])
+CASES = [("a", 1), ("both", 1), ("both", 7)]
+if os.environ.get("CLINKER_CASES") == "all":
+    CASES = [(reads, pieces) for reads in ("a", "both") for pieces in range(1, 8)]
+
+
+@pytest.mark.parametrize(("reads", "pieces"), CASES)
 def test_what_is_late_is_what_the_model_says(
     bench: Any, reads: str, pieces: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -174,7 +175,7 @@ def model(rows: list[Row], size: int, slide: int) -> Iterator[tuple[dt.datetime,
             step += 1
 
 
-@pytest.mark.parametrize("pieces", [1, 7])
+@pytest.mark.parametrize("pieces", range(1, 8) if os.environ.get("CLINKER_CASES") == "all" else (1, 7))
 def test_windows_hold_what_the_model_says(bench: Any, pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All records count, however late they come; and windows leave in the order of their times."""
     rows = generated(300)

@@ -228,3 +228,39 @@ nodes:
     with pytest.raises(ClinkerError) as caught:
         prepare(tmp_path / "p.yaml")
     assert found and [finding.code for finding in caught.value.diagnostics] == ["E365"]
+
+
+def test_outputs_may_be_sorted_by_undeclared_columns(bench: Workbench) -> None:
+    """Values of JSON files have types: numbers come before texts, by their size. Those of CSV files are texts."""
+    values = [10, 9, "b", None, "a", 9.5, True]
+    rows = [{"id": i, "n": value} for i, value in enumerate(values)] + [{"id": 7}]
+    bench.file("in.json", json.dumps(rows))
+    bench.file("in.csv", "id,n\n1,10\n2,9\n3,\n4,9\n")
+    report = bench.run("""
+pipeline: { name: sorted }
+nodes:
+  - { type: source, name: j, config: { type: json, path: in.json, schema: { id: int } } }
+  - { type: source, name: c, config: { type: csv, path: in.csv, schema: { id: int } } }
+  - { type: output, name: o1, input: j, config: { type: csv, path: j.csv, sort_order: [n] } }
+  - type: output
+    name: o2
+    input: j
+    config:
+      type: json
+      path: j.json
+      include_unmapped: false
+      sort_order: [{ field: n, order: desc, null_order: drop }]
+  - type: output
+    name: o3
+    input: c
+    config: { type: csv, path: c.csv, sort_order: [{ field: n, null_order: first }] }
+  - type: output
+    name: o4
+    input: c
+    config: { type: csv, path: d.csv, sort_order: [nobody, { field: id, order: desc }] }
+""")
+    assert [row.partition(",")[0] for row in bench.text("j.csv").splitlines()[1:]] == list("15042637")
+    assert [row["id"] for row in json.loads(bench.text("j.json"))] == [6, 2, 4, 0, 5, 1]
+    assert bench.text("c.csv") == "id,n\n3,\n1,10\n2,9\n4,9\n"
+    assert bench.text("d.csv") == "id,n\n4,9\n3,\n2,9\n1,10\n"
+    assert [found.code for found in report.warnings] == ["W365"] and "nobody" in report.warnings[0].message

@@ -67,6 +67,10 @@ def test_structure(spark: SparkSession) -> None:
         "l": "array(int)",
         "m": "array(map(int))",
         "v": "any",
+        "p": "string",
+        "p.@at": "int",
+        "q.@at": "int",
+        "q": "float",
     }
     text = "'<\"\n&\t'"
     rows = [
@@ -79,23 +83,30 @@ def test_structure(spark: SparkSession) -> None:
             "array(1, NULL, 2)",
             "array(map('x', 1), map('y', 2))",
             "parse_json('[1, [2], {\"k\": 3}]')",
+            "'x<'",
+            "1",
+            "NULL",
+            "2D",
         ],
-        ["NULL"] * 8,
-        ["NULL", "NULL", "NULL", "NULL", "2", "array()", "NULL", "parse_json('null')"],
+        ["NULL"] * 12,
+        ["NULL", "NULL", "NULL", "NULL", "2", "array()", "NULL", "parse_json('null')", "NULL", "3", "NULL", "NULL"],
     ]
     options = {"root_element": "rows", "record_element": "row"}
     found = write(spark, output("xml", options=options), types, rows)
     assert found.errors == [None] * 3
     assert found.lines == [
         '<row id="1" t="&lt;&quot;&#10;&amp;&#9;"><a u="u"><b>b</b><c><d>2</d></c></a><l>1</l><l/><l>2</l>'
-        "<m><x>1</x></m><m><y>2</y></m><v>1</v><v>[2]</v><v><k>3</k></v></row>",
+        "<m><x>1</x></m><m><y>2</y></m><v>1</v><v>[2]</v><v><k>3</k></v>"
+        '<p at="1">x&lt;</p><q>2</q></row>',
         "<row></row>",
-        "<row><a><c><d>2</d></c></a></row>",
+        '<row><a><c><d>2</d></c></a><p at="3"></p></row>',
     ]
     read = ET.fromstring(found.file)
     assert read.tag == "rows" and read[0].attrib == {"id": "1", "t": '<"\n&\t'}
-    kept = write(spark, output("xml", preserve_nulls=True), types, [["NULL"] * 8])
-    assert kept.lines == ['<Record id="" t=""><a u=""><b/><c><d/></c></a><l/><m/><v/></Record>']
+    kept = write(spark, output("xml", preserve_nulls=True), types, [["NULL"] * 12])
+    assert kept.lines == [
+        '<Record id="" t=""><a u=""><b/><c><d/></c></a><l/><m/><v/><p at=""></p><q at=""></q></Record>'
+    ]
 
 
 def test_texts_come_back_from_a_reader(spark: SparkSession) -> None:
@@ -134,6 +145,21 @@ def test_names_that_xml_does_not_know(name: str) -> None:
     with pytest.raises(InputError) as caught:
         render(output("xml"), out_columns({name: "int"}), None)
     assert caught.value.diagnostics[0].code == "E238"
+
+
+def test_what_an_element_cannot_hold() -> None:
+    """Text and attributes, but not text and elements."""
+    for columns in (
+        {"p": "int", "p.a": "int"},
+        {"p.@a": "int", "p": "int", "p.c": "int"},
+        {"p.@a": "int", "p.c": "int", "p": "int"},
+        {"p": "int", "p.c.@a": "int"},
+        {"p.@a": "int", "p": "array(int)"},
+        {"p": "any", "p.@a": "int"},
+    ):
+        with pytest.raises(InputError) as caught:
+            render(output("xml"), out_columns(columns), None)
+        assert caught.value.diagnostics[0].code == "E238"
 
 
 def test_names_of_the_options() -> None:

@@ -28,13 +28,14 @@ class EnvelopeConfig(Model):
 class EnvelopeNode(NodeModel):
     """Makes documents of records; outputs with `reconstruct_envelope` write them."""
 
-    input_keys: ClassVar[tuple[str, ...]] = ("body",)
+    input_keys: ClassVar[tuple[str, ...]] = ("body", "header")
     later: ClassVar[dict[str, str]] = {
-        "header": "headers that are records of another node; 'config.header' makes them of expressions",
         "trailer": "trailers that are records of another node; 'config.footer' makes them of totals",
     }
 
     type: Literal["envelope"]
     body: Words
     """The node whose records are framed, or node.port for one port of it."""
+    header: Words | None = None
+    """A node with one record for each document: the columns that it writes are the section `header`."""
     config: EnvelopeConfig = Field(default_factory=EnvelopeConfig)

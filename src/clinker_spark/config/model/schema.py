@@ -216,6 +216,32 @@ class FieldPlaces(Model):
     """Each with its name and place."""
 
 
+class _PlacesOrPath:
+    """`format_schema:` is `{ fields: [...] }`, the list alone, or the path of a file with either."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        def read(value: Any, validate: core_schema.ValidatorFunctionWrapHandler) -> Any:
+            return read_text(value) if isinstance(value, str) else validate(places_map(value))
+
+        return core_schema.no_info_wrap_validator_function(read, handler.generate_schema(FieldPlaces))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        places = handler(schema["schema"])
+        fields = {"type": "array", "items": handler(FieldPlace.__pydantic_core_schema__)}
+        path = {"type": "string", "description": "The path of a file with the places."}
+        return {"anyOf": [places, fields, path]}
+
+
+def places_map(value: Any) -> Any:
+    """A list of places as `{ fields: [...] }`."""
+    return {"fields": value} if isinstance(value, list) else value
+
+
+PLACES_FORMS = _PlacesOrPath()
+PlacesSpec = Annotated[FieldPlaces | str, PLACES_FORMS]
+"""Places, or the path of a file that has them."""
+
+
 class ColumnPatch(_Placed, Described):
     """What is different about a column of a schema, or one more column, which needs a type."""
 

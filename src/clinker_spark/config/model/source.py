@@ -13,7 +13,7 @@ from clinker_spark.config.model.connectors.kafka import TopicRead
 from clinker_spark.config.model.node import NodeModel
 from clinker_spark.config.model.schema import (
     Column,
-    FieldPlaces,
+    PlacesSpec,
 )
 from clinker_spark.config.model.sources.config import TEXT_KEYS, SourceConfig
 from clinker_spark.config.model.sources.formats import (
@@ -74,8 +74,8 @@ class FixedWidthSource(SourceConfig):
     type: Literal["fixed_width"]
     """The file format."""
     options: FixedWidthRead = Field(default_factory=FixedWidthRead)
-    format_schema: FieldPlaces | None = None
-    """The places of the columns, if they do not stand in the schema itself."""
+    format_schema: PlacesSpec | None = None
+    """The places of the columns, if they do not stand in the schema: { fields: [...] }, or the path of a file."""
 
 
 class ParquetSource(SourceConfig):

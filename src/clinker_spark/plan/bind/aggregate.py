@@ -10,23 +10,24 @@ from clinker_spark.plan.bind.event_time import event_sources
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.columns import CK_AGGREGATE_PREFIX
 from clinker_spark.plan.nodes.aggregate import AggregatePlan, Lateness
-from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.passes.correlation import keys_of
 from clinker_spark.plan.passes.sorting import are_neighbours
 
 
 def bind_aggregate(binder: NodeBinder, node: AggregateNode) -> Streams | None:
     """The streams of an aggregate; None when it is wrong, which is noted then."""
-    schema = binder.inputs[0].schema
     config = node.config
-    if not binder.known(schema, config.group_by, "config", "group_by"):
+    keys = binder.binder.known.keys[binder.inputs[0].ref.node].columns
+    named = {name: t for name, t in keys.items() if name in config.group_by}  # $ck.aggregate.x, which users may name
+    schema = {**binder.inputs[0].schema, **named}
+    if not binder.known({**binder.inputs[0].schema, **keys}, config.group_by, "config", "group_by"):
         return None
     program = binder.compile("config", "cxl", schema=schema, mode="aggregate", group_by=config.group_by)
     if program is None:
         return None
     if config.time_window is not None and not _has_times(binder):
         return None
-    after = dict(program.output)
+    after = {name: t for name, t in program.output.items() if name not in named}
     plan = AggregatePlan(
         **binder.common(after, tuple(after)),
         program=program,
@@ -49,34 +50,13 @@ def bind_aggregate(binder: NodeBinder, node: AggregateNode) -> Streams | None:
 def _documents(binder: NodeBinder, config: AggregateConfig) -> str | None:
     """Are groups made file by file? None where all records come from one file."""
     [bound] = binder.inputs
-    if config.documents == "separate" and (maker := _made_of_several(binder, bound.ref.node)) is not None:
+    if config.documents == "separate" and (maker := binder.made_of_several(bound.ref.node)) is not None:
         message = f"'{maker.name}' makes records of several files: they belong to none of them"
         help_text = "write documents: together, or documents: separate there as well"
         binder.problem("E007", message, "config", "documents", help=help_text)
     if bound.documents:
         return config.documents or "separate"
-    return (config.documents or "together") if len(_sources(binder, bound.ref.node)) > 1 else None
-
-
-def _made_of_several(binder: NodeBinder, name: str) -> PlanNode | None:
-    """The node before which records still belonged to files."""
-    todo = [name]
-    while todo:
-        node = binder.binder.by_name[todo.pop()]
-        if node.mixes_files and node.inputs:
-            return node
-        todo += [ref.node for ref in node.carried_from]
-    return None
-
-
-def _sources(binder: NodeBinder, name: str) -> set[str]:
-    """The sources that the records of a node were read from, or made of."""
-    found, todo = set(), [name]
-    while todo:
-        node = binder.binder.by_name[todo.pop()]
-        found |= {node.name} if not node.inputs else set()
-        todo += [ref.node for ref in node.made_of]
-    return found
+    return (config.documents or "together") if len(binder.sources_of(bound.ref.node)) > 1 else None
 
 
 def _lateness(binder: NodeBinder, config: AggregateConfig) -> Lateness | None:

@@ -16,7 +16,7 @@ from clinker_spark.cxl.check.infer.groups import SCALE_HELP
 from clinker_spark.cxl.conditions import as_program, compile_value
 from clinker_spark.plan.bind.node import NodeBinder, Streams
 from clinker_spark.plan.nodes.envelope import EnvelopePlan
-from clinker_spark.plan.nodes.framing import Framing, Sections, Total, envelope_column
+from clinker_spark.plan.nodes.framing import WIRED, Framing, Sections, Total, envelope_column
 
 _TOTAL = re.compile(r"\s*(\w+)\s*\(\s*(\*|\w+)?\s*\)\s*")
 _NUMBERS = (Kind.INT, Kind.FLOAT, Kind.DECIMAL)
@@ -44,9 +44,33 @@ def bind_envelope(binder: NodeBinder, node: EnvelopeNode) -> Streams | None:
             fine &= total is not None
             if total is not None:
                 footers.setdefault(section, {})[name] = total
-    if not fine:
+    wired = _wired(binder, made) if len(binder.inputs) > 1 else {}
+    if not fine or wired is None:
         return None
-    return binder.made(_plan(binder, made, Sections(config.strategy, _types(made), footers)))
+    sections = Sections(config.strategy, {**wired, **_types(made)}, footers, wired=node.header)
+    return binder.made(_plan(binder, made, sections))
+
+
+def _wired(binder: NodeBinder, made: Headers) -> dict[str, dict[str, Type]] | None:
+    """The section of the records that are headers; None if they cannot be, which is noted then."""
+    body, header = binder.inputs
+    if WIRED in made:
+        message = f"a section '{WIRED}' is made here, and that is what the records of '{header.ref}' are"
+        binder.problem("E347", message, "config", "header", WIRED, help="give the section another name", key=True)
+        return None
+    if binder.node.config.strategy == "preserve":  # type: ignore[attr-defined]
+        help_text = "make the headers of records of the same files, or write strategy: concat"
+        for bound, key in ((body, "body"), (header, "header")):
+            maker = binder.made_of_several(bound.ref.node)
+            if maker is not None:
+                message = f"the records of '{bound.ref}' belong to no file: '{maker.name}' makes them of several"
+                binder.problem("E351", message, key, help=help_text)
+                return None
+        if not binder.sources_of(body.ref.node) & binder.sources_of(header.ref.node):
+            message = f"the records of '{header.ref}' and those of '{body.ref}' come from different sources"
+            binder.problem("E351", message, "header", help=help_text)
+            return None
+    return {WIRED: {name: header.schema[name].as_nullable() for name in header.emitted}}
 
 
 def _types(headers: Headers) -> dict[str, dict[str, Type]]:
@@ -60,7 +84,7 @@ def _plan(binder: NodeBinder, headers: Headers, sections: Sections) -> EnvelopeP
         (envelope_column(section, name), value) for section, fields in headers.items() for name, value in fields.items()
     ]
     return EnvelopePlan(
-        **binder.common(stream.schema, tuple(stream.schema)),
+        **binder.common(stream.schema, stream.emitted),
         program=as_program(stream.schema, columns),
         made_sections=sections,
     )
@@ -152,6 +176,11 @@ def with_envelope(binder: NodeBinder, config: Any) -> None:
     written = config.options.envelope
     named = {written.header_from_doc, written.footer_from_doc} - set(known)
     found = {section: fields for section, fields in _of_files(binder).items() if section in named}
+    if own is not None and own.wired is not None and written.header_from_doc in found:
+        message = f"the header of these documents is a record of '{own.wired}', and not what the files say"
+        help_text = f"write header_from_doc: {WIRED}"
+        binder.problem("E347", message, "config", "options", "envelope", "header_from_doc", help=help_text)
+        return
     if own is not None and not found:
         return
     sections = own or Sections("preserve", {}, {})

@@ -164,6 +164,27 @@ class NodeBinder:
             todo += before
         return False
 
+    def made_of_several(self, name: str) -> PlanNode | None:
+        """The node before which the records of a node still belonged to files; None if they still do."""
+        todo = [name]
+        while todo:
+            node = self.binder.by_name[todo.pop()]
+            if node.mixes_files and node.inputs:
+                return node
+            todo += [ref.node for ref in node.carried_from]
+        return None
+
+    def sources_of(self, name: str) -> set[str]:
+        """The sources that the records of a node were read from, or made of."""
+        found, seen, todo = set(), {name}, [name]
+        while todo:
+            node = self.binder.by_name[todo.pop()]
+            found |= {node.name} if not node.inputs else set()
+            before = {ref.node for ref in node.made_of} - seen
+            seen |= before
+            todo += before
+        return found
+
     def known(self, schema: Mapping[str, object], names: Any, *inside: str | int) -> bool:
         """Are all of these columns there? Notes it if not."""
         fine = True

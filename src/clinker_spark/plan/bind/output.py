@@ -23,7 +23,8 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
     undeclared = _undeclared(binder, node, schema)
     schema = {**schema, **undeclared}
     columns, wrong = _columns(binder, node, schema, emitted)
-    fits = _keys_known(binder, node)
+    sorted_by = _sorted_undeclared(binder, node)
+    fits = _keys_known(binder, node, sorted_by)
     fits &= _folders_fit(binder, node, dict(columns))
     framing = framing_of(binder, node.config)
     fits &= framing is not None or not node.config.reconstruct_envelope
@@ -44,6 +45,7 @@ def bind_output(binder: NodeBinder, node: OutputNode) -> Streams | None:
             output_name=node.output_name,
             framing=framing,
             undeclared=tuple(undeclared),
+            sorted_undeclared=sorted_by,
         )
     )
 
@@ -70,6 +72,16 @@ def _undeclared(binder: NodeBinder, node: OutputNode, schema: Schema) -> Schema:
     return {name: kind for name in named if name not in schema and did_you_mean(name, schema) is None}
 
 
+def _sorted_undeclared(binder: NodeBinder, node: OutputNode) -> tuple[str, ...]:
+    """The columns in `sort_order` that no schema names, but that files may have."""
+    [stream] = binder.inputs
+    if not binder.carries_undeclared(stream.ref.node):
+        return ()
+    known = {**stream.schema, **binder.binder.known.keys[stream.ref.node].columns}
+    named = [item.field for item in node.config.sort_order if not item.field.startswith("$")]
+    return tuple(name for name in named if name not in known and did_you_mean(name, known) is None)
+
+
 def _columns(
     binder: NodeBinder, node: OutputNode, schema: Schema, emitted: tuple[str, ...]
 ) -> tuple[tuple[tuple[str, str], ...], list[str]]:
@@ -82,11 +94,12 @@ def _columns(
     return columns, [code for code, *_ in problems]
 
 
-def _keys_known(binder: NodeBinder, node: OutputNode) -> bool:
+def _keys_known(binder: NodeBinder, node: OutputNode, undeclared: tuple[str, ...]) -> bool:
     """Are the columns there by which records are sorted, and put into files?"""
     schema, split = binder.inputs[0].schema, node.config.split
     keys = binder.binder.known.keys[binder.inputs[0].ref.node].columns
-    known = binder.known({**schema, **keys}, [item.field for item in node.config.sort_order], "config", "sort_order")
+    there = {**schema, **keys, **dict.fromkeys(undeclared, ANY)}
+    known = binder.known(there, [item.field for item in node.config.sort_order], "config", "sort_order")
     if split is not None and split.group_key is not None:
         known &= binder.known(schema, [split.group_key], "config", "split", "group_key")
     return known

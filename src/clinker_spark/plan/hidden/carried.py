@@ -40,6 +40,7 @@ BETWEEN_NODES = (
         (
             "report.explain",
             "spark.operators.aggregate",
+            "spark.operators.envelope",
             "spark.operators.framing",
             "spark.operators.lateness",
             "spark.build.builder",
@@ -51,7 +52,7 @@ BETWEEN_NODES = (
         ENVELOPE_PREFIX,
         "a value of a header: the same in all records of a document",
         "any",
-        ("plan.nodes.framing",),
+        ("plan.nodes.framing", "spark.operators.envelope"),
         ("spark.operators.framing",),
     ),
     HiddenColumn(

@@ -46,6 +46,8 @@ from clinker_spark.plan.columns import (
     VALUE_PREFIX,
     WATERMARK_COLUMN,
     WINDOW_COLUMN,
+    WIRED_COLUMN,
+    WIRED_PREFIX,
     WITHHELD_COLUMN,
 )
 from clinker_spark.plan.hidden.column import ARRIVAL_TYPE, HiddenColumn, within
@@ -67,6 +69,8 @@ INSIDE_NODES = (
         "any",
         "spark.operators.framing",
     ),
+    within(WIRED_COLUMN, "a record that is the header of a document", "STRUCT", "spark.operators.envelope"),
+    within(WIRED_PREFIX, "which document a header is for, and how many there are", "any", "spark.operators.envelope"),
     within(FOOTER_PREFIX, "a total of the footer of a document", "any", "spark.operators.framing"),
     within(DOCUMENT_STARTS_COLUMN, "true for the first line of a document", "BOOLEAN", "spark.operators.framing"),
     within(DOCUMENT_ENDS_COLUMN, "true for the last line of a document", "BOOLEAN", "spark.operators.framing"),

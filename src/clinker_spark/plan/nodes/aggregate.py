@@ -164,8 +164,15 @@ class AggregatePlan(PlanNode):
         return tuple(takewhile(lambda item: item.field in kept, before[0])) if self.window is None else ()
 
     def keys(self, before: Sequence[Keys]) -> Keys:
-        columns = {self.index_column: INT} if self._is_relaxed(before[0]) else before[0].columns
+        columns = dict(before[0].columns)
+        if self._is_relaxed(before[0]):  # the totals that a group is made of are one, if it says so
+            columns = {name: t for name, t in columns.items() if name in self.group_by and name not in before[0].own}
+            columns[self.index_column] = INT
         return Keys(columns, before[0].sources, False, (*self.schema, *columns))
+
+    @property
+    def shows_keys(self) -> bool:
+        return any(name.startswith(CK_PREFIX) for name in self.group_by)
 
     @property
     def index_column(self) -> str:
@@ -178,7 +185,8 @@ class AggregatePlan(PlanNode):
             return False
         fields = {name.removeprefix(CK_PREFIX) for name in before.own}
         after_relaxed = len(before.own) < len(before.columns)
-        return after_relaxed or not fields <= set(self.group_by) - before.rewritten
+        by = set(self.group_by) - before.rewritten
+        return after_relaxed or not fields <= {name.removeprefix(CK_PREFIX) for name in by}
 
     def estimate(self, before: Sequence[Estimate | None]) -> Estimate | None:
         return before[0]

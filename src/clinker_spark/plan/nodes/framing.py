@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from clinker_spark.core.types import Type
 from clinker_spark.plan.columns import ENVELOPE_PREFIX
 
+WIRED = "header"
+"""The section with the columns of a record that is the header of a document."""
+
 
 def envelope_column(section: str, name: str) -> str:
     """The hidden column with a value of a header: the same in all records of a document.
@@ -38,6 +41,8 @@ class Sections:
     footers: Mapping[str, Mapping[str, Total]]
     echoed: frozenset[str] = frozenset()
     """The sections that say what files say."""
+    wired: str | None = None
+    """The node whose records are the headers (`WIRED`)."""
 
     def fields(self, section: str) -> list[tuple[str, str, Type]]:
         """Of a header: field, hidden column and type."""

@@ -35,6 +35,8 @@ class OutputPlan(NarrowPlan):
     """What stands around the records of each document."""
     undeclared: tuple[str, ...] = ()
     """Columns of `mapping` that no schema names. Files may have them."""
+    sorted_undeclared: tuple[str, ...] = ()
+    """The same for `sort_order`."""
 
     conserves = True
     one_for_one = True
@@ -103,7 +105,7 @@ class OutputPlan(NarrowPlan):
         columns = {source for _, source in self.columns} | {item.field for item in config.sort_order}
         if config.split is not None and config.split.group_key is not None:
             columns.add(config.split.group_key)
-        columns -= set(self.undeclared)
+        columns -= {*self.undeclared, *self.sorted_undeclared}
         moved = bool(self.partition_by) or not in_order
         arrival = bool(config.sort_order) or (config.order == "source" and moved)
         if self.framing is not None:

@@ -47,7 +47,8 @@ def keys_of(node: PlanNode, found: Mapping[str, Keys]) -> Keys:
 
 def _cuts_groups(node: PlanNode, keys: Keys) -> bool:
     fields = {name.removeprefix(CK_PREFIX) for name in keys.own}
-    return node.partitioned_by is not None and bool(fields) and not fields <= set(node.partitioned_by)
+    by = {name.removeprefix(CK_PREFIX) for name in node.partitioned_by or ()}
+    return node.partitioned_by is not None and bool(fields) and not fields <= by
 
 
 def _carried(source: SourcePlan, keys: Mapping[str, Keys]) -> tuple[tuple[str, ...], ...]:

@@ -27,6 +27,7 @@ from clinker_spark.runtime.run.progress import writing
 from clinker_spark.runtime.run.report import OutputReport
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.build.passes import Pass, Retraction, Write
+from clinker_spark.spark.operators.envelope import check_wired
 from clinker_spark.spark.operators.output import (
     Prepared,
     prepare_output,
@@ -178,6 +179,7 @@ class Outputs:
             builder.job_done()
         plan = self.state.plan
         thresholds.check_output_rows(plan, lambda name: builder.metrics.counted(f"{name}.pairs").get("pairs", 0))
+        check_wired(plan, builder.metrics, self.state.files, again=self.again)
         if self.state.failed():
             self.state.expects_failures()
         report.dropped = counts.get("dropped", 0)

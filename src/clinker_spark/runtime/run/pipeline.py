@@ -53,6 +53,11 @@ CANNOT_WIDEN = (
     "write on_unmapped: drop to say so"
 )
 
+NO_PLACE = (
+    "a fixed-width file has no place for undeclared columns: {} are not written; give them places in the schema, "
+    "or write include_unmapped: false to say so"
+)
+
 
 def run(plan: Plan, spark: SparkSession, options: Options | None = None, listener: Listener | None = None) -> RunReport:
     """Run a pipeline. Raises `ClinkerError`; nothing is published then."""
@@ -245,15 +250,25 @@ class _Run:
             self.state.report.warnings.append(Diagnostic("W455", message, help=help_text))
 
     def _warn(self) -> None:
-        """Columns that outputs name and no file has; validations that only warn, in numbers."""
+        """Columns that outputs name and no file has, or that files have and outputs cannot write; validations that only
+        warn, in numbers."""
         widened = {name: scan.widened for name, scan in self.state.builder.scans.items()}
         for output in self.state.plan.outputs:
-            for name in output.undeclared:
+            if output.config.type == "fixed_width" and output.config.include_unmapped:
+                places = {name for column in output.declared or () for name in (column.name, column.source_name)}
+                before = names_of(self.state.plan, output.inputs[0].node, widened)
+                lost = [name for name in before if name not in places | set(output.config.exclude)]
+                if lost:
+                    message = NO_PLACE.format(", ".join(lost))
+                    self.state.tell("log", {"level": "info", "name": output.name, "message": message})
+            named = [("mapping", "is written empty", name) for name in output.undeclared]
+            named += [("sort_order", "sorts nothing", name) for name in output.sorted_undeclared]
+            for key, what, name in named:
                 known = names_of(self.state.plan, output.inputs[0].node, widened)
                 if name not in known:
-                    message = f"'{name}' is written empty: no schema declares it, and no file has it"
+                    message = f"'{name}' {what}: no schema declares it, and no file has it"
                     help_text = did_you_mean(name, known) or f"undeclared columns: {', '.join(known) or 'none'}"
-                    found = output.diagnostic("W365", message, "config", "mapping", help=help_text)
+                    found = output.diagnostic("W365", message, "config", key, help=help_text)
                     self.state.report.warnings.append(found)
         for node in self.state.plan.nodes:
             for i, check in enumerate(node.checks):

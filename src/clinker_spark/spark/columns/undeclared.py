@@ -69,6 +69,16 @@ def value(name: str, kind: DataType) -> str:
     return f"try_parse_json({json(name)})" if has_types(kind) else f"CAST({_entry(name)} AS VARIANT)"
 
 
+def order(name: str, kind: DataType) -> str:
+    """SQL for what sorts by an undeclared column: its text or, where values have types, numbers before all others."""
+    shown = text(name, kind)
+    if not has_types(kind):
+        return shown
+    number = f"IF({_entry(name)}.json LIKE '\"%', NULL, TRY_CAST({_entry(name)}.json AS DOUBLE))"
+    parts = f"named_struct('other', {number} IS NULL, 'number', {number}, 'text', {shown})"
+    return f"IF(coalesce({_entry(name)}.json, 'null') = 'null', NULL, {parts})"
+
+
 def with_types(kind: DataType) -> str:
     """SQL for the map with types, made of one of either kind. Texts stay texts."""
     column = quote(WIDENED_COLUMN)

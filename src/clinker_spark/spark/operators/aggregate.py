@@ -13,6 +13,7 @@ from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
+    CK_PREFIX,
     DOCUMENT_COLUMN,
     GROUP_PREFIX,
     ID_COLUMN,
@@ -57,6 +58,7 @@ def _held_in_state(builder: Builder, node: AggregatePlan, stream: Stream) -> Str
 
 def _grouped(builder: Builder, node: AggregatePlan, stream: Stream) -> DataFrame:
     correlation = builder.plan.facts.correlation
+    carried = correlation.keys[node.name]
     relaxed = node.name in correlation.relaxed
     if relaxed:
         stream = without_left_out(builder, node, stream)
@@ -87,10 +89,11 @@ def _grouped(builder: Builder, node: AggregatePlan, stream: Stream) -> DataFrame
         divert,
         also if window is None else [*also, WINDOW_COLUMN],
         _identity(builder, node, stream.frame),
-        [column for column in correlation.keys[node.name].own if column in stream.frame.columns],
+        [column for column in carried.own if column in stream.frame.columns and column not in node.group_by],
         None if window is None else refine,
         tap,
     )
+    groups = groups.drop(*[quote(n) for n in node.group_by if n.startswith(CK_PREFIX) and n not in carried.columns])
     if window is not None:
         groups = in_window_order(groups, node)
     if relaxed and builder.plan.shows_keys:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from clinker_spark.core.errors import InputError
 from clinker_spark.core.types import STRING, Kind
 from clinker_spark.cxl.builtins.physical import physical
 from clinker_spark.cxl.builtins.sqltext import sql_string
 from clinker_spark.cxl.builtins.text import sql_text
-from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, ERROR_COLUMN, ERROR_TYPE
+from clinker_spark.cxl.hidden import ERROR_COLUMN, ERROR_TYPE
 from clinker_spark.cxl.lower.errors import first_error
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import (
@@ -26,7 +27,6 @@ from clinker_spark.plan.columns import (
     FILE_KEY_COLUMN,
     GOOD_COLUMN,
     HELD_COLUMN,
-    SORT_FILE_COLUMN,
     SORT_PREFIX,
     WIDENED_COLUMN,
     WITHHELD_COLUMN,
@@ -40,6 +40,7 @@ from clinker_spark.spark.connectors.shapes import shape_of
 from clinker_spark.spark.fragments.frames import fragment_of, lines_of_fragment
 from clinker_spark.spark.fragments.task import LINE_END, OUTPUT, PLACE
 from clinker_spark.spark.operators.framing import carried, check_headers, document_of, framed, framed_rendering
+from clinker_spark.spark.operators.sort_keys import dropped, sort_keys
 from clinker_spark.spark.parts import part_writer
 from clinker_spark.spark.plan_cuts import united
 from clinker_spark.spark.rejects.collected import Held
@@ -90,7 +91,7 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
     [stream] = builder.inputs(node)
     stream = _with_undeclared(builder, node, with_held(builder, node, stream))
     columns = output_columns(builder, node, stream)
-    rendering = None if node.config.type == "parquet" else render(node.config, columns, node.declared)
+    rendering = None if node.config.type == "parquet" else _rendering(node, columns)
     names = b"" if rendering is None else rendering.prefix
     if rendering is not None:  # the first record of a document begins with its header
         rendering = _writable(rendering) if node.framing is None else framed_rendering(node, rendering)
@@ -104,6 +105,15 @@ def prepare_output(builder: Builder, node: OutputPlan) -> Prepared:
         line = rendering.line if key is None else f"concat({key}, {sql_string(KEY_SEPARATOR)}, {rendering.line})"
         written = [F.expr(line).alias(LINE_COLUMN)]
     return Prepared(node, _finish(builder, node, stream, written, names), rendering, key is not None)
+
+
+def _rendering(node: OutputPlan, columns: tuple[OutColumn, ...]) -> Rendering:
+    """How records become lines. Raises InputError, with its place, where the format cannot hold what files have."""
+    try:
+        return render(node.config, columns, node.declared)
+    except InputError as error:
+        found = [node.diagnostic(d.code, d.message, "config", "type", help=d.help) for d in error.diagnostics]
+        raise InputError(found) from None
 
 
 def _with_undeclared(builder: Builder, node: OutputPlan, stream: Stream) -> Stream:
@@ -175,7 +185,7 @@ def plain_rendering(node: OutputPlan) -> Rendering | None:
     if node.config.type == "parquet":
         return None
     columns = tuple(OutColumn(name, node.schema[source], quote(source)) for name, source in node.columns)
-    return _writable(render(node.config, columns, node.declared))
+    return _writable(_rendering(node, columns))
 
 
 def records_of(builder: Builder, node: OutputPlan) -> DataFrame:
@@ -206,8 +216,9 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
         if HELD_COLUMN in fine.frame.columns:
             builder.rejects.held.append(Held(fine.frame.where(F.col(quote(HELD_COLUMN))), node, fine.frame))
         return stream.frame
-    order = _sort_keys(node, stream)
-    flags, metrics = _ends(node, stream)
+    known = widened_names(builder, node.inputs[0].node) if node.sorted_undeclared else ()
+    order = sort_keys(node, stream, known)
+    flags, metrics = _ends(node, stream, known)
     more = {**order, **flags, **({} if node.framing is None else carried(node.framing))}
     frame = stream.frame.select(*columns, *[column.alias(name) for name, column in more.items()])
     _write_down(builder, node, stream, metrics)
@@ -226,25 +237,12 @@ def _finish(builder: Builder, node: OutputPlan, stream: Stream, columns: list[Co
     return frame.select(*[F.col(quote(name)) for name in kept])
 
 
-def _sort_keys(node: OutputPlan, stream: Stream) -> dict[str, Column]:
-    """The columns to sort by, in their order; none when records lie as they should."""
-    sorting = node.config.sort_order
-    moved = bool(node.partition_by) or not stream.in_place
-    by_arrival = bool(sorting or node.framing) or (node.config.order == "source" and moved)
-    keys = [item.field for item in sorting] + ([ARRIVAL_COLUMN] if by_arrival else [])
-    found = {f"{SORT_PREFIX}{i}": F.col(quote(name)) for i, name in enumerate(keys)}
-    # The records of one input file must come together to be written to one file.
-    if node.per_file and (sorting or not stream.in_place):
-        return {SORT_FILE_COLUMN: F.col(quote(DOCUMENT_COLUMN)), **found}
-    return found
-
-
-def _ends(node: OutputPlan, stream: Stream) -> tuple[dict[str, Column], dict[str, Column]]:
+def _ends(node: OutputPlan, stream: Stream, known: Collection[str]) -> tuple[dict[str, Column], dict[str, Column]]:
     """What becomes of records, as flags of each, and as counts of all: written, failed, withheld or dropped.
 
     Flags are TRUE or null, so that they can be counted as they are: for the conditions of `count_if` Spark would add
     a projection, in which every line is copied once more."""
-    dropping = [F.col(quote(item.field)).isNull() for item in node.config.sort_order if item.null_order == "drop"]
+    dropping = dropped(node, stream, known)
     gone, bad = _kept_out(stream)
     bad += dropping
     every = F.count(F.lit(1))

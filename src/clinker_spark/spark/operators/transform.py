@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 def build_transform(builder: Builder, node: TransformPlan) -> Stream:
     """The stream with what the program emits; failed records stay in it with their error."""
     stream, *others = builder.inputs(node)
+    return transformed(builder, node, stream, *others)
+
+
+def transformed(builder: Builder, node: TransformPlan, stream: Stream, *others: Stream) -> Stream:
+    """The same for a stream that is not yet that of an input; `others` are the records that its window looks into."""
     context = builder.context(node)
     window = None
     frame = builder.with_file_values(node, stream.frame)

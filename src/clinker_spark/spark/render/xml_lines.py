@@ -28,7 +28,7 @@ def xml_rendering(config: XmlOutput, columns: tuple[OutColumn, ...], schema: tup
     check_name(options.root_element, "'root_element'")
     check_name(options.record_element, "'record_element'")
     writer = _Records(options.attribute_prefix, config.preserve_nulls, declared(schema))
-    line = writer.element(options.record_element, nested(columns))
+    line = writer.element(options.record_element, nested(columns, writer.is_attribute))
     failures = [f for column in columns for f in writer.failures(column)]
     root = options.root_element
     error = first_error(failures) if failures else None
@@ -60,6 +60,9 @@ class _Records:
 
     def _parts(self, branch: Branch) -> tuple[list[str], list[str]]:
         attributes, inner = [], []
+        if branch.text is not None:
+            text = xml_text(branch.text.sql, branch.text.type, self._style(branch.text))
+            inner.append(f"coalesce({text}, '')" if self.nulls else text)
         for name, item in branch.children.items():
             if isinstance(item, OutColumn) and self.is_attribute(name):
                 attributes.append(self._attribute(name.removeprefix(self.prefix), item))
@@ -115,6 +118,8 @@ class _Records:
 
 
 def _columns_of(branch: Branch) -> Iterator[OutColumn]:
+    if branch.text is not None:
+        yield branch.text
     for item in branch.children.values():
         if isinstance(item, OutColumn):
             yield item

@@ -117,7 +117,8 @@ class SourceConfig(Model):
         if isinstance(self.schema_, RecordKinds):
             yield from self.check_kinds(self.schema_)
         elif not isinstance(self.schema_, str):
-            yield from self.check_schema(self.schema_)
+            if not isinstance(getattr(self, "format_schema", None), str):  # else what is in that file comes first
+                yield from self.check_schema(self.schema_)
             yield from self._check_places(self.schema_)
             yield from check_patches(self.schema_, self.schema_overrides)
         if not self.sort_order:

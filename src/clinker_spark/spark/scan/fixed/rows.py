@@ -115,14 +115,16 @@ class FixedReader:
                 yield [held]
 
     def records(self, plan: RecordPlan, lines: list[bytes]) -> Rows:
-        """The records of lines."""
+        """The records of lines. What stands behind the last column is not looked at, as what stands between two."""
         rows = Rows(len(lines))
+        filled = lines
         if set(map(len, lines)) != {self.width}:
             for row, line in enumerate(lines):
-                if len(line) != self.width:
-                    rows.errors[row] = self._wrong_length(line)
+                if len(line) < self.width:
+                    rows.errors[row] = self._too_short(line)
+            blank = b" " * self.width
+            filled = [blank if row in rows.errors else line[: self.width] for row, line in enumerate(lines)]
         wrong = frozenset(rows.errors)
-        filled = [b" " * self.width if row in wrong else line for row, line in enumerate(lines)] if wrong else lines
         table = np.frombuffer(b"".join(filled), dtype=np.uint8).reshape(len(lines), self.width)
         wanted = {name for name, _ in plan.fields}
         gone = pa.array(np.isin(np.arange(len(lines)), list(wrong))) if wrong else None
@@ -170,7 +172,7 @@ class FixedReader:
     def _with_parts(
         self, raw: pa.Array, lines: list[bytes], wrong: frozenset[int], column: FixedColumn, *, whole: bool = False
     ) -> pa.Array:
-        """Of lines with a wrong length, what stands at the place of the column; or, `whole`, only what is all there:
+        """Of lines that are too short, what stands at the place of the column; or, `whole`, only what is all there:
         the key of a broken record may be."""
         texts = raw.to_pylist()
         for row in wrong:
@@ -180,11 +182,9 @@ class FixedReader:
             texts[row] = text if complete or not whole else None
         return pa.array(texts, pa.string())
 
-    def _wrong_length(self, line: bytes) -> Error:
+    def _too_short(self, line: bytes) -> Error:
         what = "line" if self.separator else "last record"
         message = f"the {what} has {len(line)} bytes, the schema has {self.width}"
-        if self.separator == b"\n" and line.endswith(b"\r") and len(line) == self.width + 1:
-            message += "; it ends in a carriage return: line_separator may be crlf"
         return structural(message, line.decode(self.encoding, "replace"))
 
 

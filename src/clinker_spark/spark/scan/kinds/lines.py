@@ -124,8 +124,7 @@ class FixedKind:
 
     def rows(self, plan: RecordPlan, lines: list[bytes]) -> Rows:
         # Lines are often filled up to one length for all kinds.
-        width = self.reader.width
-        return self.reader.records(plan, [line[:width] if not line[width:].strip() else line for line in lines])
+        return self.reader.records(plan, lines)
 
 
 @dataclass(frozen=True)
