@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,8 +17,9 @@ from clinker_spark.cxl.system import Context
 if TYPE_CHECKING:
     import polars as pl
 
-SIZES = (("path", "STRING"), ("rows", "BIGINT"), ("size", "BIGINT"), ("places", "ARRAY<BIGINT>"))
-"""What is said of a file of groups; `places` are those of some of its groups, as far from each other."""
+SIZES = (("number", "INT"), ("path", "STRING"), ("rows", "BIGINT"), ("size", "BIGINT"), ("places", "ARRAY<BIGINT>"))
+"""What is said of a file of groups; `number` is that of the aggregate, `places` are those of some of its groups, as far
+from each other."""
 MOST_PLACES = 128
 _TOGETHER = 1 << 20
 """So many records at least become parts of totals together."""
@@ -26,44 +28,51 @@ _ROWS = 1 << 14
 
 @dataclass(frozen=True)
 class Grouping:
-    """What a task does with the parts that are dealt to it."""
+    """What a task does with the parts that are dealt to it, which are all of one aggregate."""
 
-    program: TypedProgram
-    context: Context
-    schema: pa.Schema
-    """Of the groups: keys, for each call its value and perhaps whether it is lost, the place of the first record."""
+    aggregates: tuple[tuple[TypedProgram, Context, pa.Schema], ...]
+    """By number. The schema is that of groups: keys, for each call its value and perhaps whether it is lost, the place
+    of the first record."""
     folder: str | None
     """Where groups are kept in files; None: they are given."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from clinker_spark.spark.fragments.totals.states import FIRST  # Polars: workers load it, not this process
 
-        groups = self._groups(batches)
-        if groups is None:
+        found = self._groups(batches)
+        if found is None:
             return
+        number, groups = found
         if self.folder is None:
-            yield from _batches(groups, self.schema)
+            yield from _batches(groups, self.aggregates[number][2])
             return
         groups = groups.sort(FIRST)
         path = os.path.join(self.folder, f"{uuid.uuid4().hex}.groups")
         groups.write_ipc(path)
         places = groups[FIRST].gather_every(max(groups.height // MOST_PLACES, 1)).to_list()
-        row = {"path": path, "rows": groups.height, "size": os.path.getsize(path), "places": places}
-        kinds = [("path", pa.string()), ("rows", pa.int64()), ("size", pa.int64()), ("places", pa.list_(pa.int64()))]
+        row = {"number": number, "path": path, "rows": groups.height, "size": os.path.getsize(path), "places": places}
+        kinds = [("number", pa.int32()), ("path", pa.string()), ("rows", pa.int64()), ("size", pa.int64())]
+        kinds += [("places", pa.list_(pa.int64()))]
         yield pa.RecordBatch.from_pylist([row], pa.schema(kinds))
 
-    def _groups(self, batches: Iterable[pa.RecordBatch]) -> pl.DataFrame | None:
+    def _groups(self, batches: Iterable[pa.RecordBatch]) -> tuple[int, pl.DataFrame] | None:
+        """The number of the aggregate and its groups; None where no part came."""
         import polars as pl  # only workers need it
 
         from clinker_spark.cxl.vector.totals import lower_totals
         from clinker_spark.spark.fragments.totals.finals import finished
         from clinker_spark.spark.fragments.totals.states import COUNT, merged, states
 
-        totals = lower_totals(self.program, self.context)
+        parted = iter(batches)
+        first = next((batch for batch in parted if batch.num_rows), None)
+        if first is None:
+            return None
+        number: int = first.column(0)[0].as_py()
+        totals = lower_totals(*self.aggregates[number][:2])
         rows: list[pl.DataFrame] = []
         parts: list[pl.DataFrame] = []
-        for batch in batches:
-            for content in batch.column(0):
+        for batch in chain([first], parted):
+            for content in batch.column(1):
                 frame = pl.from_arrow(pa.ipc.open_stream(content.as_buffer()).read_all())
                 assert isinstance(frame, pl.DataFrame)
                 (parts if COUNT in frame.columns else rows).append(frame)
@@ -72,7 +81,7 @@ class Grouping:
                 rows = []
         if rows:
             parts.append(states(totals, pl.concat(rows)))
-        return finished(totals, merged(totals, parts)) if parts else None
+        return number, finished(totals, merged(totals, parts))
 
 
 @dataclass(frozen=True)
