@@ -271,7 +271,7 @@ def test_one_job_for_groups_and_lines(tmp_path: Path) -> None:
     def jobs(*nodes: str) -> list[str]:
         plan = planned(tmp_path, ORDERS, *nodes, sizes=sizes, engine="vector")
         assert set(plan.facts.flow.totals) == {"dept_totals", "prices"}
-        return [line.split("write ")[1] for line in explain(plan, "text").splitlines() if ". write '" in line]
+        return [line.partition(". write ")[2] for line in explain(plan, "text").splitlines() if ". write '" in line]
 
     both = "before it a job in which workers make the groups of 'dept_totals', 'prices'"
     assert jobs(TOTALS, REPORT, *again) == [
