@@ -193,7 +193,7 @@ class TotalsStep:
     program: TypedProgram
     context: Context
     pieces: int
-    """Groups are dealt out to so many tasks, those of the next aggregate to as many others."""
+    """Groups are dealt out to so many tasks, those of all aggregates to the same ones."""
     came: int | None
     """Where all records that come are counted, if they are."""
     filters: tuple[tuple[int, int], ...]

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
 
 PIECE_BYTES = 32 << 20
-"""The groups of so many bytes of input are one task's, fewer where splits are smaller; and so many bytes of groups."""
+"""The groups of so many bytes of input are one task's, fewer where splits are smaller, or where it has those of several
+aggregates; and so many bytes of groups."""
 MOST_PIECES = 1_000
 FEW = 50_000
 """So many groups at most are read by one task."""
@@ -100,14 +101,15 @@ def _all_ends(builder: Builder, fragment: Fragment) -> Made | None:
             for name in fragment.sources:
                 forget_counts(builder.progress, name)
     parts = found.frame.where(F.col(TOTALS).isNotNull())
-    dealt = parts.repartitionById(pieces * len(fragment.totals), F.col(PLACE).cast("int")).select(OUTPUT, TOTALS)
+    dealt = parts.repartitionById(pieces, F.col(PLACE).cast("int")).select(OUTPUT, TOTALS)
     return Made(_made(builder, fragment, dealt, folder), lines)
 
 
 def _pieces(builder: Builder, fragment: Fragment) -> int:
     size = sum(file.size for name in fragment.sources for file in builder.run.files[name])
     piece = min(PIECE_BYTES, split_target(builder.spark))
-    return min(max(math.ceil(size / piece), parallelism_of(builder.spark)), MOST_PIECES)
+    wanted = math.ceil(size * len(fragment.totals) / piece)
+    return min(max(wanted, parallelism_of(builder.spark)), MOST_PIECES)
 
 
 def group_folder(builder: Builder) -> str | None:

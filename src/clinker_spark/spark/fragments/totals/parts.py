@@ -76,16 +76,15 @@ class Parts:
             yield from self._dealt(self.made.pop())
 
     def _dealt(self, frame: pl.DataFrame) -> Iterator[Part]:
-        first = self.number * self.pieces
         if self.pieces == 1 or not frame.height:
-            yield from ((self.number, first, packed(frame)) for _ in range(min(frame.height, 1)))
+            yield from ((self.number, 0, packed(frame)) for _ in range(min(frame.height, 1)))
             return
         keys = [pl.col(name).hash(seed) for seed, name in enumerate(keys_of(self.totals))]
         piece = (pl.sum_horizontal(keys) if len(keys) > 1 else keys[0]) % self.pieces
-        for [number], part in (
+        for [piece_number], part in (
             frame.with_columns(piece.alias("$")).partition_by("$", include_key=False, as_dict=True).items()
         ):
-            yield self.number, first + number, packed(part)
+            yield self.number, piece_number, packed(part)
 
 
 def _rows(frames: Sequence[pl.DataFrame]) -> int:
