@@ -261,6 +261,29 @@ def test_totals_in_workers(tmp_path: Path) -> None:
     assert "order: sorted by arrival" in explain(small, "text") and "engine: vector" not in explain(small, "text")
 
 
+def test_one_job_for_groups_and_lines(tmp_path: Path) -> None:
+    """Whoever is asked for first has all made."""
+    again = [TOTALS.replace("dept_totals", "prices").replace("[dept]", "[price]")]
+    again += [REPORT.replace("dept_totals", "prices").replace("report", "second")]
+    copy = REPORT.replace("input: dept_totals", "input: orders").replace("report", "copy")
+    sizes = {"orders.csv": 64 << 20}
+
+    def jobs(*nodes: str) -> list[str]:
+        plan = planned(tmp_path, ORDERS, *nodes, sizes=sizes, engine="vector")
+        assert set(plan.facts.flow.totals) == {"dept_totals", "prices"}
+        return [line.partition(". write ")[2] for line in explain(plan, "text").splitlines() if ". write '" in line]
+
+    both = "before it a job in which workers make the groups of 'dept_totals', 'prices'"
+    assert jobs(TOTALS, REPORT, *again) == [
+        f"'report': one Spark job, parts in parallel ({both})",
+        "'second': one Spark job, parts in parallel (the groups are made by the job of 'report')",
+    ]
+    assert "'copy': by the job of 'second'" in jobs(TOTALS, *again, copy, REPORT)
+    assert jobs(copy, TOTALS, REPORT, *again)[0] == (
+        "'copy': one Spark job, whose workers write the parts and make the groups of 'dept_totals', 'prices'"
+    )
+
+
 def test_a_combine_in_workers(tmp_path: Path) -> None:
     """What it looks up is a file that they map; its matches stay where they are."""
     cities = ORDERS.replace("orders", "cities")

@@ -288,6 +288,8 @@ class Fragment:
     nodes: tuple[str, ...]
     """The sources and all that follows them."""
     outputs: tuple[str, ...]
+    totals: tuple[str, ...] = ()
+    """The aggregates at its ends."""
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 from clinker_spark.cxl.hidden import ARRIVAL_COLUMN, variable_column
 from clinker_spark.plan.columns import DOCUMENT_COLUMN
+from clinker_spark.plan.facts import Fragment
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.small_inputs import is_small
@@ -135,13 +137,34 @@ def _job(plan: Plan, output: str) -> str:
     unknown = " (one task if the inputs turn out to be small)" if resources.input_bytes is None else ""
     fragment = flow.fragments.get(output)
     if fragment is not None:
-        first = next(name for name in resources.launch_order if name in fragment.outputs)
-        return (
-            f"one Spark job, whose workers write the parts{unknown}" if first == output else f"by the job of '{first}'"
-        )
-    totals = [f"'{node.name}'" for node in plan.upstream(output) if node.name in flow.totals]
-    before = f" (before it a job in which workers make the groups of {', '.join(totals)})" if totals else ""
+        first = _first_of(plan, fragment)
+        if first != output:
+            return f"by the job of '{first}'"
+        groups = f" and make the groups of {_names(fragment.totals)}" if fragment.totals else ""
+        return f"one Spark job, whose workers write the parts{groups}{unknown}"
+    made = dict.fromkeys(flow.totals[node.name] for node in plan.upstream(output) if node.name in flow.totals)
+    before = "".join(f" ({_made(plan, each, output)})" for each in made)
     return f"one Spark job, parts in parallel{before}{unknown}"
+
+
+def _first_of(plan: Plan, fragment: Fragment) -> str:
+    """The output with whose job, or before it, all ends of a fragment are made."""
+    ends = {*fragment.outputs, *fragment.totals}
+    order = plan.facts.resources.launch_order
+    return next(name for name in order if ends & {name, *(node.name for node in plan.upstream(name))})
+
+
+def _made(plan: Plan, fragment: Fragment, output: str) -> str:
+    """Where the groups that an output reads come from."""
+    first = _first_of(plan, fragment)
+    if first != output:
+        return f"the groups are made by the job of '{first}'"
+    parts = f" and write the parts of {_names(fragment.outputs)}" if fragment.outputs else ""
+    return f"before it a job in which workers make the groups of {_names(fragment.totals)}{parts}"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def _shuffles(plan: Plan, stage: Write) -> str:

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import clinker_spark
+from clinker_spark.plan import memory
 from clinker_spark.query.failures import QueryError
 from clinker_spark.query.lower.values import SparkDataset
 from clinker_spark.query.prepare import prepare
@@ -143,3 +144,27 @@ def test_sql_leaves_the_work_to_catalyst(spark: SparkSession, tmp_path: Path) ->
     assert "GreaterThan(a,1)" in plan
     assert "LeftSemi" in plan
     assert "b#" not in plan
+
+
+@pytest.mark.parametrize(("held", "joins"), [(2_000, (1, 1)), (100_000, (0, 2))])
+def test_no_task_holds_more_than_it_may(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int, joins: tuple[int, int]
+) -> None:
+    """What Python reads is tiny by Spark's estimate. A file goes whole if it is known to be small."""
+    monkeypatch.setattr(memory, "BROADCAST_BYTES", held)
+    for name, rows in (("orders", 900), ("customers", 900), ("few", 9)):
+        lines = [f"{i},{name} {i}" for i in range(rows)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["id,text", *lines]) + "\n")
+    text = f"""
+    from o in load "{tmp_path}/orders.csv"
+    join c in load "{tmp_path}/customers.csv" on c.id == o.id
+    join f in load "{tmp_path}/few.csv" on f.id == o.id
+    select {{id: o.id, c: c.text, f: f.text}}
+    """
+    engine = QueryEngine(lambda: spark)
+    value = run(prepare(compile_query(text), engine), engine)
+    assert isinstance(value, SparkDataset)
+    with engine._explained():
+        plan = engine.dataframe(value)._jdf.queryExecution().executedPlan().toString()
+    assert (plan.count("SortMergeJoin "), plan.count("BroadcastHashJoin ")) == joins, plan
+    assert engine.rows(value) == [{"id": i, "c": f"customers {i}", "f": f"few {i}"} for i in range(9)]

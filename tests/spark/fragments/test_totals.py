@@ -12,6 +12,7 @@ from clinker_spark.cxl.lower.aggregates import lower_aggregate
 from clinker_spark.cxl.system import default_context
 from clinker_spark.plan.prepare import prepare
 from clinker_spark.runtime.run.accounting import Accounts
+from clinker_spark.spark.fragments import frames as fragment_frames
 from clinker_spark.spark.fragments.totals import frames, parts
 from tests.spark.fragments.engines import both_engines, seen_with, sizes
 
@@ -142,6 +143,60 @@ def test_behind_other_nodes_and_before_others(spark: Any, tmp_path: Path, monkey
     text = SOURCE + middle + _totals("city", node="r.low", program=program) + rest + END
     with sizes(spark, monkeypatch, small=False):
         both_engines(spark, tmp_path, _write(900, 40), text)
+
+
+_ENDS = """
+  - { type: transform, name: u, input: s, config: { cxl: "filter id % 5 != 0\\nemit part = 100 / (id % 11)" } }
+  - { type: route, name: r, input: u, config: { conditions: { low: "part < 30" }, default: rest } }
+  - type: aggregate
+    name: by_day
+    input: u
+    config: { group_by: [day], cxl: "emit n = count(*)\\nemit s = sum(qty)" }
+  - { type: aggregate, name: by_flag, input: r.rest, config: { group_by: [flag], cxl: "emit last = max(at)" } }
+  - { type: transform, name: after, input: by_flag, config: { cxl: "emit flagged = last" } }
+  - type: combine
+    name: found
+    input: { l: u, c: cities }
+    config:
+      where: l.city == c.name
+      match: all
+      on_miss: null_fields
+      propagate_ck: driver
+      cxl: |
+        emit id = l.id
+        emit number = 10 / (c.number - 2)
+  - { type: output, name: days, input: by_day, config: { type: csv, path: days.csv } }
+  - { type: output, name: low, input: r.low, config: { type: csv, path: low.csv } }
+  - { type: output, name: flags, input: after, config: { type: json, path: flags.json } }
+  - { type: output, name: all, input: u, config: { type: json, path: all.json } }
+  - { type: output, name: found_out, input: found, config: { type: csv, path: found.csv } }
+"""
+_CITIES = """
+  - { type: source, name: cities, config: { type: csv, path: cities.csv, schema: { name: string, number: int } } }
+"""
+
+
+@pytest.mark.parametrize("folders", ["seen", "elsewhere"])
+def test_groups_beside_others_and_lines(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folders: str
+) -> None:
+    """One job reads the source and makes them all."""
+    read: list[str] = []
+    given = fragment_frames.read
+    monkeypatch.setattr(fragment_frames, "read", lambda *a: (read.append(a[2].source), given(*a))[1])
+    if folders == "elsewhere":  # then it is Spark's
+        monkeypatch.setattr(frames, "group_folder", lambda builder: None)
+
+    def write(folder: Path) -> None:
+        _write(700, 3)(folder)
+        names = [*["Köln"] * 40, "São Paulo", "", "Rom"]
+        (folder / "cities.csv").write_text(
+            "\n".join(["name,number", *(f"{n},{i}" for i, n in enumerate(names))]) + "\n"
+        )
+
+    with sizes(spark, monkeypatch, small=False):
+        both_engines(spark, tmp_path, write, SOURCE + _CITIES + _ENDS + END)
+    assert read == (["s"] if folders == "seen" else [])
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -1,8 +1,8 @@
 """Which parts of the graph run vectorised, in the workers that read the files (decision 0050).
 
-A fragment begins with sources and has all nodes that their records come to, up to the text of outputs. If one of them
-has no vector form, the records of all these sources go through Spark; unless all of them come to one aggregate first,
-whose groups workers can make.
+A fragment begins with sources and has all nodes that their records come to, up to the text of outputs, or to aggregates
+whose groups workers can make: what follows these is Spark's. If one of its nodes has no vector form, the records of all
+these sources go through Spark.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.plan.small_inputs import is_small
 
+Ends = dict[str, PlanNode]
+"""The aggregates at which a fragment ends."""
 Reason = tuple[str, str]
 """The node that stands in the way, and why."""
 _TOGETHER = {Kind.NULL, Kind.INT, Kind.FLOAT}
@@ -33,12 +35,15 @@ def find_fragments(plan: Plan, facts: Facts) -> Facts:
     totals: dict[str, Fragment] = {}
     unfit: dict[str, Reason] = {}
     vector = plan.file.settings.engine != "spark" and taken("fragments")
-    for nodes in _groups(plan) if vector else ():
-        nodes, end = _up_to_totals(plan, nodes)
+    groups = [_up_to_totals(plan, nodes) for nodes in _groups(plan)] if vector else []
+    waiting = _waiting(plan, groups)
+    for nodes, ends in groups:
         sources = [source for source in plan.sources if source in nodes]
-        reason = _reason(plan, facts, sources, nodes, end)
-        if reason is None and end is not None and (plan.memory_limit or default_limit()) < LARGE:
-            reason = end.name, "below 4 GB of memory Spark makes the groups, as it can move them to disk"
+        reason = _reason(plan, facts, sources, nodes, ends)
+        if reason is None and ends and (plan.memory_limit or default_limit()) < LARGE:
+            reason = next(iter(ends)), "below 4 GB of memory Spark makes the groups, as it can move them to disk"
+        if reason is None:
+            reason = next((waiting[node.name] for node in nodes if node.name in waiting), None)
         order, out_of_order = _source_order(nodes) if reason is None else ((), reason)
         if out_of_order is not None:
             unfit.update((source.name, out_of_order) for source in sources)
@@ -46,9 +51,9 @@ def find_fragments(plan: Plan, facts: Facts) -> Facts:
         names = {node.name for node in nodes}
         outputs = tuple(output.name for output in plan.outputs if output.name in names)
         others = tuple(node.name for node in nodes if node.inputs)
-        if end is not None:
-            totals[end.name] = Fragment(order, (*order, *others), ())
-        by_output.update(dict.fromkeys(outputs, Fragment(order, (*order, *others), outputs)))
+        fragment = Fragment(order, (*order, *others), outputs, tuple(ends))
+        totals.update(dict.fromkeys(ends, fragment))
+        by_output.update(dict.fromkeys(outputs, fragment))
     facts = replace(facts, flow=replace(facts.flow, fragments=by_output, totals=totals, unfit=unfit))
     return _in_this_run(plan, facts)
 
@@ -59,7 +64,7 @@ def _in_this_run(plan: Plan, facts: Facts) -> Facts:
     in_workers: set[str] = set()
     for fragment in (*facts.flow.fragments.values(), *facts.flow.totals.values()):
         joins = any(not plan[name].is_probe_side(i) for name in fragment.nodes for i in range(len(plan[name].inputs)))
-        if not (small and (joins or not fragment.outputs)):
+        if not (small and (joins or fragment.totals)):
             in_workers.update(fragment.nodes)
     lies: dict[str, bool] = {}
     sorts = set()
@@ -100,31 +105,54 @@ def _groups(plan: Plan) -> list[list[PlanNode]]:
     return [sorted((plan[name] for name in group), key=lambda node: plan.places[node.name]) for group in groups]
 
 
-def _up_to_totals(plan: Plan, nodes: list[PlanNode]) -> tuple[list[PlanNode], PlanNode | None]:
-    """The nodes up to the aggregate that all records come to first, and it; all of them, if there is none."""
+def _up_to_totals(plan: Plan, nodes: list[PlanNode]) -> tuple[list[PlanNode], Ends]:
+    """The nodes up to the aggregates that records come to first, and these; all of them, if there are none, or if what
+    follows them takes records that come to none."""
     before: dict[str, PlanNode] = {}
     ends: dict[str, PlanNode] = {}
     for node in nodes:  # in the order of the plan, so what comes to it was there before
         if before.keys() >= {*_taken(node)}:
             (ends if node.totals else before)[node.name] = node
-    readers = [plan.readers(name) for name in before]
-    if len(ends) != 1 or not all(readers) or any(r.name not in before | ends for each in readers for r in each):
-        return nodes, None
-    return [*before.values(), *ends.values()], next(iter(ends.values()))
+    if any(reader.name not in before | ends for name in before for reader in plan.readers(name)):
+        return nodes, {}
+    return [*before.values(), *ends.values()], ends
+
+
+def _waiting(plan: Plan, groups: Sequence[tuple[list[PlanNode], Ends]]) -> dict[str, Reason]:
+    """By node that would wait for itself: all ends of a fragment are made by one job, and before it what is looked up
+    there. So none of that may come from groups which this job makes, be it by way of other fragments."""
+    made_in = {name: i for i, (_, ends) in enumerate(groups) for name in ends}
+    looked_up: dict[int, dict[str, set[int]]] = {}
+    for i, (nodes, _) in enumerate(groups):
+        for node in nodes:
+            built = [ref.node for at, ref in enumerate(node.inputs) if not node.is_probe_side(at)]
+            above = {other.name for name in built for other in (plan[name], *plan.upstream(name))}
+            if found := {made_in[name] for name in above if name in made_in}:
+                looked_up.setdefault(i, {})[node.name] = found
+    why = "what is looked up there is made of groups that the same job makes"
+    found_waiting: dict[str, Reason] = {}
+    for i, by_node in looked_up.items():
+        for name, todo in by_node.items():
+            seen = set(todo)
+            while more := {k for j in seen for found in looked_up.get(j, {}).values() for k in found} - seen:
+                seen |= more
+            if i in seen:
+                found_waiting[name] = (name, why)
+    return found_waiting
 
 
 def _reason(
-    plan: Plan, facts: Facts, sources: Sequence[SourcePlan], nodes: Sequence[PlanNode], end: PlanNode | None
+    plan: Plan, facts: Facts, sources: Sequence[SourcePlan], nodes: Sequence[PlanNode], ends: Ends
 ) -> Reason | None:
     if facts.correlation.correlated:
         return sources[0].name, "records that fail take their groups or files along"
     for node in nodes:
-        for reader in plan.readers(node.name) if node is not end else ():
+        for reader in plan.readers(node.name) if node.name not in ends else ():
             if node.name not in _taken(reader):
                 return reader.name, f"records of '{node.name}' are looked up there"
-        why = node.vector_reason if node is not end else node.totals_reason
-        if node.totals and node is not end and node.totals_reason is None:
-            why = "not all records that are read come to it, and to nothing else"
+        why = node.vector_reason if node.name not in ends else node.totals_reason
+        if node.totals and node.name not in ends and node.totals_reason is None:
+            why = "what follows it takes records that do not come to it, too"
         if why is not None:
             return node.name, why
         if not all(map(is_vector_name, node.schema)):

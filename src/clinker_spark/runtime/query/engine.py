@@ -13,6 +13,7 @@ from typing import Any
 
 from clinker_spark.core.span import Span
 from clinker_spark.cxl.syntax import ast as cxl
+from clinker_spark.plan.memory import held_whole
 from clinker_spark.query.check.declared import TypeTable
 from clinker_spark.query.evaluate.expressions import Env
 from clinker_spark.query.failures import Failed
@@ -29,6 +30,17 @@ from clinker_spark.sql import tree as sql
 from clinker_spark.sql.render import render
 
 _PREVIEW = 101
+
+
+def _parsed_bytes(content: Any) -> int:
+    """The size of files that Python reads, which Spark takes for tiny; 0 for others, of which it knows the size."""
+    if not isinstance(content, FileSource) or content.rows is not None or content.format not in ("csv", "tsv"):
+        return 0
+    size = 0
+    for path in content.paths:
+        with suppress(OSError):  # whoever reads it says so
+            size += os.path.getsize(path)
+    return size
 
 
 class QueryEngine(Queries):
@@ -60,11 +72,14 @@ class QueryEngine(Queries):
         from clinker_spark.spark.query.views import view_of
 
         spark = self._spark()
+        large = self._reads_much()
 
         def view(source: sql.Source) -> str:
             name = self.name(source)
             if name not in self._views:
-                self._views[name] = view_of(spark, name, self.scans[source.number].content, source.ordered)
+                content = self.scans[source.number].content
+                held = large and _parsed_bytes(content) in range(1, held_whole(None) + 1)
+                self._views[name] = view_of(spark, name, content, source.ordered, held=held)
             return self._views[name]
 
         printed = render(query)
@@ -106,6 +121,10 @@ class QueryEngine(Queries):
         with self._explained():
             yield from stream(self.dataframe(value), value.relation.row)
 
+    def _reads_much(self) -> bool:
+        """Is there a file that not every task may hold, and whose size Spark does not know?"""
+        return any(_parsed_bytes(scan.content) > held_whole(None) for scan in self.scans)
+
     # -------------------------------------------------------------------- save
 
     def save(self, e: ast.Save, value: Any, path: str | None, options: dict[str, Any]) -> None:
@@ -114,9 +133,16 @@ class QueryEngine(Queries):
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """What Spark says about a value it cannot go on with, as a failure of the query."""
+        """What Spark says about a value it cannot go on with, as a failure of the query. Meanwhile no file goes to
+        all tasks that is too large to be held by them."""
         try:
-            yield
+            if not self._reads_much():
+                yield
+                return
+            from clinker_spark.spark.session.unknown_sizes import by_sight  # a query over lists needs no Spark
+
+            with by_sight(self._spark()):
+                yield
         except Failed:
             raise
         except Exception as error:

@@ -43,6 +43,8 @@ class Memo:
     """The aggregates whose groups workers make."""
     read_already: set[str] = field(default_factory=set)
     """The sources that a job has read while the pass was built."""
+    groups: dict[str, Any] = field(default_factory=dict)
+    """By source: what its workers make besides, where they make groups (`fragments.totals`)."""
     fragments: dict[str, Any] = field(default_factory=dict)
     """By source: the outputs that its workers write as text (`operators.output`)."""
 

@@ -36,8 +36,8 @@ def fragment_of(builder: Builder, node: OutputPlan) -> Fragment | None:
     """The fragment that writes an output in this pass; None when Spark does. A pass that leaves records out, looks for
     rejects or shows records is Spark's: then columns are needed that no fragment has."""
     fragment = builder.plan.facts.flow.fragments.get(node.name)
-    if fragment is not None and builder.run.small and _combines(builder, fragment):
-        return None  # one task joins without a job for what is looked up
+    if fragment is not None and builder.run.small and (_combines(builder, fragment) or fragment.totals):
+        return None  # one task joins and groups without jobs before it
     return fragment if builder.stays_in_workers else None
 
 
@@ -49,6 +49,8 @@ class Lines:
     renderings: dict[str, Rendering]
     parts: dict[str, str]
     """By output: where workers write its lines themselves. Then there are none in the frame."""
+    written: bool = False
+    """Have they done so already, in the job that made the groups of other ends of the fragment?"""
 
 
 MOST_UNDECLARED = 200
@@ -61,24 +63,56 @@ class _Known(Exception):
 
 def lines_of_fragment(builder: Builder, fragment: Fragment) -> Lines | None:
     """None when the files turn out to have undeclared columns that only Spark can write."""
-    folder = _folder(builder, fragment)
+    folder = folder_of(builder, fragment)
+    found = scanned(builder, fragment, folder)
+    if found is None:
+        return None
+    if folder is not None:
+        return Lines(found.frame.select(OUTPUT), found.renderings, _parts(fragment, folder))
+    lines = found.frame.where(F.col(LINES).isNotNull()).select(OUTPUT, PLACE, LINES)
+    return Lines(lines, found.renderings, {})
+
+
+def lines_in_parts(builder: Builder, fragment: Fragment, found: Scanned, folder: str) -> Lines:
+    """The lines of a fragment whose workers are about to write them."""
+    none = builder.spark.range(0).select(F.col("id").cast("int").alias(OUTPUT))
+    return Lines(none, found.renderings, _parts(fragment, folder), written=True)
+
+
+def _parts(fragment: Fragment, folder: str) -> dict[str, str]:
+    return dict(zip(fragment.outputs, fresh_folders(folder, len(fragment.outputs)), strict=True))
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What the workers of a fragment give, counted, and how the lines of its outputs become files."""
+
+    frame: DataFrame
+    renderings: dict[str, Rendering]
+
+
+def scanned(builder: Builder, fragment: Fragment, folder: str | None, pieces: int = 1) -> Scanned | None:
+    """The scans of all sources of a fragment, written down in the ledger; `pieces`: for so many tasks are the groups of
+    an aggregate. None when the files turn out to have undeclared columns that only Spark can write, or when what is
+    looked up is too large."""
     sources = [builder.plan.source(name) for name in fragment.sources]
     outputs = [builder.plan.output(name) for name in fragment.outputs]
     tables = tables_of(builder, _combines(builder, fragment))
     if tables is None:
         return None
     places, scans = Places(), {}
-    widened = {} if len(sources) == 1 else {source.name: _undeclared(builder, source) for source in sources}
+    several = len(sources) > 1 and outputs
+    widened = {source.name: _undeclared(builder, source) for source in sources} if several else {}
     for source in sources:
 
         def task(names: tuple[str, ...], source: SourcePlan = source) -> FragmentTask:
             typed = source.config.type == "json"
             kinds = {output.config.type for output in outputs}
             nested = "json" in kinds and any("." in name or not name.isprintable() for name in names)
-            if nested or (len(names) > MOST_UNDECLARED and kinds != {"json"}):
+            if nested or (len(names) > MOST_UNDECLARED and not kinds <= {"json"}):
                 raise _Known
             widened[source.name] = names
-            made = FragmentSteps(builder, fragment, places, widened, tables, typed=typed)
+            made = FragmentSteps(builder, fragment, places, widened, tables, typed=typed, pieces=pieces)
             return replace(made.task(source), parts=folder)
 
         request = replace(source_request(builder, source), fragment=task, arrival=False)
@@ -93,14 +127,10 @@ def lines_of_fragment(builder: Builder, fragment: Fragment) -> Lines | None:
         fragment,
         {source.name: source_flow(builder, source, removed=False, filtered=False) for source in sources},
     )
-    renderings = {output.name: _rendering(builder.plan, output, widened) for output in outputs}
-    if folder is not None:
-        parts = dict(zip(fragment.outputs, fresh_folders(folder, len(fragment.outputs)), strict=True))
-        return Lines(frame.select(OUTPUT), renderings, parts)
-    return Lines(frame.where(F.col(LINES).isNotNull()).select(OUTPUT, PLACE, LINES), renderings, {})
+    return Scanned(frame, {output.name: _rendering(builder.plan, output, widened) for output in outputs})
 
 
-def _folder(builder: Builder, fragment: Fragment) -> str | None:
+def folder_of(builder: Builder, fragment: Fragment) -> str | None:
     """Where workers can write parts, if they can. Small inputs are read by the run itself."""
     if builder.run.parts is None or builder.run.small or not builder.run.local:
         return None

@@ -76,10 +76,10 @@ class Runner:
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if self.task.parts is None:
             yield from self._run(batches)
-            return
-        with PartFiles(self.task.parts, self.task.rank, self.sizes) as self.files:
-            found = list(self._run(batches))  # no lines, only the counts
-        yield from found
+        else:
+            with PartFiles(self.task.parts, self.task.rank, self.sizes) as self.files:
+                yield from self._run(batches)  # no lines, only parts of totals
+        yield pa.RecordBatch.from_pylist([{COUNTS: self.counts}], _SCHEMA)
 
     def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in _merged(batches, self.task.together):
@@ -105,12 +105,12 @@ class Runner:
             yield from self._totals_so_far()
         for parts in self.totals.values():
             self.ready += parts.rest()
-        yield from self._totals_so_far()
-        yield pa.RecordBatch.from_pylist([{COUNTS: self.counts}], _SCHEMA)
+            yield from self._totals_so_far()
 
     def _totals_so_far(self) -> Iterator[pa.RecordBatch]:
         if self.ready:
-            yield pa.RecordBatch.from_pylist([{PLACE: place, TOTALS: part} for place, part in self.ready], _SCHEMA)
+            rows = [{OUTPUT: number, PLACE: place, TOTALS: part} for number, place, part in self.ready]
+            yield pa.RecordBatch.from_pylist(rows, _SCHEMA)
         self.ready = []
 
     def _parts(self, batch: pa.RecordBatch) -> Iterator[list[tuple[int, pa.Array]]]:

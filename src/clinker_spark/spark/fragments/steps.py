@@ -104,7 +104,9 @@ class FragmentSteps:
         others = [node for name in self.fragment.nodes if (node := self.plan[name]).inputs]
         if len(self.fragment.sources) == 1:
             self._find_members(source)
-        steps = tuple(_STEPS[type(node)](self, node) for node in others if self._input(node) is not None)
+        made = [_STEPS[type(node)](self, node) for node in others if self._input(node) is not None]
+        # Last, as a batch with too many matches is taken again from its beginning, in halves.
+        steps = tuple(sorted(made, key=lambda step: isinstance(step, TotalsStep)))
         asked = self.plan.file.settings.declared_batch_size
         together = FragmentTask.together if asked is None else asked
         rank = self.fragment.sources.index(source.name)
@@ -183,7 +185,8 @@ class FragmentSteps:
         place = f"{node.name}.{ROWS}"
         settle = Settle(*self.places.add(place, "rows", "failed")) if sets_rows_aside(node) else None
         context = self.builder.context(node)
-        return TotalsStep(self._taken(node), node.program.typed, context, self.pieces, came, filters, settle)
+        number = self.fragment.totals.index(node.name)
+        return TotalsStep(self._taken(node), number, node.program.typed, context, self.pieces, came, filters, settle)
 
     def output(self, node: OutputPlan) -> Step:
         ends = Settle(*self.places.add(node.name, "rows", "failed"))

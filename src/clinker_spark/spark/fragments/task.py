@@ -15,8 +15,9 @@ LINE_END = "\n"
 WRITTEN_BYTES = "bytes"
 """What is counted at an output besides its records, where workers write its parts."""
 FIELDS = ((OUTPUT, "INT"), (PLACE, "BIGINT"), (LINES, "STRING"), (COUNTS, "ARRAY<BIGINT>"), (TOTALS, "BINARY"))
-"""What Spark gets: lines of an output, many in one text and in their order; or parts of totals, as Arrow, for one of
-the tasks that put them together (`PLACE`); and at the end of a split its counts."""
+"""What Spark gets: lines of an output, many in one text and in their order; or parts of totals, as Arrow, of an
+aggregate (by its number, `OUTPUT`), for one of the tasks that put them together (`PLACE`); and at the end of a split
+its counts."""
 
 
 @dataclass(frozen=True)
@@ -188,10 +189,11 @@ class TotalsStep:
     """Records become parts of the totals of their groups."""
 
     takes: int
+    number: int
     program: TypedProgram
     context: Context
     pieces: int
-    """Groups are dealt out to so many tasks."""
+    """Groups are dealt out to so many tasks, those of all aggregates to the same ones."""
     came: int | None
     """Where all records that come are counted, if they are."""
     filters: tuple[tuple[int, int], ...]

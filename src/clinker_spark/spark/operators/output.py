@@ -39,6 +39,7 @@ from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.connectors.shapes import shape_of
 from clinker_spark.spark.fragments.frames import fragment_of, lines_of_fragment
 from clinker_spark.spark.fragments.task import LINE_END, OUTPUT, PLACE
+from clinker_spark.spark.fragments.totals.frames import made_in_workers
 from clinker_spark.spark.operators.framing import carried, check_headers, document_of, framed, framed_rendering
 from clinker_spark.spark.operators.sort_keys import dropped, sort_keys
 from clinker_spark.spark.parts import part_writer
@@ -77,6 +78,8 @@ class Prepared:
     """The outputs, itself included, whose lines are made by the same workers: one job writes all of them."""
     parts: str | None = None
     """Where workers write the lines themselves; then the frame has none."""
+    written: bool = False
+    """They have done so already."""
     line_end: str | None = None
     """What Spark writes after each row; by default, what stands between records."""
 
@@ -157,7 +160,11 @@ def _of_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepared] | 
 
 
 def _prepared_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepared] | None:
-    found = lines_of_fragment(builder, fragment)
+    if fragment.totals:
+        made_too = made_in_workers(builder, fragment)
+        found = None if made_too is None else made_too.lines
+    else:
+        found = lines_of_fragment(builder, fragment)
     if found is None:
         return None
     frame, renderings = found.frame, found.renderings
@@ -175,6 +182,7 @@ def _prepared_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepar
             False,
             fragment.outputs if together else (),
             found.parts.get(name),
+            found.written,
             LINE_END,
         )
     return made
@@ -376,7 +384,8 @@ def separator(prepared: Prepared) -> str | None:
 
 def write_parts_in_workers(outputs: Sequence[Prepared]) -> list[str]:
     """Run the job whose workers write the parts of outputs; gives the folders of these."""
-    outputs[0].frame.write.format("noop").mode("overwrite").save()
+    if not outputs[0].written:
+        outputs[0].frame.write.format("noop").mode("overwrite").save()
     return [each.parts for each in outputs if each.parts is not None]
 
 

@@ -12,17 +12,18 @@ from clinker_spark.spark.query.frames import scan_frame
 from clinker_spark.spark.scan.files import Stamp
 
 
-def view_of(spark: SparkSession, name: str, content: Any, ordered: bool) -> str:
-    """Makes a view of a source, and gives its name.
+def view_of(spark: SparkSession, name: str, content: Any, ordered: bool, *, held: bool = False) -> str:
+    """Makes a view of a source, and gives its name. `held`: in joins, every task may hold it whole.
 
     The view of a file that has not changed since is used again: listing files and making a view costs a query more
     than parsing it does. A file that has changed has another name, and a plan that reads the old one is left alone.
     """
     if isinstance(content, FileSource) and content.rows is None:
-        name = f"clinker_file_{_fingerprint(content, ordered)}"
+        name = f"clinker_file_{_fingerprint(content, ordered)}{'_held' * held}"
         if spark.catalog.tableExists(name):
             return name
-    scan_frame(spark, content, ordered).createOrReplaceTempView(name)
+    frame = scan_frame(spark, content, ordered)
+    (frame.hint("broadcast") if held else frame).createOrReplaceTempView(name)
     return name
 
 

@@ -23,4 +23,9 @@ def settings(spark: SparkSession, plan: Plan) -> AbstractContextManager[None]:
     """Meanwhile Spark decides by what it has seen. Plans in which nothing is joined are left to it."""
     if not any(node.exchanges and (len(node.inputs) > 1 or node.reads_views) for node in plan.nodes):
         return nullcontext()
-    return meanwhile(spark, {_BY_ESTIMATE: "-1", _BY_SIGHT: str(held_whole(plan.memory_limit))})
+    return by_sight(spark, plan.memory_limit)
+
+
+def by_sight(spark: SparkSession, limit: int | None = None) -> AbstractContextManager[None]:
+    """Meanwhile Spark decides by what it has seen."""
+    return meanwhile(spark, {_BY_ESTIMATE: "-1", _BY_SIGHT: str(held_whole(limit))})

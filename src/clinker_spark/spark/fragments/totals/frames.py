@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -26,14 +25,9 @@ from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.spark.arrow_batches import over_batches
 from clinker_spark.spark.columns.programs import finish
 from clinker_spark.spark.columns.python_calls import arrow_type
-from clinker_spark.spark.fragments.books import write_down
-from clinker_spark.spark.fragments.frames import counted
-from clinker_spark.spark.fragments.joins.fetch import tables_of
-from clinker_spark.spark.fragments.steps import FragmentSteps, Places
-from clinker_spark.spark.fragments.task import PLACE, TOTALS, FragmentTask
+from clinker_spark.spark.fragments.frames import Lines, folder_of, lines_in_parts, scanned
+from clinker_spark.spark.fragments.task import OUTPUT, PLACE, TOTALS
 from clinker_spark.spark.fragments.totals.groups import SIZES, GroupFiles, Grouping, starts
-from clinker_spark.spark.operators.source import source_flow, source_request
-from clinker_spark.spark.scan.formats import read
 from clinker_spark.spark.scan.record_source import parallelism_of, split_target
 from clinker_spark.spark.scan.scans import forget_counts
 
@@ -41,7 +35,8 @@ if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
 
 PIECE_BYTES = 32 << 20
-"""The groups of so many bytes of input are one task's, fewer where splits are smaller; and so many bytes of groups."""
+"""The groups of so many bytes of input are one task's, fewer where splits are smaller, or where it has those of several
+aggregates; and so many bytes of groups."""
 MOST_PIECES = 1_000
 FEW = 50_000
 """So many groups at most are read by one task."""
@@ -55,48 +50,66 @@ class Groups:
     in_place: bool
 
 
+@dataclass(frozen=True)
+class Made:
+    """What the workers of a fragment with groups have made."""
+
+    groups: dict[str, Groups]
+    """By aggregate."""
+    lines: Lines | None
+    """Of the outputs that are ends of the fragment, too."""
+
+
 def groups_of_fragment(builder: Builder, node: AggregatePlan) -> Groups | None:
     """None when Spark makes the groups."""
     fragment = builder.plan.facts.flow.totals.get(node.name)
     if fragment is None or builder.run.small or not builder.stays_in_workers:
         return None
-    tables = tables_of(builder, [each for each in builder.plan.combines if each.name in fragment.nodes])
-    if tables is None:
+    made = made_in_workers(builder, fragment)
+    if made is None:
+        return None
+    groups = made.groups[node.name]
+    return replace(groups, frame=finish(node.program, groups.frame, builder.context(node), added_up=True))
+
+
+def made_in_workers(builder: Builder, fragment: Fragment) -> Made | None:
+    """All ends of a fragment that has groups: whoever asks for one first has them made by one job, so that files are
+    read once. None when Spark makes them."""
+    known = builder.memo.groups
+    if fragment.sources[0] not in known:
+        known[fragment.sources[0]] = _all_ends(builder, fragment)
+    found: Made | None = known[fragment.sources[0]]
+    return found
+
+
+def _all_ends(builder: Builder, fragment: Fragment) -> Made | None:
+    folder = group_folder(builder)
+    if folder is None and (fragment.outputs or len(fragment.totals) > 1):
+        return None  # groups go to Spark as they come, and one job has one result
+    into = folder_of(builder, fragment) if fragment.outputs else None
+    if fragment.outputs and into is None:
         return None
     pieces = _pieces(builder, fragment)
-    places, frames = Places(), []
-    for source in (builder.plan.source(name) for name in fragment.sources):
-        steps = FragmentSteps(builder, fragment, places, {}, tables, pieces=pieces)
-        task = partial(_given, steps.task(source))
-        request = replace(source_request(builder, source), fragment=task, arrival=False)
-        builder.memo.scans[source.name] = scan = read(builder.spark, source.reader, request)
-        frames.append(scan.frame)
-    parts = counted(builder, fragment, places, reduce(DataFrame.unionAll, frames))
-    flows = {
-        name: source_flow(builder, builder.plan.source(name), removed=False, filtered=False)
-        for name in fragment.sources
-    }
-    write_down(builder, fragment, flows)
-    builder.memo.in_workers.add(node.name)
-    if group_folder(builder) is not None:  # they are read at once
+    found = scanned(builder, fragment, into, pieces)
+    if found is None:
+        return None
+    lines = None if into is None else lines_in_parts(builder, fragment, found, into)
+    builder.memo.in_workers.update(fragment.totals)
+    if folder is not None:  # they are read at once
         builder.memo.read_already.update(fragment.sources)
         if builder.progress is not None:
             for name in fragment.sources:
                 forget_counts(builder.progress, name)
-    dealt = parts.where(F.col(TOTALS).isNotNull()).repartitionById(pieces, F.col(PLACE).cast("int")).select(TOTALS)
-    made = _made(builder, node, dealt)
-    return replace(made, frame=finish(node.program, made.frame, builder.context(node), added_up=True))
-
-
-def _given(task: FragmentTask, widened: tuple[str, ...]) -> FragmentTask:
-    """What workers do, whatever undeclared columns there are: no total is made of these."""
-    return task
+    parts = found.frame.where(F.col(TOTALS).isNotNull())
+    dealt = parts.repartitionById(pieces, F.col(PLACE).cast("int")).select(OUTPUT, TOTALS)
+    return Made(_made(builder, fragment, dealt, folder), lines)
 
 
 def _pieces(builder: Builder, fragment: Fragment) -> int:
     size = sum(file.size for name in fragment.sources for file in builder.run.files[name])
     piece = min(PIECE_BYTES, split_target(builder.spark))
-    return min(max(math.ceil(size / piece), parallelism_of(builder.spark)), MOST_PIECES)
+    wanted = math.ceil(size * len(fragment.totals) / piece)
+    return min(max(wanted, parallelism_of(builder.spark)), MOST_PIECES)
 
 
 def group_folder(builder: Builder) -> str | None:
@@ -104,24 +117,43 @@ def group_folder(builder: Builder) -> str | None:
     return builder.run.folder if builder.run.local else None
 
 
-def _made(builder: Builder, node: AggregatePlan, dealt: DataFrame) -> Groups:
-    """The groups, with their totals as columns."""
+def _made(builder: Builder, fragment: Fragment, dealt: DataFrame, folder: str | None) -> dict[str, Groups]:
+    """The groups of all aggregates, with their totals as columns."""
+    nodes = [node for node in builder.plan.nodes if isinstance(node, AggregatePlan) and node.name in fragment.totals]
+    nodes.sort(key=lambda node: fragment.totals.index(node.name))
+    kinds = [_schema(node) for node in nodes]
+    grouping = Grouping(
+        tuple(
+            (node.program.typed, builder.context(node), schema) for node, (_, schema) in zip(nodes, kinds, strict=True)
+        ),
+        folder,
+    )
+    if folder is None:
+        [node], [(fields, _)] = nodes, kinds
+        return {node.name: Groups(over_batches(dealt, grouping, fields).toDF(*_names(node)), False)}
+    files = over_batches(dealt, grouping, ", ".join(f"{name} {kind}" for name, kind in SIZES)).collect()
+    found = {}
+    for i, (node, (fields, schema)) in enumerate(zip(nodes, kinds, strict=True)):
+        own = [file for file in files if file["number"] == i]
+        rows, size = sum(file["rows"] for file in own), sum(file["size"] for file in own)
+        tasks = 1 if rows <= FEW else max(math.ceil(size / PIECE_BYTES), parallelism_of(builder.spark))
+        begins = starts([(file["rows"], file["places"]) for file in own], tasks)
+        read_again = GroupFiles(tuple(file["path"] for file in own), begins, schema)
+        tasks = len(begins) + 1
+        again = over_batches(builder.spark.range(0, tasks, 1, tasks), read_again, fields)
+        found[node.name] = Groups(again.toDF(*_names(node)), True)
+    return found
+
+
+def _schema(node: AggregatePlan) -> tuple[str, pa.Schema]:
+    """The groups of an aggregate, for Spark and for Arrow."""
     columns = _columns(node)
     fields = ", ".join(f"c{i} {physical(t)}" for i, (_, t) in enumerate(columns))
-    schema = pa.schema([(f"c{i}", arrow_type(t)) for i, (_, t) in enumerate(columns)])
-    folder = group_folder(builder)
-    grouping = Grouping(node.program.typed, builder.context(node), schema, folder)
-    names = [name for name, _ in columns]
-    if folder is None:
-        return Groups(over_batches(dealt, grouping, fields).toDF(*names), False)
-    files = over_batches(dealt, grouping, ", ".join(f"{name} {kind}" for name, kind in SIZES)).collect()
-    rows, size = sum(file["rows"] for file in files), sum(file["size"] for file in files)
-    tasks = 1 if rows <= FEW else max(math.ceil(size / PIECE_BYTES), parallelism_of(builder.spark))
-    begins = starts([(file["rows"], file["places"]) for file in files], tasks)
-    read_again = GroupFiles(tuple(file["path"] for file in files), begins, schema)
-    tasks = len(begins) + 1
-    again = over_batches(builder.spark.range(0, tasks, 1, tasks), read_again, fields)
-    return Groups(again.toDF(*names), True)
+    return fields, pa.schema([(f"c{i}", arrow_type(t)) for i, (_, t) in enumerate(columns)])
+
+
+def _names(node: AggregatePlan) -> list[str]:
+    return [name for name, _ in _columns(node)]
 
 
 def _columns(node: AggregatePlan) -> list[tuple[str, Type]]:

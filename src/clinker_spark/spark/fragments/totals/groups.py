@@ -16,8 +16,18 @@ from clinker_spark.cxl.system import Context
 if TYPE_CHECKING:
     import polars as pl
 
-SIZES = (("path", "STRING"), ("rows", "BIGINT"), ("size", "BIGINT"), ("places", "ARRAY<BIGINT>"))
-"""What is said of a file of groups; `places` are those of some of its groups, as far from each other."""
+SIZES = (("number", "INT"), ("path", "STRING"), ("rows", "BIGINT"), ("size", "BIGINT"), ("places", "ARRAY<BIGINT>"))
+"""What is said of a file of groups; `number` is that of the aggregate, `places` are those of some of its groups, as far
+from each other."""
+_SIZES = pa.schema(
+    [
+        ("number", pa.int32()),
+        ("path", pa.string()),
+        ("rows", pa.int64()),
+        ("size", pa.int64()),
+        ("places", pa.list_(pa.int64())),
+    ]
+)
 MOST_PLACES = 128
 _TOGETHER = 1 << 20
 """So many records at least become parts of totals together."""
@@ -28,51 +38,53 @@ _ROWS = 1 << 14
 class Grouping:
     """What a task does with the parts that are dealt to it."""
 
-    program: TypedProgram
-    context: Context
-    schema: pa.Schema
-    """Of the groups: keys, for each call its value and perhaps whether it is lost, the place of the first record."""
+    aggregates: tuple[tuple[TypedProgram, Context, pa.Schema], ...]
+    """By number. The schema is that of groups: keys, for each call its value and perhaps whether it is lost, the place
+    of the first record."""
     folder: str | None
     """Where groups are kept in files; None: they are given."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from clinker_spark.spark.fragments.totals.states import FIRST  # Polars: workers load it, not this process
 
-        groups = self._groups(batches)
-        if groups is None:
-            return
-        if self.folder is None:
-            yield from _batches(groups, self.schema)
-            return
-        groups = groups.sort(FIRST)
-        path = os.path.join(self.folder, f"{uuid.uuid4().hex}.groups")
-        groups.write_ipc(path)
-        places = groups[FIRST].gather_every(max(groups.height // MOST_PLACES, 1)).to_list()
-        row = {"path": path, "rows": groups.height, "size": os.path.getsize(path), "places": places}
-        kinds = [("path", pa.string()), ("rows", pa.int64()), ("size", pa.int64()), ("places", pa.list_(pa.int64()))]
-        yield pa.RecordBatch.from_pylist([row], pa.schema(kinds))
+        for number, groups in self._groups(batches):
+            if self.folder is None:
+                yield from _batches(groups, self.aggregates[number][2])
+                continue
+            groups = groups.sort(FIRST)
+            path = os.path.join(self.folder, f"{uuid.uuid4().hex}.groups")
+            groups.write_ipc(path)
+            places = groups[FIRST].gather_every(max(groups.height // MOST_PLACES, 1)).to_list()
+            size = os.path.getsize(path)
+            row = {"number": number, "path": path, "rows": groups.height, "size": size, "places": places}
+            yield pa.RecordBatch.from_pylist([row], _SIZES)
 
-    def _groups(self, batches: Iterable[pa.RecordBatch]) -> pl.DataFrame | None:
+    def _groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pl.DataFrame]]:
+        """The groups of each aggregate of which a part came, by its number."""
         import polars as pl  # only workers need it
 
         from clinker_spark.cxl.vector.totals import lower_totals
         from clinker_spark.spark.fragments.totals.finals import finished
         from clinker_spark.spark.fragments.totals.states import COUNT, merged, states
 
-        totals = lower_totals(self.program, self.context)
-        rows: list[pl.DataFrame] = []
-        parts: list[pl.DataFrame] = []
+        totals = [lower_totals(program, context) for program, context, _ in self.aggregates]
+        rows: dict[int, list[pl.DataFrame]] = {}
+        parts: dict[int, list[pl.DataFrame]] = {}
+
+        def together(number: int) -> None:
+            parts.setdefault(number, []).append(states(totals[number], pl.concat(rows.pop(number))))
+
         for batch in batches:
-            for content in batch.column(0):
+            for number, content in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
                 frame = pl.from_arrow(pa.ipc.open_stream(content.as_buffer()).read_all())
                 assert isinstance(frame, pl.DataFrame)
-                (parts if COUNT in frame.columns else rows).append(frame)
-            if sum(frame.height for frame in rows) >= _TOGETHER:
-                parts.append(states(totals, pl.concat(rows)))
-                rows = []
-        if rows:
-            parts.append(states(totals, pl.concat(rows)))
-        return finished(totals, merged(totals, parts)) if parts else None
+                (parts if COUNT in frame.columns else rows).setdefault(number, []).append(frame)
+            for number in [each for each, frames in rows.items() if sum(f.height for f in frames) >= _TOGETHER]:
+                together(number)
+        for number in list(rows):
+            together(number)
+        for number in sorted(parts):
+            yield number, finished(totals[number], merged(totals[number], parts.pop(number)))
 
 
 @dataclass(frozen=True)

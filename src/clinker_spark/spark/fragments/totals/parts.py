@@ -21,8 +21,8 @@ then it is done once."""
 TASK_BITS = 33
 """The place of a record: that of its task among the tasks, then its own."""
 
-Part = tuple[int, bytes]
-"""For which of the tasks, as Arrow."""
+Part = tuple[int, int, bytes]
+"""Of which aggregate, for which of the tasks, as Arrow."""
 
 
 class Parts:
@@ -32,6 +32,7 @@ class Parts:
     def __init__(self, step: TotalsStep, rank: int = 0) -> None:
         self.place = number_of_task(rank) << TASK_BITS
         self.totals: VectorTotals = lower_totals(step.program, step.context)
+        self.number = step.number
         self.pieces = step.pieces
         self.waiting: list[pl.DataFrame] = []
         self.made: list[pl.DataFrame] = []
@@ -76,14 +77,14 @@ class Parts:
 
     def _dealt(self, frame: pl.DataFrame) -> Iterator[Part]:
         if self.pieces == 1 or not frame.height:
-            yield from ((0, packed(frame)) for _ in range(min(frame.height, 1)))
+            yield from ((self.number, 0, packed(frame)) for _ in range(min(frame.height, 1)))
             return
         keys = [pl.col(name).hash(seed) for seed, name in enumerate(keys_of(self.totals))]
         piece = (pl.sum_horizontal(keys) if len(keys) > 1 else keys[0]) % self.pieces
-        for [number], part in (
+        for [piece_number], part in (
             frame.with_columns(piece.alias("$")).partition_by("$", include_key=False, as_dict=True).items()
         ):
-            yield number, packed(part)
+            yield self.number, piece_number, packed(part)
 
 
 def _rows(frames: Sequence[pl.DataFrame]) -> int:
