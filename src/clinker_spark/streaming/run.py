@@ -26,7 +26,7 @@ from clinker_spark.spark.build.passes import RunContext
 from clinker_spark.spark.build.stream import ENDED
 from clinker_spark.spark.session.jvm import while_it_lives
 from clinker_spark.spark.session.sessions import SparkSession
-from clinker_spark.spark.streaming.batches import Open, Root, opened, read_letters, root_of
+from clinker_spark.spark.streaming.batches import Open, Root, Staged, opened, read_letters, root_of
 from clinker_spark.spark.streaming.query import RunningQuery
 from clinker_spark.spark.streaming.state import stream_session
 from clinker_spark.spark.streaming.waiting import held
@@ -296,15 +296,15 @@ class StreamRun:
         """The records of one batch to all outputs, and what fails on the way to the dead letters."""
         query = root.query
 
-        def put(node: Any, frame: DataFrame) -> None:
-            self.sinks[node.name].write(frame, number, self.about["id"])
+        def stage(node: Any, frame: DataFrame) -> Staged | None:
+            return self.sinks[node.name].stage(frame, number, self.about["id"])
 
         later = bool(query.stateful) and root.fails_later and not self.strict
         kept = len(query.outputs) > 1 or later
         if kept:
             batch = batch.persist()
         try:
-            if root.write(batch, put) and not self.strict:
+            if root.write(batch, stage) and not self.strict:
                 if query.stateful:
                     self._write_made_letters(root, batch, number)
                 else:
