@@ -226,9 +226,7 @@ def test_no_output_shows_a_batch_that_fails_at_another(tmp_path: Path, started: 
         (tmp_path / "in" / f"{name}.csv").write_text(f"n\n{n}\n")
 
     def stream() -> StreamReport:
-        return run_stream(
-            prepare(tmp_path / "p.yaml"), started, StreamOptions(once=True), lambda event, details: None
-        )
+        return run_stream(prepare(tmp_path / "p.yaml"), started, StreamOptions(once=True), lambda event, details: None)
 
     def seen() -> list[str]:
         return sorted(path.name for path in tmp_path.glob("*/*.csv") if path.parent.name != "in")
