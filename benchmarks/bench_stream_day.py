@@ -3,9 +3,10 @@
 Two sources of 24 hours are cut into batches. A few keys have most of the records, more in the evening than at night.
 Every so many batches the garbage of the JVM is collected and what is left is measured: live heap, metaspace and code,
 the processes of the JVM and of Python, and the objects of the driver's Python. In the end what waits is compared with
-what could wait at most, and the warning about hot keys must have come.
+what could wait at most, and the warning about hot keys must have come. `--native` tells the memory of the JVM by
+what it is for (at the cost of some of it), and what it does not know of: RocksDB, and what lies unused in malloc.
 
-    python benchmarks/bench_stream_day.py [--batches 200] [--rows 400] [--every 20] [--classes]
+    python benchmarks/bench_stream_day.py [--batches 200] [--rows 400] [--every 20] [--classes] [--native]
 """
 
 from __future__ import annotations
@@ -82,12 +83,16 @@ def jcmd(pid: int, *what: str) -> str:
     return subprocess.run(["jcmd", str(pid), *what], capture_output=True, text=True, check=True).stdout
 
 
+_KIND = r"-\s+(\w[\w ]*) \(reserved=\d+KB, committed=(\d+)KB"
+
+
 class Memory:
     """Samples of the processes of this one."""
 
-    def __init__(self) -> None:
+    def __init__(self, native: bool) -> None:
         found = _children()
         self.jvm = next(pid for pid in found if "java" in os.readlink(f"/proc/{pid}/exe"))
+        self.native = native
 
     def sample(self) -> dict[str, float]:
         jcmd(self.jvm, "GC.run")
@@ -105,7 +110,23 @@ class Memory:
             "objects": len(gc.get_objects()),
             "threads": len(os.listdir(f"/proc/{self.jvm}/task")),
             "files": len(os.listdir(f"/proc/{self.jvm}/fd")),
+            **(self.kinds() if self.native else {}),
         }
+
+    def kinds(self) -> dict[str, float]:
+        """What the JVM has taken from the system, by what it is for."""
+        text = jcmd(self.jvm, "VM.native_memory", "summary")
+        found = {name.strip(): int(size) / 1024 for name, size in re.findall(_KIND, text)}
+        total = int(re.search(r"Total: reserved=\d+KB, committed=(\d+)KB", text)[1]) / 1024  # type: ignore[index]
+        untouched = found["Java Heap"] - self._resident_heap()
+        kept = {f"{name} MB": found.get(name, 0.0) for name in ("Code", "Class", "Compiler", "GC", "Other")}
+        return {**kept, "unknown MB": _pss(self.jvm) - (total - untouched)}
+
+    def _resident_heap(self) -> float:
+        """Of the memory that was taken for the heap, what was ever touched."""
+        text = Path(f"/proc/{self.jvm}/smaps").read_text()
+        areas = [int(size) / 1024 for size in re.findall(r"^Rss:\s+(\d+)", text, re.M)]
+        return max(areas)  # it is the largest area by far
 
     def classes(self) -> Counter[str]:
         """Bytes of live objects by class."""
@@ -143,14 +164,17 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--rows", type=int, default=400, help="of each side in a batch, on average")
     parser.add_argument("--every", type=int, default=20)
+    parser.add_argument("--native", action="store_true", help="show what the memory of the JVM is for")
     parser.add_argument("--classes", action="store_true", help="show which classes of the JVM grow")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="bench-day-"))
     try:
         bound = make_files(folder, given.batches, given.rows)
         (folder / "p.yaml").write_text(PIPELINE)
-        spark = session("local[2]", app_name="day", conf={"spark.driver.memory": "1g", **FLAT})
-        memory = Memory()
+        tracked = "-XX:NativeMemoryTracking=summary" if given.native else ""
+        settings = {"spark.driver.memory": "1g", **FLAT}
+        spark = session("local[2]", app_name="day", conf=settings, java_options=tracked)
+        memory = Memory(given.native)
         samples: list[dict[str, float]] = []
         before: list[Counter[str]] = []
         most = removed = 0

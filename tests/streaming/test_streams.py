@@ -173,6 +173,7 @@ nodes:
   - { type: output, name: one, input: first, config: { type: csv, path: one/ } }
   - { type: transform, name: second, input: s, config: { cxl: "emit v = 10 / n" } }
   - { type: output, name: two, input: second, config: { type: csv, path: two/ } }
+  - { type: output, name: screen, input: second, config: { type: console, format: json } }
 """
 
 
@@ -215,6 +216,29 @@ def test_letters_are_written_whatever_comes_between(
     with pytest.raises(ClinkerError) as caught:
         StreamRun(prepare(tmp_path / "p.yaml"), started, StreamOptions(checkpoint="gone"), lambda event, details: None)
     assert [found.code for found in caught.value.diagnostics] == ["E401"]
+
+
+def test_no_output_shows_a_batch_that_fails_at_another(tmp_path: Path, started: SparkSession) -> None:
+    text = TWO.replace("continue, dlq: { path: dead.csv }", "fail_fast")
+    (tmp_path / "p.yaml").write_text(text)
+    (tmp_path / "in").mkdir()
+    for name, n in (("0", 1), ("1", 0)):
+        (tmp_path / "in" / f"{name}.csv").write_text(f"n\n{n}\n")
+
+    def stream() -> StreamReport:
+        return run_stream(prepare(tmp_path / "p.yaml"), started, StreamOptions(once=True), lambda event, details: None)
+
+    def seen() -> list[str]:
+        return sorted(path.name for path in tmp_path.glob("*/*.csv") if path.parent.name != "in")
+
+    with pytest.raises(ClinkerError) as caught:
+        stream()
+    assert [found.code for found in caught.value.diagnostics] == ["E409"]
+    assert seen() == ["one-000000.csv", "two-000000.csv"]
+    assert not [path.name for path in tmp_path.glob("*/.*") if path.is_dir()]
+    (tmp_path / "in" / "1.csv").write_text("n\n2\n")  # corrected
+    stream()
+    assert seen() == ["one-000000.csv", "one-000001.csv", "two-000000.csv", "two-000001.csv"]
 
 
 def _no_space(*given: Any) -> None:

@@ -16,7 +16,7 @@ from clinker_spark.runtime.errors import DataError
 from clinker_spark.spark.build.passes import RunContext
 from clinker_spark.spark.build.stream import ENDED
 from clinker_spark.spark.session.sessions import SparkSession
-from clinker_spark.spark.streaming.batches import Open, Root, read_letters
+from clinker_spark.spark.streaming.batches import Open, Root, Staged, read_letters
 from clinker_spark.streaming.checkpoint import Checkpoint, Positions
 from clinker_spark.streaming.connectors.letters import check_letters
 from clinker_spark.streaming.ends import SourceOptions, StreamSink, StreamSource, source_of
@@ -83,15 +83,15 @@ class Batches:
         """The records of one batch to all outputs, and what fails on the way to the dead letters."""
         query = root.query
 
-        def put(node: Any, frame: DataFrame) -> None:
-            self.sinks[node.name].write(frame, number, self.stream)
+        def stage(node: Any, frame: DataFrame) -> Staged | None:
+            return self.sinks[node.name].stage(frame, number, self.stream)
 
         later = bool(query.stateful) and root.fails_later and not self.strict
         kept = len(query.outputs) > 1 or later
         if kept:
             batch = batch.persist()
         try:
-            if root.write(batch, put) and not self.strict:
+            if root.write(batch, stage) and not self.strict:
                 if query.stateful:
                     self._write_made_letters(root, batch, number)
                 else:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clinker_spark.spark.scan.files import SourceFile
     from clinker_spark.spark.scan.request import ReadRequest, Scan
     from clinker_spark.spark.session.sessions import SparkSession
+    from clinker_spark.spark.streaming.batches import Staged
     from clinker_spark.spark.streaming.query import DataFrame
 
 _FILES = "clinker_spark.streaming.file_source:FileSource"
@@ -90,12 +91,13 @@ class StreamSink(Protocol):
     def check(self, pipeline_id: str) -> None:
         """Before the stream starts: can be written there, and is what is there ours? Raises `ClinkerError`."""
 
-    def write(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> None:
-        """Write the records of a batch, all of them or none. Called by one `foreachBatch` of a query, with the columns
+    def stage(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> Staged | None:
+        """Bring the records of a batch here, so that nobody sees them before `publish` of the result, and then all of
+        them: the batch may still fail at another output. Called by one `foreachBatch` of a query, with the columns
         that the output writes, in their order and under the names they have there (file formats: with one column, the
         lines). After a crash the last batch comes again, with the same number and the same records in another order:
-        what was written already must not be written twice. `pipeline_id` is the same for all runs over one checkpoint,
-        and of no other; batches are numbered for each query, and an output belongs to one of them."""
+        what was published already must not be published twice (None). `pipeline_id` is the same for all runs over one
+        checkpoint, and of no other; batches are numbered for each query, and an output belongs to one of them."""
 
     def close(self) -> None:
         """The stream ends."""

@@ -17,6 +17,7 @@ from clinker_spark.runtime.commit.seam import SYSTEM, Files
 from clinker_spark.streaming.batch_files import BatchFiles
 
 if TYPE_CHECKING:
+    from clinker_spark.spark.streaming.batches import Staged
     from clinker_spark.spark.streaming.query import DataFrame
 
 SUFFIXES = {"csv": ".csv", "json": ".json", "xml": ".xml", "fixed_width": ".txt", "parquet": ".parquet"}
@@ -44,21 +45,21 @@ class FileSink:
     def _diagnostic(self, code: str, message: str, help: str) -> Diagnostic:
         return self.node.diagnostic(code, message, "config", "path", help=help)
 
-    def write(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> None:
+    def stage(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> Staged | None:
         # What needs Spark is loaded when there is a batch: a plan is checked, and a state shown, without it.
         from clinker_spark.runtime.run.files.assemble import one_file, part_files
         from clinker_spark.spark.operators.output import Prepared, plain_rendering, write_parts
+        from clinker_spark.spark.streaming.batches import Staged
 
         place = self.place(batch_id)
         if self.batches.has(place, pipeline_id):
-            return
+            return None
         attempt = self.batches.attempt(batch_id, pipeline_id)
         shutil.rmtree(attempt, ignore_errors=True)
         rendering = plain_rendering(self.node)
         write_parts(Prepared(self.node, batch, rendering, False), str(attempt / "parts"))
-        parts = part_files(attempt / "parts")
-        if parts:
-            made = attempt / "parts"
+        made = attempt / "parts"
+        if parts := part_files(made):
             if rendering is None:
                 for path in made.iterdir():
                     if path in parts:
@@ -68,9 +69,17 @@ class FileSink:
             else:
                 made = one_file(parts, rendering, attempt / "whole").path
             self.files.sync(made)
-            self.files.rename(made, place)
-            self.files.sync(place.parent)
-        shutil.rmtree(attempt, ignore_errors=True)
+
+        def discard() -> None:
+            shutil.rmtree(attempt, ignore_errors=True)
+
+        def publish() -> None:
+            if parts:
+                self.files.rename(made, place)
+                self.files.sync(place.parent)
+            discard()
+
+        return Staged(publish, discard)
 
     def close(self) -> None:
         self.batches.release()

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
 _POLL = 0.1
 _STARTS = 20
-"""So often a query is started again, one time after the other, whose Python processes did not come up."""
+"""So often a query is started again, one time after the other, whose Python processes did not come up..."""
+_BUSY = 3.0
+"""...while the machine has not more than so many times the work that it can do. Else it is ten times as often."""
 _PATIENCE = 30.0
 """So many seconds a batch may take to end when the stream is stopped."""
 
@@ -214,7 +216,8 @@ class StreamRun:
             if each.batches:
                 starts[each.name] = 0
             starts[each.name] += 1
-        if not all(each.lost_process() and starts[each.name] <= _STARTS for each in failed):
+        most = _STARTS * (10 if os.getloadavg()[0] > _BUSY * (os.cpu_count() or 1) else 1)
+        if not all(each.lost_process() and starts[each.name] <= most for each in failed):
             return False
         for each in failed:
             self._hear(each)

@@ -6,7 +6,7 @@ import datetime as dt
 import itertools
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -41,7 +41,12 @@ class Written:
 
     def write(self, number: int, *rows: dict[str, Any], schema: pa.Schema | None = None) -> None:
         batches = [pa.RecordBatch.from_pylist([row], schema=schema) for row in rows]
-        self.sink.write_copied(number, lambda copy: _run(copy, iter(batches)))
+        self.publish(number, lambda copy: _run(copy, iter(batches)))
+
+    def publish(self, number: int, run: Callable[[Copy], list[tuple[str, int]]]) -> None:
+        copied = self.sink.copied(number, run)
+        if copied is not None:
+            copied.move()
 
     def staged(self) -> list[tuple[Any, ...]]:
         """The staging tables of the stream that are there."""
@@ -96,7 +101,7 @@ def test_only_attempts_that_were_reported_count(postgres: Postgres) -> None:
         _run(copy, iter([batch]))  # its task was lost after it had copied all
         return [*_run(copy, iter([batch])), *_run(copy, iter([]))]
 
-    out.sink.write_copied(0, twice)
+    out.publish(0, twice)
     assert out.rows() == [(1,), (2,)]
 
 
@@ -108,7 +113,7 @@ def test_a_task_that_fails_leaves_nothing(postgres: Postgres) -> None:
         raise RuntimeError("the task is gone")
 
     with pytest.raises(RuntimeError, match="gone"):
-        out.sink.write_copied(0, lambda copy: _run(copy, broken()))
+        out.publish(0, lambda copy: _run(copy, broken()))
     assert out.rows() == []
     out.write(0, {"n": 1})
     assert out.rows() == [(1,)]

@@ -70,6 +70,7 @@ BETWEEN_NODES = (
         (
             "spark.streaming.watermark",
             "spark.streaming.waiting",
+            "spark.streaming.batches",
             "spark.operators.stream_join",
             "spark.operators.time_windows",
         ),

@@ -51,7 +51,7 @@ class Builder:
     rejects: Rejects = field(default_factory=Rejects)
 
     def __post_init__(self) -> None:
-        metrics = Metrics(self.plan, once=self.writes)
+        metrics = Metrics(self.plan, once=self.writes, wanted=self.asked.counted)
         metrics.facts.update({f"{name}: left out": count for name, count in self.asked.retraction.counts.items()})
         object.__setattr__(self, "metrics", metrics)
 

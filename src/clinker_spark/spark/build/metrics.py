@@ -38,6 +38,8 @@ class Metrics:
     plan: Plan
     once: bool = False
     """Must each name be counted in one place only?"""
+    wanted: frozenset[str] | None = None
+    """What is counted; None is everything."""
     counts: dict[str, Count] = field(default_factory=dict)
     """By node, or place inside of it."""
     ledger: Ledger = field(default_factory=Ledger)
@@ -56,6 +58,10 @@ class Metrics:
         has: two counts of a pass with one name would be one count less."""
         assert not self.once or name not in self._named, name
         self._named.add(name)
+        if self.wanted is not None:
+            metrics = {key: column for key, column in metrics.items() if key in self.wanted}
+            if not metrics:
+                return frame
         columns = [column.alias(key) for key, column in metrics.items()]
         if frame.isStreaming:  # what is counted stands in the progress of the query, batch by batch
             return frame.observe(f"{STREAMED}{name}", *columns)

@@ -71,6 +71,9 @@ class Write:
     """The nodes whose records are kept when they are read for the first time."""
     strict: bool = False
     """Does the first record that fails end the job? Streams with `fail_fast`: nothing of that batch is written."""
+    audited: bool = True
+    """Must the numbers of records add up? In a stream, which keeps no such books, only failures are counted: each count
+    ends a block of Spark's generated code."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,13 @@ class Pass:
     @property
     def strict(self) -> bool:
         return isinstance(self.task, Write) and self.task.strict
+
+    @property
+    def counted(self) -> frozenset[str] | None:
+        """What is counted of records; None is everything."""
+        if not isinstance(self.task, Write) or self.task.audited:
+            return None
+        return frozenset() if self.task.strict else frozenset({"failed"})
 
     @property
     def sets_aside(self) -> bool:

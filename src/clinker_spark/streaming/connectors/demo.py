@@ -11,6 +11,7 @@ from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.connectors.made_up import Rate, open_made_up, read_made_up
 from clinker_spark.spark.connectors.screen import first_rows
+from clinker_spark.spark.streaming.batches import Staged
 from clinker_spark.streaming.ends import SourceOptions
 
 if TYPE_CHECKING:
@@ -57,8 +58,11 @@ class Console:
     def check(self, pipeline_id: str) -> None:
         """There is always a screen."""
 
-    def write(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> None:
+    def stage(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> Staged:
         rows, more = first_rows(batch, self.node.config.rows)
+        return Staged(lambda: self._show(rows, more, batch_id))
+
+    def _show(self, rows: list[dict[str, Any]], more: int, batch_id: int) -> None:
         if not rows:
             return
         if self.node.config.format == "json":

@@ -10,6 +10,7 @@ from clinker_spark.runtime.errors import IoError
 from clinker_spark.spark.connectors.postgres.database import Database, password_of
 from clinker_spark.spark.connectors.postgres.sink import Table, TableSink
 from clinker_spark.spark.connectors.postgres.tables import Name
+from clinker_spark.spark.streaming.batches import Staged
 from clinker_spark.streaming.connectors.places import of_node, placed, resolved
 
 if TYPE_CHECKING:
@@ -41,9 +42,17 @@ class TableOutput:
         if found:
             raise IoError([self.node.diagnostic("E531", p.message, "config", "table", help=p.help) for p in found])
 
-    def write(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> None:
+    def stage(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> Staged | None:
         with placed(of_node(self.node), "table"):
-            self._sink(pipeline_id).write(batch, batch_id)
+            copied = self._sink(pipeline_id).stage(batch, batch_id)
+        if copied is None:
+            return None
+
+        def publish() -> None:
+            with placed(of_node(self.node), "table"):
+                copied.move()
+
+        return Staged(publish, copied.drop)
 
     def close(self) -> None:
         """Each batch has closed what it opened."""

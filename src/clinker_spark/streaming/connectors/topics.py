@@ -13,6 +13,7 @@ from clinker_spark.spark.connectors.kafka.messages import Envelope
 from clinker_spark.spark.connectors.kafka.positions import Position, Topic
 from clinker_spark.spark.connectors.kafka.sink import TopicSink
 from clinker_spark.spark.connectors.kafka.source import Feed, open_topic, read_topic
+from clinker_spark.spark.streaming.batches import Staged
 from clinker_spark.streaming.connectors.places import of_node, placed, resolved
 from clinker_spark.streaming.ends import SourceOptions
 
@@ -75,9 +76,14 @@ class TopicOutput:
         with placed(of_node(self.node), "topic"):
             self._sink(pipeline_id).prepare()
 
-    def write(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> None:
-        with placed(of_node(self.node), "topic"):
-            self._sink(pipeline_id).write(batch, batch_id)
+    def stage(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> Staged:
+        """Messages are sent by the task that has them: the transaction is all there is."""
+
+        def publish() -> None:
+            with placed(of_node(self.node), "topic"):
+                self._sink(pipeline_id).write(batch, batch_id)
+
+        return Staged(publish, computed=False)
 
     def close(self) -> None:
         """Each batch has closed what it opened."""

@@ -60,6 +60,15 @@ class Table:
         return self.name.name if self.name.schema is None else f"{self.name.schema}.{self.name.name}"
 
 
+@dataclass(frozen=True)
+class Copied:
+    """A batch in its staging table."""
+
+    move: Callable[[], None]
+    """The transaction."""
+    drop: Callable[[], None]
+
+
 class TableSink:
     """What one output of one stream does with its table."""
 
@@ -90,34 +99,39 @@ class TableSink:
         self._clear()
         return []
 
-    def write(self, batch: DataFrame, number: int) -> None:
-        """The records of a batch, in the columns of the table."""
+    def stage(self, batch: DataFrame, number: int) -> Copied | None:
+        """Copy the records of a batch, in the columns of the table; None when they are there already."""
         # One row of each task comes back: as many as there are partitions.
-        self.write_copied(
+        return self.copied(
             number, lambda copy: [(row.attempt, row.rows) for row in over_batches(batch, copy, _ATTEMPT).collect()]
         )
 
-    def write_copied(self, number: int, run: Callable[[Copy], list[tuple[str, int]]]) -> None:
+    def copied(self, number: int, run: Callable[[Copy], list[tuple[str, int]]]) -> Copied | None:
         """The records that `run` puts through the function it is given, wherever that is called and however often: only
         those count whose attempts it gives back."""
         doing = f"writing batch {number} to table '{self.table.shown}'"
         stage = self.table.name.beside(f"{self._stages}{uuid.uuid4().hex[:8]}")
         with self.table.database.connected(doing) as connection:
             if self._last(connection, lock=False) >= number:
-                return
+                return None
             columns = ", ".join(f"{quoted(name)} {made_type(t)}" for name, t in self.table.columns.items())
             # Nothing is lost with it but the attempt: it needs no log of its own.
             connection.execute(f"CREATE UNLOGGED TABLE {stage.sql} ({quoted(_PART)} text, {columns})")
         try:
             copy = _copier(self.table.database, stage.sql, tuple(self.table.columns), doing)
-            try:
-                done = run(copy)
-            except Exception as error:
-                raise carried(error) from error
-            if done:
-                self._move(stage, [attempt for attempt, _ in done], sum(rows for _, rows in done), number, doing)
-        finally:
+            done = run(copy)
+        except BaseException as error:
             self._drop(stage)
+            raise (carried(error) if isinstance(error, Exception) else error) from error
+
+        def move() -> None:
+            try:
+                if done:
+                    self._move(stage, [attempt for attempt, _ in done], sum(rows for _, rows in done), number, doing)
+            finally:
+                self._drop(stage)
+
+        return Copied(move, lambda: self._drop(stage))
 
     def _move(self, stage: Name, attempts: list[str], rows: int, number: int, doing: str) -> None:
         """The transaction: rows and number of the batch together."""
