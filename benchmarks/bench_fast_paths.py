@@ -10,6 +10,7 @@ those of the CPU mean anything. A path whose ratio is not clearly below 1 is cod
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import bench_correlation as correlation
 import bench_pipeline as base
+import pyarrow.csv as pacsv
 from pyspark.sql import SparkSession
 
 from clinker_spark.core.fast_paths import FAST_PATHS, without
@@ -67,6 +69,7 @@ JOBS: dict[str, tuple[str, int, str]] = {
     "fragments": ("lines", 0, "auto"),
     "worker_parts": ("lines", 0, "auto"),
     "finished_cells": ("lines", 0, "spark"),
+    "guessed_names": ("json lines", 0, "auto"),
     "readers_letters": ("dirty", 0, "spark"),
     "kept_results": ("graph", 0, ""),
     "small_groups": ("keyed graph", SMALL, ""),
@@ -89,6 +92,10 @@ def made(folder: Path, kind: str, rows: int, *, small: bool) -> Path:
     data = folder / f"{rows}-{dirty}.csv"
     if not data.exists():
         base.generate(data, rows, dirty)
+    if kind == "json lines":
+        table, data = pacsv.read_csv(data), data.with_suffix(".json")
+        lines = (json.dumps(row, default=str, separators=(",", ":")) for row in table.to_pylist())
+        data.write_text("\n".join(lines) + "\n")
     return data
 
 
@@ -102,6 +109,8 @@ def pipeline(folder: Path, kind: str, data: Path, engine: str) -> Path:
     else:
         text = base.PIPELINE.format(data=data, out=folder / "out.csv", letters=folder / "letters.csv")
         text = text.replace("name: bench }", f"name: bench, engine: {engine} }}")
+        if kind == "json lines":
+            text = text.replace("type: csv", "type: json, options: { format: ndjson }")
     path = folder / "pipeline.yaml"
     path.write_text(text)
     return path

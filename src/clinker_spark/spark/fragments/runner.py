@@ -18,7 +18,7 @@ from clinker_spark.plan.columns import FAILED_COLUMN, OK_COLUMN, PORT_COLUMN, PO
 from clinker_spark.spark.fragments.joins.index import TooMany
 from clinker_spark.spark.fragments.joins.lookup import MOST_PAIRS, Rules, joined, with_keys
 from clinker_spark.spark.fragments.lines import lines_of, with_members
-from clinker_spark.spark.fragments.part_files import PartFiles
+from clinker_spark.spark.fragments.part_files import PartFiles, while_foreseen
 from clinker_spark.spark.fragments.task import (
     COUNTS,
     LINE_END,
@@ -78,7 +78,7 @@ class Runner:
             yield from self._run(batches)
             return
         with PartFiles(self.task.parts, self.task.rank, self.sizes) as self.files:
-            found = list(self._run(batches))  # no lines, only the counts
+            found = list(self._run(while_foreseen(self.task.parts, batches)))  # no lines, only the counts
         yield from found
 
     def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
