@@ -70,6 +70,7 @@ JOBS: dict[str, tuple[str, int, str]] = {
     "growing_files": ("lines", 0, "auto"),
     "whole_pieces": ("json lines", 0, "auto"),
     "finished_cells": ("lines", 0, "spark"),
+    "guessed_names": ("json lines", 0, "auto"),
     "readers_letters": ("dirty", 0, "spark"),
     "kept_results": ("graph", 0, ""),
     "small_groups": ("keyed graph", SMALL, ""),

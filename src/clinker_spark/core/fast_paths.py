@@ -25,6 +25,7 @@ FAST_PATHS: dict[str, str] = {
     "growing_files": "the file of an output is put together while workers still write its parts",
     "whole_pieces": "pieces of JSON lines are read by Arrow, or cut at quotes where all lines are alike",
     "finished_cells": "cells of CSV and members of JSON that nothing changes are texts of the reader, and not values",
+    "guessed_names": "undeclared names of JSON lines are looked up in a few places; who reads all of them finds others",
     "kept_results": "what a shuffle made for several outputs is kept until the last of them is written",
     "readers_letters": "readers of CSV keep broken lines, so that no second pass has to find them",
     "few_letters": "some thousand dead letters are written by the driver, and not by a Spark job",

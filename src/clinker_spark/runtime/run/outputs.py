@@ -32,6 +32,7 @@ from clinker_spark.spark.operators.output import (
     Prepared,
     prepare_output,
     separator,
+    was_wrong,
     write_parts,
     write_parts_in_workers,
     write_parts_together,
@@ -102,6 +103,10 @@ class Outputs:
         sources = dict.fromkeys(name for each in named for name in self.state.sources_of(each))
         with self.state.passing(writing(node.name) + again, list(sources), named):
             together, folders = self._write_parts(node)
+        if was_wrong(self.state.builder, folders):  # nothing else is written yet
+            self.state.write_again(self.state.builder.asked)
+            with self.state.passing(writing(node.name) + again, list(sources), named):
+                together, folders = self._write_parts(node)
         for each in together[1:]:
             self.state.skips(writing(each.node.name))
         self._parts |= {each.node.name: (each, Path(place)) for each, place in zip(together, folders, strict=True)}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from clinker_spark.core.fast_paths import taken
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.facts import Fragment
@@ -115,7 +116,8 @@ def scanned(builder: Builder, fragment: Fragment, folder: str | None, pieces: in
             made = FragmentSteps(builder, fragment, places, widened, tables, typed=typed, pieces=pieces)
             return replace(made.task(source), parts=folder)
 
-        request = replace(source_request(builder, source), fragment=task, arrival=False)
+        guess = folder is not None and _may_begin_again(builder, fragment)
+        request = replace(source_request(builder, source), fragment=task, arrival=False, guess=guess)
         try:
             scans[source.name] = read(builder.spark, source.reader, request)
         except _Known:
@@ -135,6 +137,17 @@ def folder_of(builder: Builder, fragment: Fragment) -> str | None:
     if builder.run.parts is None or builder.run.small or not builder.run.local:
         return None
     return builder.run.parts(fragment.outputs[0])
+
+
+NAMES_ARE_LOOKED_UP = "names are looked up"
+
+
+def _may_begin_again(builder: Builder, fragment: Fragment) -> bool:
+    """May workers find that a guess about the input was wrong? Then this is all that is written, and nobody found it
+    before."""
+    lines = len(fragment.outputs) == len(builder.plan.outputs) and not fragment.totals
+    alone = len(fragment.sources) == 1 and lines
+    return alone and not builder.run.measured.get(NAMES_ARE_LOOKED_UP) and taken("guessed_names")
 
 
 def _combines(builder: Builder, fragment: Fragment) -> list[CombinePlan]:

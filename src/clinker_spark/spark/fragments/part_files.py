@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from types import TracebackType
 from typing import IO
@@ -21,11 +21,12 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from clinker_spark.cxl.vector.call import text_view
-from clinker_spark.spark.fragments.part_names import part_name
+from clinker_spark.spark.fragments.part_names import UNFORESEEN, part_name
+from clinker_spark.spark.scan.request import Unforeseen
 
 _WITHIN = 12
 
-__all__ = ["PartFiles", "folder_of_output", "fresh_folders", "number_of_task"]
+__all__ = ["PartFiles", "folder_of_output", "fresh_folders", "number_of_task", "while_foreseen"]
 
 
 def folder_of_output(folder: str, number: int) -> str:
@@ -41,6 +42,20 @@ def fresh_folders(folder: str, outputs: int) -> list[str]:
     for each in made:
         os.makedirs(each)
     return made
+
+
+def while_foreseen(folder: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of a reader that took something for granted (`ReadRequest.guess`), until one of all readers sees that
+    it was wrong. The mark that it leaves says that all parts are worth nothing."""
+    mark = os.path.join(folder, UNFORESEEN)
+    try:
+        for batch in batches:
+            if os.path.exists(mark):
+                return
+            yield batch
+    except Unforeseen:
+        with open(mark, "wb"):
+            pass
 
 
 def number_of_task(rank: int) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+UNFORESEEN = ".unforeseen"
+"""A file beside the parts: what was taken for granted of the input is not so, and the parts are worth nothing."""
+
 
 def part_name(number: int) -> str:
     """The part of the task with this number among those of a fragment.

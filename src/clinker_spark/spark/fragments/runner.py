@@ -18,7 +18,7 @@ from clinker_spark.plan.columns import FAILED_COLUMN, OK_COLUMN, PORT_COLUMN, PO
 from clinker_spark.spark.fragments.joins.index import TooMany
 from clinker_spark.spark.fragments.joins.lookup import MOST_PAIRS, Rules, joined, with_keys
 from clinker_spark.spark.fragments.lines import lines_of, with_members
-from clinker_spark.spark.fragments.part_files import PartFiles
+from clinker_spark.spark.fragments.part_files import PartFiles, while_foreseen
 from clinker_spark.spark.fragments.task import (
     COUNTS,
     LINE_END,
@@ -77,8 +77,9 @@ class Runner:
         if self.task.parts is None:
             yield from self._run(batches)
         else:
+            foreseen = while_foreseen(self.task.parts, batches)
             with PartFiles(self.task.parts, self.task.rank, self.sizes) as self.files:
-                yield from self._run(batches)  # no lines, only parts of totals
+                yield from self._run(foreseen)  # no lines, only parts of totals
         yield pa.RecordBatch.from_pylist([{COUNTS: self.counts}], _SCHEMA)
 
     def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

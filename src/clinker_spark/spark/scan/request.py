@@ -110,6 +110,9 @@ class ReadRequest:
     csv: CsvExtras = CsvExtras()
     fragment: Callable[[tuple[str, ...]], FragmentTask | None] | None = None
     """What workers do with the batches of a split, given the undeclared columns of the files; it may say nothing."""
+    guess: bool = False
+    """May a reader take it that files have no undeclared columns but those that it sees at a few places? Then workers
+    look whether that is so, and stop (`Unforeseen`) where it is not."""
 
     def worker(self, widened: tuple[str, ...]) -> FragmentTask | None:
         """What is to be done with the batches of a split, besides to hand them on."""
@@ -119,6 +122,10 @@ class ReadRequest:
     def selected(self) -> tuple[Column, ...]:
         """The columns the DataFrame has, in declared order."""
         return tuple(c for c in self.columns if self.wanted is None or c.name in self.wanted)
+
+
+class Unforeseen(Exception):
+    """A record has an undeclared column that nobody expected (`ReadRequest.guess`)."""
 
 
 @dataclass(frozen=True)

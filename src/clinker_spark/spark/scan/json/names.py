@@ -25,6 +25,10 @@ from clinker_spark.spark.scan.record_plan import BOM, RecordFile, RecordSplit, l
 from clinker_spark.spark.scan.text.rows_of_values import ValueRows, json_rows
 
 _PIECE = 4 << 20
+READ_WHOLE = 4 << 20
+"""Files of up to so many bytes are looked at from the first to the last record, whoever would be content with less."""
+_BEGINNING, _SAMPLE = 1 << 20, 64 << 10
+_SAMPLES = 8
 
 
 class Names:
@@ -50,6 +54,16 @@ class Names:
                 self._found[name] = not pa.types.is_null(field.type)
 
     @property
+    def seen(self) -> frozenset[str]:
+        """All names that appeared."""
+        return frozenset(self._found)
+
+    @property
+    def all_are_columns(self) -> bool:
+        """Does none of them stand for an object that is null everywhere so far?"""
+        return len(self.found) == len(self._found)
+
+    @property
     def found(self) -> tuple[str, ...]:
         # A null says nothing about a field that is an object elsewhere: then its inner fields are the columns.
         prefixes = {name[:i] for name in self._found for i, char in enumerate(name) if char == "."}
@@ -68,6 +82,31 @@ def names_of_lines(file: RecordFile, names: Names, splits: Sequence[ValueRows] =
         while some := list(islice(pieces, at_once)):
             for data, alike in zip(some, pool.map(_names_if_alike, some), strict=True):
                 _add_names(data, alike, names)
+
+
+def names_at_a_glance(file: RecordFile, names: Names) -> frozenset[str] | None:
+    """The names at the beginning of an ndjson file, which is as far as they are in order; None if other places have
+    others, so that the whole file has to be looked at."""
+    first = next(iter(line_pieces(file, RecordSplit(0), b"\n", _BEGINNING)), b"").removeprefix(BOM)
+    _add_names(first, _names_if_alike(first), names)
+    if not names.all_are_columns:
+        return None
+    known = names.seen
+    for i in range(1, _SAMPLES + 1) if file.seekable else ():
+        data = _sample(file, file.size * i // _SAMPLES)
+        _add_names(data, _names_if_alike(data), names)
+        if names.seen != known:
+            return None
+    return known
+
+
+def _sample(file: RecordFile, at: int) -> bytes:
+    """Whole lines before a place of a file."""
+    start = max(at - _SAMPLE, 0)
+    with file.open() as opened:
+        opened.seek(start)
+        data = opened.read(at - start)
+    return data[data.find(b"\n") + 1 : data.rfind(b"\n") + 1]
 
 
 def _names_if_alike(data: bytes) -> dict[str, Any] | None:

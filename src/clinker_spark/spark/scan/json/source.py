@@ -16,7 +16,13 @@ from clinker_spark.spark.scan.csv.header import file_name
 from clinker_spark.spark.scan.csv.splits import SMALLEST, TARGET
 from clinker_spark.spark.scan.json.documents import decoder, records, shape_of
 from clinker_spark.spark.scan.json.lines import byte_lines, check_objects, count_lines, lines_of, parse_lines
-from clinker_spark.spark.scan.json.names import Names, names_of_document, names_of_lines
+from clinker_spark.spark.scan.json.names import (
+    READ_WHOLE,
+    Names,
+    names_at_a_glance,
+    names_of_document,
+    names_of_lines,
+)
 from clinker_spark.spark.scan.json.values import JsonColumn, json_cell, json_text, lookup, undeclared
 from clinker_spark.spark.scan.json.whole import WholeLines
 from clinker_spark.spark.scan.record_batches import Error, Rows, string_array, structural, widened_array
@@ -34,7 +40,7 @@ from clinker_spark.spark.scan.record_plan import (
     with_splits,
 )
 from clinker_spark.spark.scan.record_source import parallelism_of, scan_of
-from clinker_spark.spark.scan.request import ReadRequest, Scan
+from clinker_spark.spark.scan.request import ReadRequest, Scan, Unforeseen
 from clinker_spark.spark.scan.text.cleaning import NO_CLEANING, Cleaning
 from clinker_spark.spark.scan.text.rows_of_values import ValueRows, json_rows
 from clinker_spark.spark.scan.text.streams import MARK
@@ -65,6 +71,8 @@ class JsonReader:
     """Fields whose values become records."""
     in_pieces: bool = True
     """May lines be read many at once, where nothing is out of the ordinary?"""
+    foreseen: tuple[frozenset[str] | None, ...] = ()
+    """By file: the undeclared names that it may have; None where all that it has are known."""
 
     def rows(self, plan: RecordPlan, split: RecordSplit) -> Iterator[Rows]:
         file = plan.files[split.file]
@@ -86,9 +94,9 @@ class JsonReader:
 
     def _rows_of_lines(self, plan: RecordPlan, file: RecordFile, split: RecordSplit) -> Iterator[Rows]:
         parser = decoder(exact=self.exact)
-        whole = None
+        whole, foreseen = None, self.foreseen[split.file] if self.foreseen else None
         if self.in_pieces and not (plan.record or plan.widened or self.cleaning or self.splits):
-            whole = WholeLines(self.columns, self.places, plan.members)
+            whole = WholeLines(self.columns, self.places, plan.members, closed=foreseen is not None)
         first = not split.start
         # Python's objects take ten times the room of the bytes that they are made of.
         piece = self.piece if whole is not None and whole.usable else min(self.piece, PIECE)
@@ -99,7 +107,18 @@ class JsonReader:
                     yield Rows(*made)
                     continue
                 found, errors = parse_lines(lines_of(part), parser)
+                if foreseen is not None:
+                    self._check(found, foreseen)
                 yield self._split_rows(plan, found, errors, byte_lines(part) if plan.record else [])
+
+    def _check(self, found: Sequence[dict[str, Any]], foreseen: frozenset[str]) -> None:
+        """Raises `Unforeseen` for names that nobody expected. Null where other records have an object is none."""
+        declared = frozenset(self.places)
+        objects = {name[:i] for name in foreseen for i, char in enumerate(name) if char == "."}
+        for record in found:
+            for name, value in undeclared(record, declared).items():
+                if name not in foreseen and not (value is None and name in objects):
+                    raise Unforeseen
 
     def count(self, file: RecordFile, split: RecordSplit) -> int:
         if self.shapes[split.file] == "ndjson":
@@ -189,9 +208,9 @@ def json_plan(
         splits=conventions.row_splits,
         in_pieces=taken("whole_pieces"),
     )
-    widened, counts = _undeclared(request, files, reader)
+    widened, counts, foreseen = _undeclared(request, files, reader)
     decimals = any(_has_decimal(column.type) for column in reader.columns)
-    reader = replace(reader, exact=decimals or request.record or bool(widened))
+    reader = replace(reader, exact=decimals or request.record or bool(widened), foreseen=foreseen)
     plan = RecordPlan.of(request, files, reader, widened=widened, typed=True)
     splits: list[RecordSplit] = []
     for i, file in enumerate(files):
@@ -209,11 +228,16 @@ def json_plan(
 
 def _undeclared(
     request: ReadRequest, files: tuple[RecordFile, ...], reader: JsonReader
-) -> tuple[tuple[str, ...], dict[int, int]]:
-    """The names that are carried along, and the records of the files that had to be counted for it."""
+) -> tuple[tuple[str, ...], dict[int, int], tuple[frozenset[str] | None, ...]]:
+    """The names that are carried along, the records of the files that had to be counted for it, and what files may
+    have where that was a guess."""
     counts: dict[int, int] = {}
     if request.conventions.on_unmapped == "drop":
-        return (), counts
+        return (), counts, ()
+    if request.guess and request.conventions.on_unmapped == "auto_widen" and not reader.splits:
+        guess = _guess(files, reader)
+        if guess is not None:
+            return guess[0], counts, guess[1]
     declared = frozenset(reader.places)
     everywhere = Names(declared)
     problems: list[Diagnostic] = []
@@ -227,7 +251,28 @@ def _undeclared(
             problems += reject_undeclared(request, file.name, names.found)
     if problems:
         raise InputError(problems)
-    return everywhere.found, counts
+    return everywhere.found, counts, ()
+
+
+def _guess(
+    files: tuple[RecordFile, ...], reader: JsonReader
+) -> tuple[tuple[str, ...], tuple[frozenset[str] | None, ...]] | None:
+    """The names that a look at some places gives; None if that says too little. Those of a file must not be unknown
+    until a later file is looked at: names are in order of appearance."""
+    names = Names(frozenset(reader.places))
+    foreseen: list[frozenset[str] | None] = []
+    for file, shape in zip(files, reader.shapes, strict=True):
+        if shape != "ndjson":
+            return None
+        if file.seekable and file.size <= READ_WHOLE:
+            names_of_lines(file, names)
+            foreseen.append(None)
+            continue
+        known = names_at_a_glance(file, names)
+        if known is None:
+            return None
+        foreseen.append(known)
+    return (names.found, tuple(foreseen)) if names.all_are_columns else None
 
 
 def _has_decimal(t: Type) -> bool:

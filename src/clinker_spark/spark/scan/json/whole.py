@@ -47,9 +47,18 @@ _PARTS, _LEAST = 16, 4096
 
 
 class WholeLines:
-    """Reads pieces of lines for some columns; `usable` says whether it can at all."""
+    """Reads pieces of lines for some columns; `usable` says whether it can at all. Lines with other fields are left to
+    Python, too, if they are `closed`: somebody wants to hear of these."""
 
-    def __init__(self, columns: Sequence[JsonColumn], places: Sequence[str], members: Sequence[Members] = ()) -> None:
+    def __init__(
+        self,
+        columns: Sequence[JsonColumn],
+        places: Sequence[str],
+        members: Sequence[Members] = (),
+        *,
+        closed: bool = False,
+    ) -> None:
+        self.closed = closed
         self.columns = columns
         self.places = places
         self.members = members
@@ -87,7 +96,9 @@ class WholeLines:
     def _alike(self, data: bytes) -> tuple[int, dict[str, pa.Array]] | None:
         """By cutting at quotes, if all lines have one layout."""
         layout = layout_of(first_line(data))
-        if layout is None or any(not slot.text and name not in self.places for name, slot in layout.slots.items()):
+        if layout is None or (self.closed and not layout.slots.keys() <= set(self.places)):
+            return None
+        if any(not slot.text and name not in self.places for name, slot in layout.slots.items()):
             return None  # a value that nobody would look at, and that may be anything
         there = [place for place in self.places if place in layout.slots]
         stretches = [self._stretch(layout, members) for members in self.members]
@@ -132,7 +143,7 @@ class WholeLines:
             table = pj.read_json(
                 pa.BufferReader(data),
                 pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
-                pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+                pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error" if self.closed else "ignore"),
             )
         except pa.ArrowException:
             return None
