@@ -39,7 +39,7 @@ def build_envelope(builder: Builder, node: EnvelopePlan) -> Stream:
 
 
 def _with_headers(builder: Builder, node: EnvelopePlan, body: DataFrame, other: Stream) -> DataFrame:
-    headers = builder.absorb(node, builder.settle(node, other, "header"), "header").frame
+    headers = builder.absorb(node, builder.divert(node, other, "header"), "header").frame
     record = F.struct(*[F.col(quote(name)).alias(name) for name in node.wired]).alias(WIRED_COLUMN)
     by_file = node.made_sections.strategy == "preserve"
     if by_file:
