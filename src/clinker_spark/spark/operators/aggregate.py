@@ -57,7 +57,7 @@ def _held_in_state(builder: Builder, node: AggregatePlan, stream: Stream) -> Str
 
 def _grouped(builder: Builder, node: AggregatePlan, stream: Stream) -> DataFrame:
     correlation = builder.plan.facts.correlation
-    relaxed = node.name in correlation.relaxed
+    keys, relaxed = correlation.keys[node.name], node.name in correlation.relaxed
     if relaxed:
         stream = without_left_out(builder, node, stream)
     stream = builder.absorb(node, stream, "all")
@@ -87,7 +87,7 @@ def _grouped(builder: Builder, node: AggregatePlan, stream: Stream) -> DataFrame
         divert,
         also if window is None else [*also, WINDOW_COLUMN],
         _identity(builder, node, stream.frame),
-        [column for column in correlation.keys[node.name].own if column in stream.frame.columns],
+        [column for column in keys.own if column in stream.frame.columns],
         None if window is None else refine,
         tap,
     )
