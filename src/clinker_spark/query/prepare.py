@@ -18,7 +18,7 @@ from clinker_spark.query.failures import Failed, QueryError
 from clinker_spark.query.files.formats import format_of
 from clinker_spark.query.lower.base import failing_at, local_scope
 from clinker_spark.query.lower.blocks import QueryLowering
-from clinker_spark.query.lower.guards import Reasons
+from clinker_spark.query.lower.guards import Diversions
 from clinker_spark.query.lower.values import Column, Rows, SparkDataset, list_type
 from clinker_spark.query.names import children, free_names
 from clinker_spark.query.program import deep_trees, located
@@ -37,14 +37,16 @@ class Queries(Sources):
     """The sources and the queries of a program. What has been lowered is kept: running a program lowers nothing that
     planning it has lowered, unless it uses another value by then."""
 
-    def __init__(self) -> None:
+    def __init__(self, diversions: Diversions | None = None) -> None:
         super().__init__()
         self.per_row: frozenset[int] = frozenset()
-        self.program_text = ""
-        self.inputs: dict[int, int] = {}
-        """The sources (by number) whose failing records can be diverted, and the positions of these inputs."""
-        self.reasons: Reasons = {}
+        self.diversions = diversions or Diversions()
+        """What becomes of records of inputs that fail, by the positions of these."""
         self._lowered: dict[Any, tuple[cxl.Expr, SparkDataset | Column]] = {}
+
+    def know(self, checked: Checked) -> None:
+        """Of the program that will be lowered: which aggregates are values of each row."""
+        self.per_row = checked.facts.per_row
 
     def lowered(self, e: cxl.Expr, scope: Env, types: TypeTable) -> SparkDataset | Column | None:
         """An expression over rows on Spark, as rows or as one value; None when none of its rows are there."""
@@ -56,8 +58,7 @@ class Queries(Sources):
         return self._lowered[key][1]
 
     def _lower(self, e: cxl.Expr, scope: Env, types: TypeTable) -> SparkDataset | Column:
-        lowering = QueryLowering(types, self.inline, self.per_row)
-        lowering.source, lowering.inputs, lowering.reasons = self.program_text, self.inputs, self.reasons
+        lowering = QueryLowering(types, self.inline, self.per_row, self.diversions)
         value = lowering.lower(self._loaded(e, scope, types), local_scope(scope))
         return SparkDataset(value.relation) if isinstance(value, Rows) else lowering.to_column(value)
 
@@ -178,7 +179,7 @@ def prepare(
         checked = check(program.source, program.statements, names, load_type)
         if checked.problems:
             raise QueryError(checked.problems)
-        queries.per_row = checked.facts.per_row
+        queries.know(checked)
         plan(checked, queries, values or {})
     return checked
 

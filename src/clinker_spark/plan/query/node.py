@@ -15,6 +15,7 @@ from clinker_spark.plan.facts import Required
 from clinker_spark.plan.nodes.base import PlanNode, Schema
 from clinker_spark.query.failures import QueryError
 from clinker_spark.query.files.formats import FileSource
+from clinker_spark.query.lower.guards import Diversions
 from clinker_spark.query.lower.order import ARRIVAL, ASCENDING_ID
 from clinker_spark.query.lower.values import Lowered, SparkDataset, columns_of, list_type, sorted_by
 from clinker_spark.query.prepare import Queries, plan, prepare
@@ -98,14 +99,13 @@ class QueryPlan(PlanNode):
 def bind_query(binder: Any, node: QueryNode) -> Any:
     """The streams of a query; None when something is wrong with it, which is noted then."""
     text = binder.file.text_of((*binder.path, "config", "query"))
-    queries = Queries()
-    queries.program_text = text.text
+    queries = Queries(Diversions(text.text))
     names = {}
     for position, (written, bound) in enumerate(zip(node.inputs, binder.inputs, strict=True)):
         row = RecordType(tuple((name, from_core(t).as_nullable()) for name, t in bound.schema.items()))
         name = query_name(written)
         names[name] = queries.source(name, row, NodeInput(position), (ARRIVAL_COLUMN,))
-        queries.inputs[len(queries.scans) - 1] = position
+        queries.diversions.inputs[len(queries.scans) - 1] = position
     types: dict[str, QType] = {name: list_type(found.relation) for name, found in names.items()}
     try:
         program = prepare(compile_query(text.text, binder.name, types), queries, types, names)
@@ -129,7 +129,7 @@ def bind_query(binder: Any, node: QueryNode) -> Any:
     unordered, ordered = render(_records(result, schema)), render(_ordered(result, schema))
     errors = {
         position: [(reason.alias, render(reason.error)) for reason in reasons.values()]
-        for position, reasons in queries.reasons.items()
+        for position, reasons in queries.diversions.reasons.items()
     }
     called = [unordered, *(error for pairs in errors.values() for _, error in pairs)]
     made_plan = QueryPlan(

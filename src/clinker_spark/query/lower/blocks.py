@@ -21,6 +21,7 @@ from clinker_spark.query.lower.arrays import ArrayLowering
 from clinker_spark.query.lower.base import Env, failing_at
 from clinker_spark.query.lower.bindings import Binding, Block
 from clinker_spark.query.lower.groups import GroupContext
+from clinker_spark.query.lower.guards import Diversions
 from clinker_spark.query.lower.order import first_places
 from clinker_spark.query.lower.sets import set_relation
 from clinker_spark.query.lower.values import (
@@ -56,8 +57,15 @@ _JOINS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "outer": 
 class QueryLowering(ArrayLowering):
     """Lowers whole expressions over rows on Spark."""
 
-    def __init__(self, types: TypeTable, inline: Inline, per_row: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        types: TypeTable,
+        inline: Inline,
+        per_row: frozenset[int] = frozenset(),
+        diversions: Diversions | None = None,
+    ) -> None:
         super().__init__(types)
+        self.diversions = diversions or self.diversions
         self._inline = inline
         self._per_row = per_row
 

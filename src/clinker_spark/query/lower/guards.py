@@ -7,9 +7,9 @@ it SQL says why a record fails. Those records are diverted before the query sees
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -37,6 +37,17 @@ class Reason:
 
 Reasons = dict[int, dict[int, Reason]]
 """By the number of the input, and by query."""
+
+
+@dataclass(frozen=True)
+class Diversions:
+    """Rows that fail by themselves and do not end the query, as those of a pipeline's inputs."""
+
+    text: str = ""
+    """The program, to show pieces of it."""
+    inputs: dict[int, int] = field(default_factory=dict)
+    """The sources whose rows can be diverted, by number, and what they are called among `reasons`."""
+    reasons: Reasons = field(default_factory=dict)
 
 
 class Guard:
@@ -127,11 +138,7 @@ class Guarding:
 
     def __init__(self) -> None:
         self.guard: Guard | None = None
-        self.source = ""
-        """The text of the program, to show pieces of it."""
-        self.inputs: Mapping[int, int] = {}
-        """The sources whose rows can be diverted, by number, and what they are called among `reasons`."""
-        self.reasons: Reasons = {}
+        self.diversions = Diversions()
         self._stops: set[int] = set()
         self._inside = 0
 
@@ -164,7 +171,7 @@ class Guarding:
     def guard_of(self, q: Any, sources: Sequence[tuple[sql.Sql | None, str]]) -> Guard | None:
         """The guard of a query over these relations: one over the rows of one input that uses no other rows."""
         relation, alias = sources[0]
-        known = len(sources) == 1 and isinstance(relation, sql.Source) and relation.number in self.inputs
+        known = len(sources) == 1 and isinstance(relation, sql.Source) and relation.number in self.diversions.inputs
         return Guard(alias) if known and not self._inside and id(q) not in self._stops else None
 
     def note(self, q: Any, relation: sql.Sql | None, guard: Guard, ordered: bool) -> bool:
@@ -175,13 +182,13 @@ class Guarding:
         if any(isinstance(node, sql.Query) for node in sql.walk(error)):  # it cannot be asked before the query itself
             self._stops.add(id(q))
             return False
-        known = self.reasons.setdefault(self.inputs[relation.number], {})
+        known = self.diversions.reasons.setdefault(self.diversions.inputs[relation.number], {})
         if id(q) not in known or ordered >= known[id(q)].ordered:
             known[id(q)] = Reason(guard.alias, error, ordered)
         return True
 
     def shown(self, span: Span) -> str:
-        return " ".join(self.source[span.start : span.end].split())
+        return " ".join(self.diversions.text[span.start : span.end].split())
 
 
 def finite(value: sql.Expr) -> sql.Expr:
