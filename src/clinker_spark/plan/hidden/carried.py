@@ -45,6 +45,7 @@ BETWEEN_NODES = (
             "spark.operators.lateness",
             "spark.build.builder",
             "spark.operators.output",
+            "spark.operators.sort_keys",
             "spark.operators.values",
         ),
     ),
@@ -52,7 +53,7 @@ BETWEEN_NODES = (
         ENVELOPE_PREFIX,
         "a value of a header: the same in all records of a document",
         "any",
-        ("plan.nodes.framing", "spark.operators.envelope"),
+        ("plan.nodes.framing",),
         ("spark.operators.framing",),
     ),
     HiddenColumn(
@@ -98,6 +99,7 @@ BETWEEN_NODES = (
             "spark.joins.build_side",
             "spark.operators.merge",
             "spark.operators.output",
+            "spark.operators.sort_keys",
         ),
     ),
     HiddenColumn(
@@ -159,6 +161,7 @@ BETWEEN_NODES = (
             "runtime.rollback.few_letters",
             "runtime.rollback.row_groups",
             "spark.joins.sides",
+            "spark.operators.aggregate",
             "spark.operators.combine",
             "spark.rejects.correlated",
             "spark.rejects.dirty_groups",

@@ -238,8 +238,14 @@ INSIDE_NODES = (
     ),
     within(GOOD_COLUMN, "true for a record that is written, else null", "BOOLEAN", "spark.operators.output"),
     within(WITHHELD_COLUMN, "true for a record that is withheld, else null", "BOOLEAN", "spark.operators.output"),
-    within(SORT_FILE_COLUMN, "`$document` of a line, to sort it by", "BIGINT", "spark.operators.output"),
-    within(SORT_PREFIX, "a value of the record of a line, to sort it by", "any", "spark.operators.output"),
+    within(SORT_FILE_COLUMN, "`$document` of a line, to sort it by", "BIGINT", "spark.operators.sort_keys"),
+    HiddenColumn(
+        SORT_PREFIX,
+        "a value of the record of a line, to sort it by",
+        "any",
+        ("spark.operators.sort_keys",),
+        ("spark.operators.output",),
+    ),
     HiddenColumn(
         ID_COLUMN,
         "a group of an aggregate, as in `$group.`",

@@ -27,8 +27,8 @@ class EnvelopePlan(TransformPlan):
 
     @property
     def wired(self) -> tuple[str, ...]:
-        """The columns of the records that are headers; none if nothing is wired to it."""
-        return tuple(self.made_sections.headers[WIRED]) if self.made_sections.wired else ()
+        """The columns of the records that are headers; none if they are not its second input."""
+        return tuple(self.made_sections.headers[WIRED]) if len(self.inputs) > 1 else ()
 
     @property
     def exchanges(self) -> bool:

@@ -184,7 +184,7 @@ class Outputs:
             builder.job_done()
         plan = self.state.plan
         thresholds.check_output_rows(plan, lambda name: builder.metrics.counted(f"{name}.pairs").get("pairs", 0))
-        check_wired(plan, builder.metrics, self.state.files, again=self.again)
+        check_wired(plan, node, builder.metrics, self.state.files, again=self.again)
         if self.state.failed():
             self.state.expects_failures()
         report.dropped = counts.get("dropped", 0)

@@ -17,6 +17,7 @@ from clinker_spark.cxl.lower.plan import quote
 from clinker_spark.plan.columns import DOCUMENT_COLUMN, WIRED_COLUMN, WIRED_PREFIX
 from clinker_spark.plan.nodes.envelope import EnvelopePlan
 from clinker_spark.plan.nodes.framing import WIRED, envelope_column
+from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.spark.build.stream import DOCUMENT_BITS, Stream
 from clinker_spark.spark.operators.transform import transformed
 
@@ -72,15 +73,19 @@ def _with_headers(builder: Builder, node: EnvelopePlan, body: DataFrame, other: 
     return joined.select(*[F.col(quote(name)) for name in body.columns], *values)
 
 
-def check_wired(plan: Plan, metrics: Metrics, files: Mapping[str, Sequence[SourceFile]], *, again: bool) -> None:
-    """Has each document one header, and each header a document? Raises InputError if not. What
-    is written `again` lacks documents whose records were retracted."""
-    for node in plan.nodes:
-        if not isinstance(node, EnvelopePlan) or not node.wired:
+def check_wired(
+    plan: Plan, output: OutputPlan, metrics: Metrics, files: Mapping[str, Sequence[SourceFile]], *, again: bool
+) -> None:
+    """Has each document of an output one header, and each header a document? Raises InputError if not. What is written
+    `again` lacks documents whose records were retracted."""
+    for node in plan.upstream(output.name):
+        sections, name = node.envelope, f"{node.name}.{COUNTED}"
+        if sections is None or sections.wired is None or name not in metrics.counts:
             continue
-        found = metrics.counted(f"{node.name}.{COUNTED}")
-        header = node.made_sections.wired
-        by_file = node.made_sections.strategy == "preserve"
+        if not metrics.told(name):
+            metrics.recount((name,))
+        found = metrics.counted(name)
+        header, by_file = sections.wired, sections.strategy == "preserve"
         files_of = {key: _file(plan, files, found[key]) for key in found if by_file and found[key] is not None}
         if found.get("several") is not None and by_file:
             code, message = (
