@@ -216,6 +216,7 @@ READERS: dict[type[Model], tuple[str, ...]] = {
     stream.StreamSettings: (
         "streaming/run.py: *: settings",
         "streaming/run.py: *: *.stream",
+        "streaming/batches.py: *: *.stream",
         "streaming/checkpoint.py: *: *.stream",
     ),
     stream_join.TimeWindow: ("spark/operators/stream_join.py: *: window",),

@@ -44,12 +44,11 @@ def import_events(
         known = load_catalogue(folder)
         timelines = [name for path in paths for name in indexes_of(path, form)]
         names = _indexes(known, [*indexes, *timelines], place)
-        reading = Reading(tuple(names), _index_types(known))
         left = strays(folder, known, files)
         for stray in left:
             files.unlink(stray)
         writer = DatasetWriter(folder, replace(known or Catalogue(), indexes=dict.fromkeys(names, NUMBER)), files)
-        reading.types = writer.components
+        reading = Reading(tuple(names), _index_types(known), types=writer.components)
         events = 0
         try:
             for path in paths:

@@ -53,7 +53,7 @@ def with_known_order(context: RunContext, limit: int | None = None) -> RunContex
             plan, found = settle_order(Builder(context, Pass(limit=limit)), node.name)
             context = replace(context, plan=plan)
             unsorted |= {} if found is None else {node.name: found.points}
-    return replace(context, unsorted=unsorted)
+    return replace(context, found=replace(context.found, unsorted=unsorted))
 
 
 def _message(node: SourcePlan, found: Sequence[Inversion], names: Sequence[str]) -> str:

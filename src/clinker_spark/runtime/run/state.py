@@ -25,7 +25,7 @@ from clinker_spark.runtime.run.progress import FINDING, Passes, Watch, records_r
 from clinker_spark.runtime.run.report import OutputReport, RunIdentity, RunReport
 from clinker_spark.runtime.run.variables import Values, with_values
 from clinker_spark.spark.build.builder import Builder
-from clinker_spark.spark.build.passes import Pass, Points, RunContext, Write
+from clinker_spark.spark.build.passes import FileFacts, Pass, Points, RunContext, Write
 from clinker_spark.spark.remote_files import RemoteFiles
 from clinker_spark.spark.scan.request import SourceFile
 from clinker_spark.spark.session.jvm import while_it_lives
@@ -149,7 +149,7 @@ class RunState:
                 plan=self.plan,
                 contexts=contexts(self.plan, self.options),
                 files=self.files,
-                unsorted=self.inputs.unsorted,
+                found=FileFacts(unsorted=self.inputs.unsorted),
                 small=self.inputs.small,
                 folder=self.folders.progress,
                 parts=self.folders.parts if taken("worker_parts") else None,

@@ -40,7 +40,7 @@ def with_values(context: RunContext, values: Values) -> RunContext:
         name: replace(of_node, pipeline={**of_node.pipeline, **values.pipeline})
         for name, of_node in context.contexts.items()
     }
-    return replace(context, contexts=known, file_values=values.files)
+    return replace(context, contexts=known, found=replace(context.found, values=values.files))
 
 
 def with_found_values(context: RunContext, limit: int | None = None) -> RunContext:

@@ -103,7 +103,7 @@ class Builder:
             return False
         gone = asked.retraction
         untouched = gone.withheld is None and gone.left_out is None and not gone.removed
-        return untouched and not (self.stamps or run.opened or run.unsorted or any(run.file_values.values()))
+        return untouched and not (self.stamps or run.opened or run.found.unsorted or any(run.found.values.values()))
 
     def context(self, node: PlanNode) -> Context:
         """What the programs of a node read besides columns."""
@@ -256,11 +256,11 @@ class Builder:
         for namespace, path in dict.fromkeys(node.system_members()):
             name = variable_column(namespace, *path)
             if namespace == "doc" and name not in frame.columns:
-                value = self._of_document(self.run.file_values.get(".".join(path), {}))
+                value = self._of_document(self.run.found.values.get(".".join(path), {}))
                 types = self.plan.envelope_types
                 frame = frame.withColumn(name, value.cast(physical(types[".".join(path)])))
                 continue
-            known = self.run.file_values.get(path[-1]) if namespace == "source" and path else None
+            known = self.run.found.values.get(path[-1]) if namespace == "source" and path else None
             if known is None or name in frame.columns:
                 continue
             default = F.lit(self.plan.facts.variables.defaults["source", path[-1]])

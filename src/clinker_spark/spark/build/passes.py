@@ -22,6 +22,16 @@ Points = tuple[tuple[str | None, ...], ...]
 
 
 @dataclass(frozen=True)
+class FileFacts:
+    """What somebody had to look for in the files of sources."""
+
+    values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
+    """Variables of source files: name -> document -> value."""
+    unsorted: Mapping[str, Points] = field(default_factory=dict)
+    """The sources with files that are not in their declared order, and where to cut their records to sort them."""
+
+
+@dataclass(frozen=True)
 class RunContext:
     """What all passes of a run have in common."""
 
@@ -31,10 +41,8 @@ class RunContext:
     """What programs of each node read besides columns, by node."""
     files: Mapping[str, tuple[SourceFile, ...]]
     """The files of each source."""
-    file_values: Mapping[str, Mapping[int, Any]] = field(default_factory=dict)
-    """Variables of source files: name -> document -> value."""
-    unsorted: Mapping[str, Points] = field(default_factory=dict)
-    """The sources with files that are not in their declared order, and where to cut their records to sort them."""
+    found: FileFacts = FileFacts()
+    """What was found in files before the first pass."""
     small: bool = False
     """Are all inputs so small that one task has them?"""
     folder: str | None = None

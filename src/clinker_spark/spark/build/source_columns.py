@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from clinker_spark.plan.graph import Plan
 from clinker_spark.plan.nodes.source import SourcePlan
 from clinker_spark.spark.scan.formats import read
-from clinker_spark.spark.scan.request import Conventions, ReadRequest, SourceFile
+from clinker_spark.spark.scan.request import Conventions, Readers, ReadRequest, SourceFile
 from clinker_spark.spark.scan.text.cleaning import Cleaning
 from clinker_spark.spark.scan.text.rows_of_values import value_rows
 
@@ -46,6 +46,6 @@ def read_columns(
         conventions=conventions_of(node, "drop", tuple(plan.file.settings.date_formats)),
         wanted=wanted,
         positions=positions,
-        limit=limit,
+        readers=Readers(limit=limit),
     )
     return read(spark, node.reader, request).frame

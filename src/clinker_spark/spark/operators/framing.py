@@ -115,7 +115,7 @@ def check_headers(builder: Builder, node: OutputPlan) -> None:
 def _said(builder: Builder, node: OutputPlan, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """The different things that the files of an output say in some fields, without files that say nothing."""
     sources = {source.index for source in builder.plan.sources_of(node.name)}
-    known = [builder.run.file_values.get(name.removeprefix(ENVELOPE_PREFIX), {}) for name in names]
+    known = [builder.run.found.values.get(name.removeprefix(ENVELOPE_PREFIX), {}) for name in names]
     documents = dict.fromkeys(d for values in known for d in values if d >> DOCUMENT_BITS in sources)
     said = dict.fromkeys(tuple(values.get(document) for values in known) for document in documents)
     return [header for header in said if any(value is not None for value in header)]

@@ -72,7 +72,7 @@ def build_source(builder: Builder, node: SourcePlan) -> Stream:
     builder.memo.scans[node.name] = scan
     assert scan.in_python == (node.name in builder.plan.facts.python), node.name
     frame = _counted(builder, node, scan)
-    unsorted = builder.run.unsorted.get(node.name)
+    unsorted = builder.run.found.unsorted.get(node.name)
     if unsorted is not None and builder.plan.facts.columns.required[node.name].arrival:
         frame = repaired(frame, node, unsorted)
     columns = [F.col(quote(name)) for name in frame.columns if name not in _ENGINE]
@@ -105,7 +105,7 @@ def source_request(builder: Builder, node: SourcePlan, unread: Collection[str] =
     asked, run, need = builder.asked, builder.run, builder.plan.facts.columns.required[node.name]
     formats = tuple(builder.plan.file.settings.date_formats)
     placed = need.document or bool(need.members & set(PER_FILE)) or node.name in asked.retraction.removed
-    positions = builder.finds or placed or node.name in run.unsorted
+    positions = builder.finds or placed or node.name in run.found.unsorted
     # Where records are numbered, all of them count.
     bounds = () if positions or asked.limit is not None else builder.plan.facts.columns.bounds.get(node.name, ())
     return ReadRequest(
@@ -118,8 +118,8 @@ def source_request(builder: Builder, node: SourcePlan, unread: Collection[str] =
         arrival=need.arrival or _counts_groups(builder, node),
         positions=positions,
         record=builder.finds and asked.texts,
-        limit=asked.limit,
         readers=Readers(
+            limit=asked.limit,
             progress=_progress(builder, node),
             meter=None if run.folder is None else meter_path(Path(run.folder), node.name),
             known_counts=run.measured.setdefault(RECORD_COUNTS, {}) if asked.limit is None else None,
@@ -140,7 +140,7 @@ def _wanted(builder: Builder, node: SourcePlan) -> frozenset[str]:
         wanted = passed.columns
     if builder.stamps or _counts_groups(builder, node):
         wanted |= set(node.config.correlation_key or ())
-    if node.name in builder.run.unsorted:
+    if node.name in builder.run.found.unsorted:
         wanted |= {item.field for item in node.config.sort_order}
     return wanted
 

@@ -67,6 +67,8 @@ class Readers:
     """Is the input so small that this process reads it, before the first job?"""
     bounds: tuple[Bound, ...] = ()
     """Records that are not within these may be left out."""
+    limit: int | None = None
+    """They stop after so many records."""
     batch_size: int | None = None
     """The most records that are handed on together; None: as many as suit the format."""
 
@@ -94,7 +96,7 @@ class CsvExtras:
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """Everything a reader must know. `wanted` None is all declared columns; `limit` stops after so many records."""
+    """Everything a reader must know. `wanted` None is all declared columns."""
 
     source: str
     files: tuple[SourceFile, ...]
@@ -105,7 +107,6 @@ class ReadRequest:
     arrival: bool = False
     positions: bool = False
     record: bool = False
-    limit: int | None = None
     readers: Readers = NOTHING_TOLD
     csv: CsvExtras = CsvExtras()
     fragment: Callable[[tuple[str, ...]], FragmentTask | None] | None = None

@@ -40,8 +40,8 @@ def make_plan(request: ReadRequest, *, parallelism: int, target: int = TARGET, s
         found = byte_ranges(file.path, file.body, dialect, parallelism=parallelism, target=target, smallest=smallest)
         splits += [CsvSplit(i, start, end, clean=found.clean) for start, end in found.ranges]
     plan = replace(plan, splits=tuple(splits))
-    if request.limit is not None:
-        plan = _limited(plan, request.limit)
+    if request.readers.limit is not None:
+        plan = _limited(plan, request.readers.limit)
     known = request.readers.known_counts if request.readers.known_counts is not None else {}
     return _numbered(plan, known) if request.positions or request.csv.row_filter is not None else plan
 

@@ -49,7 +49,7 @@ def read_dataset(spark: SparkSession, request: ReadRequest) -> Scan:
         known, names = whole.schema.names, [file_name(column) for column in request.columns]
         heads = {name if name in known else name.split(".")[0] for name in names}
         asked = replace(asked, columns=tuple(name for name in known if name in heads) or (SEGMENT,))
-    exact = request.positions or request.limit is not None
+    exact = request.positions or request.readers.limit is not None
     partitions = Partitions.of(dataset, asked, 1 if exact else min(parallelism_of(spark), 100))
     schema = partitions.spark_schema
     widened = tuple(undeclared(schema, declared)) if widens else ()
@@ -58,7 +58,7 @@ def read_dataset(spark: SparkSession, request: ReadRequest) -> Scan:
         spark,
         len(partitions.groups),
         [*sql_fields(schema), (_METADATA, "STRUCT<row_index: BIGINT>")],
-        lambda number: _numbered(partitions, number, request.limit),
+        lambda number: _numbered(partitions, number, request.readers.limit),
         request.readers,
     )
     columns = projection(request, PartFile(schema, 0, 0, 0), widened, fallible=fallible)

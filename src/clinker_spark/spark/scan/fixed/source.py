@@ -54,7 +54,7 @@ def fixed_plan(
             continue
         start = start_of(file, is_utf8(encoding))
         splits += [RecordSplit(i, *found) for found in stride_ranges(start, file.size, reader.width, **sizes)]
-    return with_splits(plan, splits, request.limit, lambda split: reader.count(files[split.file], split))
+    return with_splits(plan, splits, request.readers.limit, lambda split: reader.count(files[split.file], split))
 
 
 def _unusable_type(column: Column) -> Diagnostic:

@@ -223,7 +223,7 @@ def json_plan(
         known = counts.get(split.file)
         return reader.count(files[split.file], split) if known is None else known
 
-    return with_splits(plan, splits, request.limit, count)
+    return with_splits(plan, splits, request.readers.limit, count)
 
 
 def _undeclared(

@@ -69,7 +69,7 @@ def kinds_plan(
     for i, file in enumerate(files):
         # A file without a line is wrong, too, if it should have a trailer.
         splits += line_splits(i, file, reader.separator, bom=True, **sizes) or [RecordSplit(i)]
-    return with_splits(plan, splits, request.limit, lambda split: reader.count(files[split.file], split))
+    return with_splits(plan, splits, request.readers.limit, lambda split: reader.count(files[split.file], split))
 
 
 def check_structure(reader: KindReader, files: Sequence[RecordFile], *, stop: bool = True) -> tuple[str | None, ...]:

@@ -60,7 +60,7 @@ def read_parquet(spark: SparkSession, request: ReadRequest) -> Scan:
         in_python=False,
         widened=widened,
         row_offsets=_offsets(request, parts) if request.positions else (),
-        rows=sum(n or 0 for n in rows) if request.limit is None and None not in rows else None,
+        rows=sum(n or 0 for n in rows) if request.readers.limit is None and None not in rows else None,
     )
 
 
@@ -68,7 +68,7 @@ def _frames(
     spark: SparkSession, request: ReadRequest, parts: list[Part], widened: tuple[str, ...], *, fallible: bool
 ) -> Iterator[DataFrame]:
     """Each file by itself; as many as are wanted."""
-    left = request.limit
+    left = request.readers.limit
     before: dict[int, int] = {}
     for place, part in enumerate(parts):
         if left is not None and left <= 0:
@@ -110,7 +110,7 @@ def _one_after_the_other(frames: list[DataFrame]) -> DataFrame:
 
 def parts_of(spark: SparkSession, request: ReadRequest) -> list[Part]:
     """Every file with its schema and, where positions or a limit need it, the number of its records."""
-    counted = request.positions or request.limit is not None
+    counted = request.positions or request.readers.limit is not None
     known = request.readers.known_schemas if request.readers.known_schemas is not None else {}
     problems: list[Diagnostic] = []
     found: list[Part] = []

@@ -187,7 +187,7 @@ def xml_plan(request: ReadRequest, *, chunk: int = CHUNK) -> RecordPlan:
         known = counts.get(split.file)
         return sum(1 for _ in reader.records(files[split.file])) if known is None else known
 
-    return with_splits(plan, [RecordSplit(i) for i in range(len(files))], request.limit, count)
+    return with_splits(plan, [RecordSplit(i) for i in range(len(files))], request.readers.limit, count)
 
 
 def shape_of_options(options: Any) -> XmlShape:
