@@ -27,7 +27,7 @@ from clinker_spark.spark.arrow_batches import over_batches
 from clinker_spark.spark.columns.programs import finish
 from clinker_spark.spark.columns.python_calls import arrow_type
 from clinker_spark.spark.fragments.books import write_down
-from clinker_spark.spark.fragments.frames import counted
+from clinker_spark.spark.fragments.frames import counted, without_undeclared
 from clinker_spark.spark.fragments.joins.fetch import tables_of
 from clinker_spark.spark.fragments.steps import FragmentSteps, Places
 from clinker_spark.spark.fragments.task import PLACE, TOTALS, FragmentTask
@@ -68,7 +68,7 @@ def groups_of_fragment(builder: Builder, node: AggregatePlan) -> Groups | None:
     for source in (builder.plan.source(name) for name in fragment.sources):
         steps = FragmentSteps(builder, fragment, places, {}, tables, pieces=pieces)
         task = partial(_given, steps.task(source))
-        request = replace(source_request(builder, source), fragment=task, arrival=False)
+        request = without_undeclared(replace(source_request(builder, source), fragment=task, arrival=False))
         builder.memo.scans[source.name] = scan = read(builder.spark, source.reader, request)
         frames.append(scan.frame)
     parts = counted(builder, fragment, places, reduce(DataFrame.unionAll, frames))

@@ -143,9 +143,7 @@ class WholeLines:
             table = pj.read_json(
                 pa.BufferReader(data),
                 pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
-                pj.ParseOptions(
-                    explicit_schema=schema, unexpected_field_behavior="error" if self.closed else "ignore"
-                ),
+                pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error" if self.closed else "ignore"),
             )
         except pa.ArrowException:
             return None
