@@ -113,7 +113,8 @@ def pipeline(folder: Path, kind: str, data: Path, engine: str) -> Path:
         text = base.PIPELINE.format(data=data, out=folder / "out.csv", letters=folder / "letters.csv")
         text = text.replace("name: bench }", f"name: bench, engine: {engine} }}")
         if kind == "json lines":
-            text = text.replace("type: csv\n", "type: json\n      options: { format: ndjson }\n")
+            text = text.replace("      type: csv\n", "      type: json\n      options: { format: ndjson }\n")
+            text = text.replace("{ type: csv, ", "{ type: json, options: { format: ndjson }, ")
     path = folder / "pipeline.yaml"
     path.write_text(text)
     return path

@@ -9,7 +9,6 @@ import hashlib
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -50,6 +49,8 @@ def folder() -> Path | None:
     usual = Path(cache) / "clinker-spark" / "warm" / name
     if os.path.isabs(cache) and len(os.fsencode(usual)) < _LONGEST - 12:
         return usual
+    import tempfile  # it loads what packs and unpacks files, which a home with a long name alone is no reason for
+
     short = Path(tempfile.gettempdir()) / f"clinker-{os.getuid()}" / name
     return short if len(os.fsencode(short)) < _LONGEST - 12 else None
 

@@ -27,12 +27,12 @@ from clinker_spark.runtime.run.progress import writing
 from clinker_spark.runtime.run.report import OutputReport
 from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.build.passes import Pass, Retraction, Write
+from clinker_spark.spark.fragments.frames import was_wrong
 from clinker_spark.spark.operators.envelope import check_wired
 from clinker_spark.spark.operators.output import (
     Prepared,
     prepare_output,
     separator,
-    was_wrong,
     write_parts,
     write_parts_in_workers,
     write_parts_together,

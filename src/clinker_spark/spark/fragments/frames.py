@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from clinker_spark.config.model.sources.formats import JsonRead
 from clinker_spark.core.fast_paths import taken
 from clinker_spark.core.types import STRING
 from clinker_spark.cxl.lower.plan import quote
@@ -22,12 +25,14 @@ from clinker_spark.spark.columns.undeclared import Widened
 from clinker_spark.spark.fragments.books import write_down
 from clinker_spark.spark.fragments.joins.fetch import tables_of
 from clinker_spark.spark.fragments.part_files import fresh_folders
+from clinker_spark.spark.fragments.part_names import UNFORESEEN
 from clinker_spark.spark.fragments.steps import FragmentSteps, Places, undeclared_columns
 from clinker_spark.spark.fragments.task import COUNTS, LINES, OUTPUT, PLACE, FragmentTask
 from clinker_spark.spark.operators.source import source_flow, source_request
 from clinker_spark.spark.render.contract import OutColumn, Rendering
 from clinker_spark.spark.render.rendering import render
 from clinker_spark.spark.scan.formats import read
+from clinker_spark.spark.scan.request import ReadRequest
 
 if TYPE_CHECKING:
     from clinker_spark.spark.build.builder import Builder
@@ -54,6 +59,8 @@ class Lines:
     """Have they done so already, in the job that made the groups of other ends of the fragment?"""
 
 
+NAMES_ARE_LOOKED_UP = "names are looked up"
+"""Among what passes of a run found out: to guess the undeclared names of this input was wrong."""
 MOST_UNDECLARED = 200
 """Beyond so many undeclared columns, a line of CSV is put together from the few that a record has, which Spark does."""
 
@@ -118,6 +125,8 @@ def scanned(builder: Builder, fragment: Fragment, folder: str | None, pieces: in
 
         guess = folder is not None and _may_begin_again(builder, fragment)
         request = replace(source_request(builder, source), fragment=task, arrival=False, guess=guess)
+        if not any(output.config.include_unmapped or output.undeclared for output in outputs):
+            request = without_undeclared(request)
         try:
             scans[source.name] = read(builder.spark, source.reader, request)
         except _Known:
@@ -139,7 +148,12 @@ def folder_of(builder: Builder, fragment: Fragment) -> str | None:
     return builder.run.parts(fragment.outputs[0])
 
 
-NAMES_ARE_LOOKED_UP = "names are looked up"
+def without_undeclared(request: ReadRequest) -> ReadRequest:
+    """The same request where nobody reads undeclared columns. Their names need not be looked for then, which only for
+    JSON takes time."""
+    if not isinstance(request.options, JsonRead) or request.conventions.on_unmapped != "auto_widen":
+        return request
+    return replace(request, conventions=replace(request.conventions, on_unmapped="drop"))
 
 
 def _may_begin_again(builder: Builder, fragment: Fragment) -> bool:
@@ -148,6 +162,15 @@ def _may_begin_again(builder: Builder, fragment: Fragment) -> bool:
     lines = len(fragment.outputs) == len(builder.plan.outputs) and not fragment.totals
     alone = len(fragment.sources) == 1 and lines
     return alone and not builder.run.measured.get(NAMES_ARE_LOOKED_UP) and taken("guessed_names")
+
+
+def was_wrong(builder: Builder, parts: Sequence[str]) -> bool:
+    """Have the workers that wrote these parts seen that a guess about the input was wrong? Then it is known, and a pass
+    that is built now makes none."""
+    wrong = any(os.path.exists(os.path.join(os.path.dirname(each), UNFORESEEN)) for each in parts)
+    if wrong:
+        builder.run.measured[NAMES_ARE_LOOKED_UP] = True
+    return wrong
 
 
 def _combines(builder: Builder, fragment: Fragment) -> list[CombinePlan]:

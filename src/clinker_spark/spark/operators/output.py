@@ -37,8 +37,7 @@ from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.spark.build.stream import Stream, direction, failed, not_failed
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.connectors.shapes import shape_of
-from clinker_spark.spark.fragments.frames import NAMES_ARE_LOOKED_UP, fragment_of, lines_of_fragment
-from clinker_spark.spark.fragments.part_names import UNFORESEEN
+from clinker_spark.spark.fragments.frames import fragment_of, lines_of_fragment
 from clinker_spark.spark.fragments.task import LINE_END, OUTPUT, PLACE
 from clinker_spark.spark.fragments.totals.frames import made_in_workers
 from clinker_spark.spark.operators.framing import carried, check_headers, document_of, framed, framed_rendering
@@ -388,15 +387,6 @@ def write_parts_in_workers(outputs: Sequence[Prepared]) -> list[str]:
     if not outputs[0].written:
         outputs[0].frame.write.format("noop").mode("overwrite").save()
     return [each.parts for each in outputs if each.parts is not None]
-
-
-def was_wrong(builder: Builder, parts: Sequence[str]) -> bool:
-    """Have the workers that wrote these parts seen that a guess about the input was wrong? Then it is known, and a pass
-    that is built now makes none."""
-    wrong = any(os.path.exists(os.path.join(os.path.dirname(each), UNFORESEEN)) for each in parts)
-    if wrong:
-        builder.run.measured[NAMES_ARE_LOOKED_UP] = True
-    return wrong
 
 
 def write_parts_together(outputs: Sequence[Prepared], folder: str) -> list[str]:

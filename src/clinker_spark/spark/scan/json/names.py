@@ -1,8 +1,9 @@
-"""The fields of JSON files that the schema does not declare. They must be known before the run.
+"""The fields of JSON files that the schema does not declare. They must be known before the job that reads them.
 
-That takes one more pass over all files. Where the lines of ndjson are alike, only what is no value is compared; of
-others Arrow makes it, on all cores and at a fraction of the cost of the run; of documents, and of lines that Arrow does
-not understand, Python does. `on_unmapped: drop` needs no pass.
+That takes one more pass over all files, unless the job may begin with a guess and look itself (`names_at_a_glance`).
+Where the lines of ndjson are alike, only what is no value is compared; of others Arrow makes it, on all cores and at a
+fraction of the cost of the run; of documents, and of lines that Arrow does not understand, Python does. `on_unmapped:
+drop` needs no pass.
 """
 
 from __future__ import annotations
