@@ -11,6 +11,7 @@ from typing import Any
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.types import Type
 from clinker_spark.plan.facts import Estimate, Facts
+from clinker_spark.plan.nodes.aggregate import AggregatePlan
 from clinker_spark.plan.nodes.base import PlanNode
 from clinker_spark.plan.nodes.combine import CombinePlan
 from clinker_spark.plan.nodes.output import OutputPlan
@@ -94,6 +95,10 @@ class Plan:
     @cached_property
     def combines(self) -> Sequence[CombinePlan]:
         return [node for node in self.nodes if isinstance(node, CombinePlan)]
+
+    @cached_property
+    def aggregates(self) -> Sequence[AggregatePlan]:
+        return [node for node in self.nodes if isinstance(node, AggregatePlan)]
 
     def source(self, name: str) -> SourcePlan:
         return next(node for node in self.sources if node.name == name)

@@ -48,7 +48,8 @@ class FileSink:
     def stage(self, batch: DataFrame, batch_id: int, pipeline_id: str) -> Staged | None:
         # What needs Spark is loaded when there is a batch: a plan is checked, and a state shown, without it.
         from clinker_spark.runtime.run.files.assemble import one_file, part_files
-        from clinker_spark.spark.operators.output import Prepared, plain_rendering, write_parts
+        from clinker_spark.spark.operators.output import Prepared, plain_rendering
+        from clinker_spark.spark.operators.output_jobs import write_parts
         from clinker_spark.spark.streaming.batches import Staged
 
         place = self.place(batch_id)

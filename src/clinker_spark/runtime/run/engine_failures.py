@@ -79,20 +79,23 @@ def engine_failure(error: Exception) -> Diagnostic | None:
         found = jvm.out_of_memory(_memory_words(text or "")) if doomed else jvm.farewell()
         jvm.forget()
         return found
-    text = text or ""
-    if _from_spark(error) and _WORKER.search(text):
+    if isinstance(error, MemoryError):
+        return jvm.out_of_memory(_memory_words(text or ""))
+    return _told_by_spark(text or "") if _from_spark(error) else None
+
+
+def _told_by_spark(text: str) -> Diagnostic | None:
+    """What Spark itself, which goes on, says of its processes and their memory and files."""
+    if _WORKER.search(text):
         help_text = "most often memory ran out: give the machine more, or use fewer tasks at once (--master local[1])"
         return Diagnostic("E410", "a Python process of Spark ended unexpectedly", help=help_text)
-    if _from_spark(error) and _NO_WORKER.search(text):
+    if _NO_WORKER.search(text):
         message = "a Python process of Spark did not come up within ten seconds"
         help_text = "the machine is very busy, or short of memory: run less at once, and run it again"
         return Diagnostic("E410", message, help=help_text)
-    if _from_spark(error) and jvm.FILES.search(text):
-        message = "too many files were open at once"
-        return Diagnostic("E025", message, help="raise the limit: ulimit -n 4096")
-    if (_from_spark(error) and jvm.MEMORY.search(text)) or isinstance(error, MemoryError):
-        return jvm.out_of_memory(_memory_words(text))
-    return None
+    if jvm.FILES.search(text):
+        return Diagnostic("E025", "too many files were open at once", help="raise the limit: ulimit -n 4096")
+    return jvm.out_of_memory(_memory_words(text)) if jvm.MEMORY.search(text) else None
 
 
 def is_spill_failure(error: Exception) -> bool:

@@ -29,9 +29,8 @@ from clinker_spark.runtime.run.state import RunState
 from clinker_spark.spark.build.passes import Pass, Retraction, Write
 from clinker_spark.spark.fragments.frames import was_wrong
 from clinker_spark.spark.operators.envelope import check_wired
-from clinker_spark.spark.operators.output import (
-    Prepared,
-    prepare_output,
+from clinker_spark.spark.operators.output import Prepared, prepare_output
+from clinker_spark.spark.operators.output_jobs import (
     separator,
     write_parts,
     write_parts_in_workers,

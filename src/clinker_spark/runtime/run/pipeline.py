@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from clinker_spark.core.diagnostics import Diagnostic
 from clinker_spark.core.diagnostics.suggest import did_you_mean
 from clinker_spark.plan.bind.increments import incremental_outputs
 from clinker_spark.plan.graph import Plan
+from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.run_statistics import RunStatistics, encoded, statistics_file
 from clinker_spark.plan.stages import CheckOrder, Find, Letters, LogRecords, Publish, Stage, Values, Write
 from clinker_spark.plan.streams import check_finite
@@ -250,32 +253,39 @@ class _Run:
             self.state.report.warnings.append(Diagnostic("W455", message, help=help_text))
 
     def _warn(self) -> None:
-        """Columns that outputs name and no file has, or that files have and outputs cannot write; validations that only
-        warn, in numbers."""
+        """What outputs and undeclared columns do not make of one another; validations that only warn, in numbers."""
         widened = {name: scan.widened for name, scan in self.state.builder.scans.items()}
         for output in self.state.plan.outputs:
-            if output.config.type == "fixed_width" and output.config.include_unmapped:
-                places = {name for column in output.declared or () for name in (column.name, column.source_name)}
-                before = names_of(self.state.plan, output.inputs[0].node, widened)
-                lost = [name for name in before if name not in places | set(output.config.exclude)]
-                if lost:
-                    message = NO_PLACE.format(", ".join(lost))
-                    self.state.tell("log", {"level": "info", "name": output.name, "message": message})
-            named = [("mapping", "is written empty", name) for name in output.undeclared]
-            named += [("sort_order", "sorts nothing", name) for name in output.sorted_undeclared]
-            for key, what, name in named:
-                known = names_of(self.state.plan, output.inputs[0].node, widened)
-                if name not in known:
-                    message = f"'{name}' {what}: no schema declares it, and no file has it"
-                    help_text = did_you_mean(name, known) or f"undeclared columns: {', '.join(known) or 'none'}"
-                    found = output.diagnostic("W365", message, "config", key, help=help_text)
-                    self.state.report.warnings.append(found)
+            before = functools.partial(names_of, self.state.plan, output.inputs[0].node, widened)
+            self._tell_of_lost(output, before)
+            self._warn_of_unknown(output, before)
         for node in self.state.plan.nodes:
             for i, check in enumerate(node.checks):
                 count = self.state.builder.metrics.counted(f"{node.name}.check {i}").get("warned", 0)
                 if count:
                     message = f"{count} record(s) fail '{check.name}': {check.message}"
                     self.state.report.warnings.append(node.diagnostic("W017", message, "config", "validations", i))
+
+    def _tell_of_lost(self, output: OutputPlan, undeclared: Callable[[], Sequence[str]]) -> None:
+        """Columns that files have and an output cannot write."""
+        if output.config.type != "fixed_width" or not output.config.include_unmapped:
+            return
+        places = {name for column in output.declared or () for name in (column.name, column.source_name)}
+        lost = [name for name in undeclared() if name not in places | set(output.config.exclude)]
+        if lost:
+            message = NO_PLACE.format(", ".join(lost))
+            self.state.tell("log", {"level": "info", "name": output.name, "message": message})
+
+    def _warn_of_unknown(self, output: OutputPlan, undeclared: Callable[[], Sequence[str]]) -> None:
+        """Columns that an output names and no file has."""
+        named = [("mapping", "is written empty", name) for name in output.undeclared]
+        named += [("sort_order", "sorts nothing", name) for name in output.sorted_undeclared]
+        known = undeclared() if named else ()
+        for key, what, name in named:
+            if name not in known:
+                message = f"'{name}' {what}: no schema declares it, and no file has it"
+                help_text = did_you_mean(name, known) or f"undeclared columns: {', '.join(known) or 'none'}"
+                self.state.report.warnings.append(output.diagnostic("W365", message, "config", key, help=help_text))
 
     def _remember(self) -> None:
         """Keep what the next plan of this pipeline can use. Replays read only some of the records."""

@@ -115,9 +115,7 @@ def scanned(builder: Builder, fragment: Fragment, folder: str | None, pieces: in
 
         def task(names: tuple[str, ...], source: SourcePlan = source) -> FragmentTask:
             typed = source.config.type == "json"
-            kinds = {output.config.type for output in outputs}
-            nested = "json" in kinds and any("." in name or not name.isprintable() for name in names)
-            if nested or (len(names) > MOST_UNDECLARED and not kinds <= {"json"}):
+            if not _writes_all(outputs, names):
                 raise _Known
             widened[source.name] = names
             made = FragmentSteps(builder, fragment, places, widened, tables, typed=typed, pieces=pieces)
@@ -125,8 +123,7 @@ def scanned(builder: Builder, fragment: Fragment, folder: str | None, pieces: in
 
         guess = folder is not None and _may_begin_again(builder, fragment)
         request = replace(source_request(builder, source), fragment=task, arrival=False, guess=guess)
-        if not any(output.config.include_unmapped or output.undeclared for output in outputs):
-            request = without_undeclared(request)
+        request = _as_needed(request, outputs)
         try:
             scans[source.name] = read(builder.spark, source.reader, request)
         except _Known:
@@ -141,6 +138,13 @@ def scanned(builder: Builder, fragment: Fragment, folder: str | None, pieces: in
     return Scanned(frame, {output.name: _rendering(builder.plan, output, widened) for output in outputs})
 
 
+def _writes_all(outputs: Sequence[OutputPlan], names: Sequence[str]) -> bool:
+    """Can workers write so many undeclared columns, of these names?"""
+    kinds = {output.config.type for output in outputs}
+    nested = "json" in kinds and any("." in name or not name.isprintable() for name in names)
+    return not nested and (len(names) <= MOST_UNDECLARED or kinds <= {"json"})
+
+
 def folder_of(builder: Builder, fragment: Fragment) -> str | None:
     """Where workers can write parts, if they can. Small inputs are read by the run itself."""
     if builder.run.parts is None or builder.run.small or not builder.run.local:
@@ -148,10 +152,11 @@ def folder_of(builder: Builder, fragment: Fragment) -> str | None:
     return builder.run.parts(fragment.outputs[0])
 
 
-def without_undeclared(request: ReadRequest) -> ReadRequest:
+def _as_needed(request: ReadRequest, outputs: Sequence[OutputPlan]) -> ReadRequest:
     """The same request where nobody reads undeclared columns. Their names need not be looked for then, which only for
     JSON takes time."""
-    if not isinstance(request.options, JsonRead) or request.conventions.on_unmapped != "auto_widen":
+    wanted = any(output.config.include_unmapped or output.undeclared for output in outputs)
+    if wanted or not isinstance(request.options, JsonRead) or request.conventions.on_unmapped != "auto_widen":
         return request
     return replace(request, conventions=replace(request.conventions, on_unmapped="drop"))
 

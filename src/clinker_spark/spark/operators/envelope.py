@@ -85,31 +85,34 @@ def check_wired(
         if not metrics.told(name):
             metrics.recount((name,))
         found = metrics.counted(name)
-        header, by_file = sections.wired, sections.strategy == "preserve"
-        files_of = {key: _file(plan, files, found[key]) for key in found if by_file and found[key] is not None}
-        if found.get("several") is not None and by_file:
-            code, message = (
-                "E352",
-                f"'{header}' has several records for {files_of['several']}: a document has one header",
-            )
-            help_text = "make one record of them: an aggregate, or a filter"
-        elif found.get("several") is not None:
-            code, message = "E350", f"'{header}' has records that say different things, and one document has one header"
-            help_text = "write strategy: preserve, or make one record of them"
-        elif found.get("without") is not None:
-            where = f" for {files_of['without']}" if by_file else ""
-            code, message = "E351", f"'{header}' has no record{where}, and a document has a header"
-            help_text = "add the header, or leave 'header' out"
-        elif found.get("homeless") is not None and not again:
-            named = files_of["homeless"]
-            code, message = (
-                "E351",
-                f"'{header}' has a record for {named}, but '{node.name}' gets no others of that file",
-            )
-            help_text = "leave headers without a document out before"
-        else:
-            continue
-        raise InputError([node.diagnostic(code, message, "header", help=help_text)])
+        wrong = {
+            key: number for key, number in found.items() if number is not None and not (again and key == "homeless")
+        }
+        by_file = sections.strategy == "preserve"
+        files_of = {key: _file(plan, files, number) for key, number in wrong.items() if by_file}
+        for key in _WRONG:
+            if key in wrong:
+                code, message, help_text = _wrong_header(key, node.name, sections.wired, files_of.get(key))
+                raise InputError([node.diagnostic(code, message, "header", help=help_text)])
+
+
+_WRONG = ("several", "without", "homeless")
+"""What can be wrong with the headers of documents, as it is counted."""
+
+
+def _wrong_header(key: str, node: str, header: str, file: str | None) -> tuple[str, str, str]:
+    """Code, message and help; with the `file` that it is about, where headers are told apart by files."""
+    if key == "several" and file is not None:
+        message = f"'{header}' has several records for {file}: a document has one header"
+        return "E352", message, "make one record of them: an aggregate, or a filter"
+    if key == "several":
+        message = f"'{header}' has records that say different things, and one document has one header"
+        return "E350", message, "write strategy: preserve, or make one record of them"
+    if key == "without":
+        message = f"'{header}' has no record{'' if file is None else f' for {file}'}, and a document has a header"
+        return "E351", message, "add the header, or leave 'header' out"
+    message = f"'{header}' has a record for {file}, but '{node}' gets no others of that file"
+    return "E351", message, "leave headers without a document out before"
 
 
 def _file(plan: Plan, files: Mapping[str, Sequence[SourceFile]], document: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -38,12 +37,10 @@ from clinker_spark.spark.build.stream import Stream, direction, failed, not_fail
 from clinker_spark.spark.columns import undeclared
 from clinker_spark.spark.connectors.shapes import shape_of
 from clinker_spark.spark.fragments.frames import fragment_of, lines_of_fragment
-from clinker_spark.spark.fragments.task import LINE_END, OUTPUT, PLACE
+from clinker_spark.spark.fragments.task import LINE_END, OUTPUT
 from clinker_spark.spark.fragments.totals.frames import made_in_workers
 from clinker_spark.spark.operators.framing import carried, check_headers, document_of, framed, framed_rendering
 from clinker_spark.spark.operators.sort_keys import dropped, sort_keys
-from clinker_spark.spark.parts import part_writer
-from clinker_spark.spark.plan_cuts import united
 from clinker_spark.spark.rejects.collected import Held
 from clinker_spark.spark.rejects.withheld import with_held
 from clinker_spark.spark.render.csv_lines import quoted_cell
@@ -60,7 +57,6 @@ MANY = 40
 """From so many undeclared columns on, the cells of a CSV line are not made one by one."""
 _METRICS = {FAILED_COLUMN: "failed", WITHHELD_COLUMN: "withheld"}
 NULL_DROPPED = "null_order: drop"
-_OUTPUT = OUTPUT
 KEY_SEPARATOR, RECORD_SEPARATOR = "\x1f", "\x1e\n"
 """In the parts of outputs that become several files: what stands after the key and after a record."""
 
@@ -174,7 +170,7 @@ def _prepared_fragment(builder: Builder, fragment: Fragment) -> dict[str, Prepar
         frame = builder.shared(frame)
     made = {}
     for i, name in enumerate(fragment.outputs):
-        lines = frame if together or found.parts else frame.where(F.col(_OUTPUT) == i).select(LINE_COLUMN)
+        lines = frame if together or found.parts else frame.where(F.col(OUTPUT) == i).select(LINE_COLUMN)
         made[name] = Prepared(
             builder.plan.output(name),
             lines,
@@ -360,46 +356,3 @@ def _key(node: OutputPlan) -> str | None:
         return None
     text = sql_text(quote(split.group_key), node.schema[split.group_key])
     return f"coalesce({text}, '')"
-
-
-def write_parts(prepared: Prepared, folder: str) -> None:
-    """Run the job: parts in `folder`, whose names sort in the order of the records."""
-    node = prepared.node
-    if prepared.rendering is None:
-        codec = node.config.options.compression
-        part_writer(prepared.frame, folder).option("compression", codec).partitionBy(*node.partition_by).parquet(folder)
-        return
-    part_writer(prepared.frame, folder).option("lineSep", separator(prepared)).text(folder)
-
-
-def separator(prepared: Prepared) -> str | None:
-    """What Spark writes after each row; None for formats that have no lines."""
-    if prepared.rendering is None:
-        return None
-    if prepared.line_end is not None:
-        return prepared.line_end
-    several = prepared.node.config.split is not None or prepared.node.per_file
-    return RECORD_SEPARATOR if several else prepared.rendering.separator.decode() or "\n"
-
-
-def write_parts_in_workers(outputs: Sequence[Prepared]) -> list[str]:
-    """Run the job whose workers write the parts of outputs; gives the folders of these."""
-    if not outputs[0].written:
-        outputs[0].frame.write.format("noop").mode("overwrite").save()
-    return [each.parts for each in outputs if each.parts is not None]
-
-
-def write_parts_together(outputs: Sequence[Prepared], folder: str) -> list[str]:
-    """Run one job for several outputs whose lines have one separator; gives the folder of each one's parts."""
-    if outputs[0].beside:  # lines of all of them in one frame, in their order within each task
-        numbers = [outputs[0].beside.index(each.node.name) for each in outputs]
-        lines = outputs[0].frame.sortWithinPartitions(_OUTPUT, PLACE).select(LINE_COLUMN, _OUTPUT)
-    else:
-        numbers = list(range(len(outputs)))
-        frames = [each.frame.withColumn(_OUTPUT, F.lit(i)) for i, each in enumerate(outputs)]
-        lines = united(frames)
-    part_writer(lines, folder).option("lineSep", separator(outputs[0])).partitionBy(_OUTPUT).text(folder)
-    folders = [os.path.join(folder, f"{_OUTPUT}={i}") for i in numbers]
-    for each in folders:  # of an output without records there is none
-        os.makedirs(each, exist_ok=True)
-    return folders

@@ -7,11 +7,12 @@ sort them. Else Spark gets them as they come.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from clinker_spark.core.types import BOOL, INT, Type
@@ -119,30 +120,28 @@ def group_folder(builder: Builder) -> str | None:
 
 def _made(builder: Builder, fragment: Fragment, dealt: DataFrame, folder: str | None) -> dict[str, Groups]:
     """The groups of all aggregates, with their totals as columns."""
-    nodes = [node for node in builder.plan.nodes if isinstance(node, AggregatePlan) and node.name in fragment.totals]
-    nodes.sort(key=lambda node: fragment.totals.index(node.name))
-    kinds = [_schema(node) for node in nodes]
-    grouping = Grouping(
-        tuple(
-            (node.program.typed, builder.context(node), schema) for node, (_, schema) in zip(nodes, kinds, strict=True)
-        ),
-        folder,
-    )
+    by_name = {node.name: node for node in builder.plan.aggregates}
+    nodes = [by_name[name] for name in fragment.totals]
+    programs = tuple((node.program.typed, builder.context(node), _schema(node)[1]) for node in nodes)
+    grouping = Grouping(programs, folder)
     if folder is None:
-        [node], [(fields, _)] = nodes, kinds
-        return {node.name: Groups(over_batches(dealt, grouping, fields).toDF(*_names(node)), False)}
+        [node] = nodes
+        return {node.name: Groups(over_batches(dealt, grouping, _schema(node)[0]).toDF(*_names(node)), False)}
+    # One row for each task and aggregate comes back.
     files = over_batches(dealt, grouping, ", ".join(f"{name} {kind}" for name, kind in SIZES)).collect()
-    found = {}
-    for i, (node, (fields, schema)) in enumerate(zip(nodes, kinds, strict=True)):
-        own = [file for file in files if file["number"] == i]
-        rows, size = sum(file["rows"] for file in own), sum(file["size"] for file in own)
-        tasks = 1 if rows <= FEW else max(math.ceil(size / PIECE_BYTES), parallelism_of(builder.spark))
-        begins = starts([(file["rows"], file["places"]) for file in own], tasks)
-        read_again = GroupFiles(tuple(file["path"] for file in own), begins, schema)
-        tasks = len(begins) + 1
-        again = over_batches(builder.spark.range(0, tasks, 1, tasks), read_again, fields)
-        found[node.name] = Groups(again.toDF(*_names(node)), True)
-    return found
+    own = [[file for file in files if file["number"] == i] for i in range(len(nodes))]
+    return {node.name: _read_again(builder, node, found) for node, found in zip(nodes, own, strict=True)}
+
+
+def _read_again(builder: Builder, node: AggregatePlan, files: Sequence[Row]) -> Groups:
+    """The groups that workers keep in files, in their order."""
+    fields, schema = _schema(node)
+    rows, size = sum(file["rows"] for file in files), sum(file["size"] for file in files)
+    tasks = 1 if rows <= FEW else max(math.ceil(size / PIECE_BYTES), parallelism_of(builder.spark))
+    begins = starts([(file["rows"], file["places"]) for file in files], tasks)
+    groups = GroupFiles(tuple(file["path"] for file in files), begins, schema)
+    tasks = len(begins) + 1
+    return Groups(over_batches(builder.spark.range(0, tasks, 1, tasks), groups, fields).toDF(*_names(node)), True)
 
 
 def _schema(node: AggregatePlan) -> tuple[str, pa.Schema]:

@@ -93,23 +93,27 @@ class JsonReader:
         yield self._document_rows(plan, values, texts, marks)
 
     def _rows_of_lines(self, plan: RecordPlan, file: RecordFile, split: RecordSplit) -> Iterator[Rows]:
-        parser = decoder(exact=self.exact)
-        whole, foreseen = None, self.foreseen[split.file] if self.foreseen else None
-        if self.in_pieces and not (plan.record or plan.widened or self.cleaning or self.splits):
-            whole = WholeLines(self.columns, self.places, plan.members, closed=foreseen is not None)
+        foreseen = self.foreseen[split.file] if self.foreseen else None
+        whole = self._whole(plan, closed=foreseen is not None)
         first = not split.start
         # Python's objects take ten times the room of the bytes that they are made of.
         piece = self.piece if whole is not None and whole.usable else min(self.piece, PIECE)
         for data in line_pieces(file, split, b"\n", piece):
             data, first = (data.removeprefix(BOM) if first else data), False
             for part, made in [(data, None)] if whole is None else whole.parts(data):
-                if made is not None:
-                    yield Rows(*made)
-                    continue
-                found, errors = parse_lines(lines_of(part), parser)
-                if foreseen is not None:
-                    self._check(found, foreseen)
-                yield self._split_rows(plan, found, errors, byte_lines(part) if plan.record else [])
+                yield Rows(*made) if made is not None else self._line_by_line(plan, part, foreseen)
+
+    def _whole(self, plan: RecordPlan, *, closed: bool) -> WholeLines | None:
+        """What reads many lines at once, where nobody asks for more than their columns."""
+        if not self.in_pieces or plan.record or plan.widened or self.cleaning or self.splits:
+            return None
+        return WholeLines(self.columns, self.places, plan.members, closed=closed)
+
+    def _line_by_line(self, plan: RecordPlan, data: bytes, foreseen: frozenset[str] | None) -> Rows:
+        found, errors = parse_lines(lines_of(data), decoder(exact=self.exact))
+        if foreseen is not None:
+            self._check(found, foreseen)
+        return self._split_rows(plan, found, errors, byte_lines(data) if plan.record else [])
 
     def _check(self, found: Sequence[dict[str, Any]], foreseen: frozenset[str]) -> None:
         """Raises `Unforeseen` for names that nobody expected. Null where other records have an object is none."""

@@ -96,10 +96,8 @@ class WholeLines:
     def _alike(self, data: bytes) -> tuple[int, dict[str, pa.Array]] | None:
         """By cutting at quotes, if all lines have one layout."""
         layout = layout_of(first_line(data))
-        if layout is None or (self.closed and not layout.slots.keys() <= set(self.places)):
+        if layout is None or not self._foresees(layout):
             return None
-        if any(not slot.text and name not in self.places for name, slot in layout.slots.items()):
-            return None  # a value that nobody would look at, and that may be anything
         there = [place for place in self.places if place in layout.slots]
         stretches = [self._stretch(layout, members) for members in self.members]
         texts = read_alike(data, layout, there, [stretch for stretch in stretches if stretch is not None])
@@ -121,6 +119,11 @@ class WholeLines:
             if text is not None and all(self._as_written(cell.column, known, members.nulls) for cell in members.cells):
                 found[f"{CELLS_PREFIX}{i}"] = text
         return len(texts[0]), found
+
+    def _foresees(self, layout: Layout) -> bool:
+        """Is each field known, or a text? Another value that nobody would look at may be anything."""
+        others = [slot for name, slot in layout.slots.items() if name not in self.places]
+        return not others or (not self.closed and all(slot.text for slot in others))
 
     def _stretch(self, layout: Layout, members: Members) -> Stretch | None:
         by_name = dict(zip((column.name for column in self.columns), self.places, strict=True))
