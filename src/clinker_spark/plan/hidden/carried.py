@@ -71,7 +71,6 @@ BETWEEN_NODES = (
         (
             "spark.streaming.watermark",
             "spark.streaming.waiting",
-            "spark.streaming.batches",
             "spark.operators.stream_join",
             "spark.operators.time_windows",
         ),

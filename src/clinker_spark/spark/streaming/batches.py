@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 
-from clinker_spark.plan.columns import TIME_COLUMN
 from clinker_spark.plan.nodes.output import OutputPlan
 from clinker_spark.plan.streams import StreamQuery
 from clinker_spark.spark.build.builder import Builder
@@ -160,8 +159,8 @@ def root_of(context: RunContext, query: StreamQuery, *, strict: bool) -> Root:
     """The stream of a query: all nodes up to its root."""
     builder = Builder(context, Pass(Write(strict=strict, audited=False)))
     builder.inputs(query.outputs[0])
-    # Records of a batch have no order: outputs take them as they come. Of their time, too, nobody asks any more.
-    stream = replace(builder.memo.built[query.root.name][None], in_place=True).without(TIME_COLUMN)
+    # Records of a batch have no order: outputs take them as they come.
+    stream = replace(builder.memo.built[query.root.name][None], in_place=True)
     return Root(context, query, stream, strict)
 
 
