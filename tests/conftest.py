@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support import archived
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -62,9 +64,9 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing that a run remembers comes from, or gets into, the cache of whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        # About ten JVMs of their own start in the tests. None lives long enough for the optimising compiler, and making
-        # an archive would take longer than it saves. Commands can be given such options by the environment only.
-        patch.setenv("CLINKER_CLASS_ARCHIVE", "off")
+        # Some thirty JVMs of their own start in the tests. None lives long enough for the optimising compiler. Commands
+        # can be given such options by the environment only.
+        patch.setenv("CLINKER_CLASS_ARCHIVE", archived.setting())
         patch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
         yield
 

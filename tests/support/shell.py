@@ -22,7 +22,6 @@ class Shell:
             **os.environ,
             "XDG_CACHE_HOME": str(cache),
             "PYTHONPATH": os.pathsep.join(sys.path),
-            "CLINKER_CLASS_ARCHIVE": "off",
         }
         for name in ("CLINKER_WARM", "PYTEST_CURRENT_TEST"):  # the latter is another one in each test
             self.environment.pop(name, None)
