@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import gc
 import importlib
 import json
 import os
@@ -76,8 +75,6 @@ class Server:
         for name in _USED:
             importlib.import_module(name)
         self._spark.range(1).count()  # a first job: its classes are loaded before anybody waits for them
-        gc.collect()
-        gc.freeze()  # a fork would look through all of these modules, and copy their pages for it
         self._first_object = inherited.newest_object(self._spark)
         with _listening(self.address) as listener:
             ready()
