@@ -61,6 +61,9 @@ _LOCAL = {
     "spark.ui.retainedJobs": "250",
     "spark.ui.retainedStages": "500",
     "spark.ui.retainedTasks": "10000",
+    # A result of more than a megabyte would go through blocks that the driver fetches over the network. On a machine
+    # that is very busy that can fail, and here a task has one attempt: the run would end with "TaskResultLost".
+    "spark.task.maxDirectResultSize": "32m",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
