@@ -119,7 +119,7 @@ def test_json_and_fixed_width(bench: Any) -> None:
     assert bench.text("out.csv") == "order,amount,twice\na,1,2\nd,5,10\n"
     assert [line for _, _, line in places(bench.letters())] == lines[1:6]
     assert [w.message.split(" failed")[0] for w in report.warnings] == ["1 record of 'orders'"]
-    records = [b"a  1", b"b  2", b"b", b"c  3", b"c  34", b"d  4", b"\xff\xff", b"e  \xff", b"e  5", b""]
+    records = [b"a  1", b"b  2", b"b", b"c  3", b"c   ", b"d  4", b"\xff\xff", b"e  \xff", b"e  5", b""]
     bench.file("orders.txt", b"\n".join(records))
     schema = "order: { type: string, width: 2 }, amount: { type: int, width: 2 }"
     report = bench.run(pipeline("fixed_width", "orders.txt", schema=schema))

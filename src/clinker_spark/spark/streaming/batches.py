@@ -137,7 +137,6 @@ def _compute(frame: DataFrame) -> None:
 
 def opened(query: StreamQuery, sources: Mapping[str, Open]) -> dict[str, Open]:
     """The sources of a query with their watermarks, where records are held for the sake of time."""
-    timed = any(node.config.watermark is not None and node.config.watermark.idle_timeout for node in query.sources)
 
     def watched(name: str) -> Open:
         node = next(source for source in query.sources if source.name == name)
@@ -148,7 +147,7 @@ def opened(query: StreamQuery, sources: Mapping[str, Open]) -> dict[str, Open]:
             if mark is None or not query.stateful:
                 return replace(scan, frame=without_beats(scan.frame))
             delay = query.delay(node)
-            return replace(scan, frame=with_watermark(scan.frame, mark.column, delay, name if timed else None))
+            return replace(scan, frame=with_watermark(scan.frame, mark.column, delay, name))
 
         return open_source
 
