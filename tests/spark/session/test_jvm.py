@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 pytest.importorskip("pyspark")
@@ -47,3 +51,28 @@ def test_a_working_folder_that_is_gone_is_said_to_be(tmp_path: Path, monkeypatch
         jvm._check_folder()
     [found] = caught.value.diagnostics
     assert found.code == "E025" and "is gone" in found.message and found.help
+
+
+def test_an_interrupt_ends_what_is_not_yet_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between `fork` and `exec` a process still has our own name. Java that began like that stayed for ever."""
+    monkeypatch.setattr(jvm.SparkContext, "_gateway", None)
+    with pytest.raises(KeyboardInterrupt), jvm.starting(quiet=False):
+        child = os.fork()
+        if not child:
+            time.sleep(0.2)
+            os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(60)", "pyspark-shell"])
+        raise KeyboardInterrupt
+    assert not psutil.pid_exists(child)
+
+
+def test_an_interrupt_ends_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jvm.SparkContext, "_gateway", None)
+    waiting = [sys.executable, "-c", "input()"]
+    with subprocess.Popen([*waiting, "pyspark-shell"], stdin=subprocess.PIPE) as older:
+        with pytest.raises(KeyboardInterrupt), jvm.starting(quiet=False):
+            other = subprocess.Popen(waiting, stdin=subprocess.PIPE)
+            raise KeyboardInterrupt
+        with other:
+            assert (older.poll(), other.poll()) == (None, None)
+            for process in (older, other):
+                process.communicate(b"\n")

@@ -14,7 +14,8 @@ import signal
 import socketserver
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -33,6 +34,8 @@ _NEEDED_FILES = 512
 _WANTED_FILES = 4096
 _LAST_WORDS = 64 << 10
 _ENDING = 10.0
+_BECOMING = 2.0
+"""So many seconds, at most, until a process that was made is what it shall be."""
 _OUT_OF_MEMORY = 52
 """With this exit code Spark ends a JVM in which memory ran out (SparkExitCode)."""
 
@@ -68,6 +71,7 @@ def starting(quiet: bool) -> Iterator[None]:
     coded error. Whoever reads our output does not wait for a JVM that has still something to do when we are done."""
     _allow_files()
     _check_folder()
+    before = {child.pid for child in psutil.Process().children()}
     try:
         with _names_in_utf8(), _modules_that_are_compiled():
             if not quiet:
@@ -78,7 +82,7 @@ def starting(quiet: bool) -> Iterator[None]:
     except ClinkerError:
         raise
     except KeyboardInterrupt:
-        _end_half_started()
+        _end_half_started(before)
         raise
     except Exception as error:
         if os.environ.get("CLINKER_DEBUG"):
@@ -87,16 +91,25 @@ def starting(quiet: bool) -> Iterator[None]:
         raise StartError([problem]) from error
 
 
-def _end_half_started() -> None:
-    """End the JVM that we started and have no connection to yet: it would wait for ever for somebody who knows it."""
+def _end_half_started(before: Collection[int]) -> None:
+    """End the JVM that we started and have no connection to yet: it would wait for ever for somebody who knows it.
+    Processes that were there `before` are others."""
     if SparkContext._gateway is not None:  # it ends with us
         return
     for child in psutil.Process().children():
         with suppress(psutil.Error):
-            if "pyspark-shell" in child.cmdline():  # by now the script that starts Java, or Java
+            if child.pid not in before and "pyspark-shell" in _words_of(child):  # the script that starts Java, or Java
                 for process in [child, *child.children(recursive=True)]:
                     process.kill()
                 child.wait(_ENDING)
+
+
+def _words_of(child: psutil.Process) -> list[str]:
+    """The command of a child. One that has just been made is a copy of ourselves at first."""
+    until = time.monotonic() + _BECOMING
+    while (words := child.cmdline()) == psutil.Process().cmdline() and time.monotonic() < until:
+        time.sleep(0.005)
+    return words
 
 
 def _allow_files() -> None:

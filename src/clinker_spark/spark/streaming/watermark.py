@@ -28,8 +28,8 @@ def with_watermark(frame: DataFrame, column: str, delay: dt.timedelta, source: s
     span = delay // _MILLISECOND + 1
     frame = frame.withColumn(TIME_COLUMN, F.expr(time)).withWatermark(quote(TIME_COLUMN), f"{span} milliseconds")
     newest = F.max(F.expr(f"CASE WHEN {_NO_BEAT} THEN unix_millis({quote(TIME_COLUMN)}) END"))
-    # Filters do not get past what is counted. That a join wants no keys that are null would otherwise be moved before the
-    # watermark, and take beats away, which have none.
+    # Filters do not get past what is counted. That a join wants no keys that are null would otherwise be moved before
+    # the watermark, and take beats away, which have none.
     frame = frame.observe(f"{NEWEST}{source}", newest.alias("time"))
     # Beats are left out behind the watermark: a filter that does not mention `$time` would be moved before it.
     return without_beats(frame, f"{_NO_BEAT} OR {quote(TIME_COLUMN)} < {_NEVER}")
